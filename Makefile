@@ -1,0 +1,103 @@
+# Every developer command.  `make` alone lists them; `make setup` runs by itself when it is needed.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
+PYTEST := $(BIN)/python -m pytest
+CYTHON_SOURCES := $(shell find src -name '*.pyx' -o -name '*.pxd')
+
+# The fast folders run twice, compiled and as pure Python; every other folder with tests runs once.
+FAST := $(wildcard tests/unit tests/property)
+ONCE := $(filter-out $(FAST) tests/bench,$(sort $(patsubst %/,%,$(dir $(wildcard tests/*/test_*.py)))))
+
+# In this checkout a compiled module that fails to compile is an error, never a silent fall-back.
+export BOLIDE_REQUIRE_COMPILED := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build debug demo up test unit pure interop pipeline check fix bench lock clean distclean
+
+help:  ## list the commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.built  ## create .venv from the locks and build everything into it
+build: $(VENV)/.built  ## compile the extensions if their sources changed
+
+debug: $(VENV)/.built  ## compile the extensions unoptimised and with line tracing
+	BOLIDE_DEBUG_BUILD=1 $(BIN)/python setup.py --quiet build_ext --inplace --force
+	@touch setup.py  # so that the next ordinary build compiles the fast ones again
+
+demo: setup  ## produce, consume and query with Spark, all in a temporary directory
+	$(BIN)/python examples/demo.py
+
+up: setup  ## run a name server and a broker in the foreground
+	$(BIN)/bolide up
+
+test: unit pure  ## run the whole suite
+	$(PYTEST) $(ONCE)
+
+unit: setup  ## unit and property tests and the docstrings' examples, on the compiled modules
+	$(PYTEST) --doctest-modules src/bolide $(FAST)
+
+pure: setup  ## the same tests on the readable twins
+	BOLIDE_PURE=1 $(PYTEST) $(FAST)
+
+interop: setup  ## real clients of other languages against our broker
+	$(PYTEST) tests/interop
+
+pipeline: setup  ## Spark reading our topics
+	$(PYTEST) tests/pipeline
+
+check: setup  ## format, lint, types, import contracts, house rules
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(PYTEST) --quiet tests/arch
+
+fix: setup  ## format, and repair what the linter can
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: setup  ## measure against the real peers in one run
+	$(BIN)/python -m tests.bench
+
+lock: setup  ## write the locks again; UPGRADE=--upgrade moves to the newest versions allowed
+	$(BIN)/uv pip compile $(LOCK_OPTIONS) --extra dev pyproject.toml -o requirements/dev.txt
+	$(BIN)/uv pip compile $(LOCK_OPTIONS) -c requirements/dev.txt requirements/build.in -o requirements/build.txt
+
+LOCK_OPTIONS = --quiet --universal --python-version 3.11 --generate-hashes \
+               --no-header --no-annotate --no-emit-index-url $(UPGRADE)
+
+clean:  ## remove what was built, keep .venv
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache $(VENV)/.built
+	find src -name '*.so' -delete
+	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean  ## remove .venv too
+	rm -rf $(VENV) src/*.egg-info
+
+# ---- the environment, step by step; each stamp says what it was made from
+
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) not found; install Python 3.11 or newer, or set PYTHON=" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "error: $$($(PYTHON) --version) is too old; bolide needs 3.11 or newer (set PYTHON=)" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
+	  || { echo "error: $(PYTHON) has no venv module; on Debian: apt-get install python3-venv" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.locked: requirements/build.txt requirements/dev.txt | $(BIN)/python
+	@echo "Installing the locked dependencies into $(VENV) (Spark is large: a few minutes the first time)"
+	@$(PIP) install --require-hashes -r requirements/build.txt
+	@$(PIP) install --require-hashes --no-build-isolation -r requirements/dev.txt
+	@touch $@
+
+$(VENV)/.built: $(VENV)/.locked pyproject.toml setup.py $(CYTHON_SOURCES)
+	@command -v $${CC:-cc} >/dev/null \
+	  || { echo "error: no C compiler; on Debian: apt-get install gcc python3-dev" >&2; exit 1; }
+	@$(BIN)/python -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' \
+	  || { echo "error: Python's C headers are missing; on Debian: apt-get install python3-dev" >&2; exit 1; }
+	@echo "Building bolide"
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
