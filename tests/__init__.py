@@ -1,0 +1,1 @@
+"""Everything that proves bolide; the folders are explained in CONTRIBUTING.md."""

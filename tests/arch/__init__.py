@@ -1,0 +1,1 @@
+"""The house rules that no linter knows: contracts, sizes, compiled modules, text."""

@@ -1,0 +1,57 @@
+"""What every test folder shares: how a test says which tools it needs.
+
+    pytestmark = pytest.mark.needs("java", "mvn")        # a whole file
+    def test_x(require_tool): java = require_tool("java")  # the path of one tool
+
+Where a tool is missing the test is skipped and the summary has one line per tool.  With `CI` set nothing is
+skipped: there a skip of any kind, by these helpers or by hand, is a failure.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Generator
+
+import pytest
+
+IN_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
+
+
+def _require_tool(name: str) -> str:
+    """The path of a command, or a skip (in CI: a failure) that names it."""
+    path = shutil.which(name)
+    if path is None:
+        pytest.skip(f"{name} is not installed")
+    return path
+
+
+@pytest.fixture(scope="session")
+def require_tool() -> Callable[[str], str]:
+    return _require_tool
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker in item.iter_markers("needs"):
+        for tool in marker.args:
+            _require_tool(tool)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    _refuse_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    _refuse_skip(report)
+    return report
+
+
+def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """In CI, turn a skip into a failure with the same reason.  An expected failure is not a skip."""
+    if IN_CI and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        report.outcome = "failed"
+        report.longrepr = f"nothing may be skipped in CI: {reason}"
