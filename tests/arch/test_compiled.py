@@ -4,8 +4,6 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-
 from bolide import compiled
 from tests.arch import house
 
@@ -13,12 +11,8 @@ PYX = house.sources(".pyx")
 IMPORT = re.compile(r"^\s*(?:from|c?import)\s+bolide\.(\w+)", re.MULTILINE)
 
 
-def _module_of(path: Path) -> str:
-    return ".".join(path.relative_to(house.ROOT / "src").with_suffix("").parts)
-
-
-def test_one_list_of_compiled_modules_is_kept_in_two_places_that_agree() -> None:
-    """setup.py cannot import the package it builds, so the list stands there and in bolide.compiled."""
+def test_the_list_of_compiled_modules_is_the_same_wherever_it_stands() -> None:
+    """setup.py cannot import the package it builds: the list is there and in bolide.compiled."""
     setup = ast.parse((house.ROOT / "setup.py").read_text())
     (built,) = (
         ast.literal_eval(node.value)
@@ -28,24 +22,28 @@ def test_one_list_of_compiled_modules_is_kept_in_two_places_that_agree() -> None
     assert sorted(built) == sorted(compiled.COMPILED_MODULES) == sorted(map(_module_of, PYX))
 
 
-@pytest.mark.parametrize("path", PYX, ids=house.name_of)
-def test_a_compiled_module_has_its_types_beside_it(path: Path) -> None:
-    assert path.with_suffix(".pyi").exists()
+def test_a_compiled_module_has_its_types_beside_it() -> None:
+    assert [house.name_of(path) for path in PYX if not path.with_suffix(".pyi").exists()] == []
 
 
-@pytest.mark.parametrize("path", PYX, ids=house.name_of)
-def test_a_compiled_module_has_a_readable_twin_with_the_same_public_names(path: Path) -> None:
-    twin = path.with_name(f"{path.stem.lstrip('_')}_twin.py")
-    missing = _public_names(path.with_suffix(".pyi")) - _public_names(twin)
-    assert not missing
+def test_a_compiled_module_has_a_readable_twin_with_the_same_public_names() -> None:
+    for path in PYX:
+        twin = path.with_name(f"{path.stem.lstrip('_')}_twin.py")
+        missing = _public_names(path.with_suffix(".pyi")) - _public_names(twin)
+        assert missing == set(), house.name_of(twin)
 
 
-@pytest.mark.parametrize("path", house.sources(".pyx", ".pxd"), ids=house.name_of)
-def test_a_compiled_module_imports_only_from_its_own_room_or_below(path: Path) -> None:
+def test_a_compiled_module_imports_only_from_its_own_room_or_below() -> None:
     layers = house.layer_of_room()
-    own = path.relative_to(house.PACKAGE).parts[0]
-    reached = set(IMPORT.findall(path.read_text())) - {own}
-    assert {room for room in reached if layers[room] >= layers[own]} == set()
+    for path in house.sources(".pyx", ".pxd"):
+        own = path.relative_to(house.PACKAGE).parts[0]
+        reached = set(IMPORT.findall(path.read_text())) - {own}
+        above = {room for room in reached if layers[room] >= layers[own]}
+        assert above == set(), house.name_of(path)
+
+
+def _module_of(path: Path) -> str:
+    return ".".join(path.relative_to(house.ROOT / "src").with_suffix("").parts)
 
 
 def _public_names(path: Path) -> set[str]:
@@ -57,6 +55,6 @@ def _public_names(path: Path) -> set[str]:
                 names.add(name)
             case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
                 names.add(name)
-            case ast.ImportFrom(names=aliases):
-                names.update(alias.asname for alias in aliases if alias.asname == alias.name)
+            case ast.ImportFrom(names=aliases):  # only `import x as x` offers the name to others
+                names.update(alias.name for alias in aliases if alias.asname == alias.name)
     return {name for name in names if not name.startswith("_")}
