@@ -12,9 +12,7 @@ CLI_ROOMS = {"cli"}
 
 def test_the_import_contracts_are_kept() -> None:
     lint_imports = Path(sysconfig.get_path("scripts")) / "lint-imports"
-    run = subprocess.run(
-        [lint_imports], cwd=house.ROOT, capture_output=True, text=True, check=False
-    )
+    run = subprocess.run([lint_imports], cwd=house.ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
 
 

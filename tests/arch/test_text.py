@@ -20,18 +20,14 @@ TEXT = [path for path in house.files() if b"\0" not in path.read_bytes()[:1024]]
 
 DOCSTRING = re.compile(r'(?:#.*\n|\n)*r?"""\S')
 URL_HOST = re.compile(r"\b(?:https?|git|ssh)://([\w.-]+)")
-PACKAGE_SOURCE = re.compile(
-    r"^\s*(?:--(?:extra-)?index-url|--find-links|--trusted-host)\b", re.MULTILINE
-)
+PACKAGE_SOURCE = re.compile(r"^\s*(?:--(?:extra-)?index-url|--find-links|--trusted-host)\b", re.MULTILINE)
 MACHINE_PATH = re.compile(r"(?<![\w.}/-])/(?:work|root|home|Users)/\w")
 LOOSE_END = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b(?!\(#\d+\))")
 
 
 def test_every_module_opens_with_what_it_answers() -> None:
     silent = [
-        house.name_of(path)
-        for path in house.sources(".py", ".pyx")
-        if not DOCSTRING.match(path.read_text())
+        house.name_of(path) for path in house.sources(".py", ".pyx") if not DOCSTRING.match(path.read_text())
     ]
     assert silent == []
 
