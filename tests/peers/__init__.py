@@ -1,0 +1,1 @@
+"""The real peers of the tests: Apache servers, Java clients, and bolide, all behind one small interface."""

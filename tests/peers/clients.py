@@ -1,0 +1,141 @@
+"""Handles on the clients inside a witness: what each one sent, received and holds, in typed form."""
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tests.peers.waiting import Overdue, wait_until
+from tests.peers.witness import Fields, Witness
+
+
+class QueueKey(NamedTuple):
+    """One queue of one topic on one broker."""
+
+    topic: str
+    broker: str
+    queue: int
+
+
+class Sent(NamedTuple):
+    """One acknowledged message."""
+
+    body: str
+    status: str
+    broker: str
+    queue: int
+    offset: int
+
+
+class Received(NamedTuple):
+    """One message as its consumer saw it."""
+
+    topic: str
+    broker: str
+    queue: int
+    offset: int
+    body: str
+    size: int
+    intact: bool
+    tags: str | None
+    keys: str | None
+
+    @property
+    def key(self) -> QueueKey:
+        return QueueKey(self.topic, self.broker, self.queue)
+
+
+def received(witness: Witness, name: str) -> list[Received]:
+    """All messages that the consumer of this name reported, in the order in which it saw them."""
+    fields = Received._fields
+    return [Received(*(event[f] for f in fields)) for event in witness.events(name, "message")]
+
+
+@dataclass
+class Production:
+    """One `produce` command, finished or still running."""
+
+    witness: Witness
+    name: str
+    answer: "Future[Fields]"
+
+    @property
+    def sent(self) -> list[Sent]:
+        fields = Sent._fields
+        return [Sent(*(e[f] for f in fields)) for e in self.witness.events(self.name, "sent")]
+
+    @property
+    def errors(self) -> list[str]:
+        return [event["error"] for event in self.witness.events(self.name, "failed")]
+
+    @property
+    def bodies(self) -> list[str]:
+        return [sent.body for sent in self.sent]
+
+    def finish(self, seconds: float = 60) -> "Production":
+        """Wait until everything was sent; any failed send is an assertion error."""
+        self.answer.result(seconds)
+        assert not self.errors, f"{len(self.errors)} sends failed, first: {self.errors[0]}"
+        return self
+
+    def stop(self, seconds: float = 60) -> "Production":
+        self.witness.ask("stop", name=self.name)
+        return self.finish(seconds)
+
+    def wait_sent(self, count: int, seconds: float = 30) -> None:
+        def enough() -> bool:
+            return len(self.witness.events(self.name, "sent")) >= count
+
+        if not self.witness.wait_events(self.name, enough, seconds):
+            raise Overdue(f"{self.name} sent {len(self.sent)} of {count} in {seconds:g} s")
+
+
+@dataclass
+class Consumer:
+    """One push consumer, running until it is stopped."""
+
+    witness: Witness
+    name: str
+
+    @property
+    def received(self) -> list[Received]:
+        return received(self.witness, self.name)
+
+    @property
+    def bodies(self) -> list[str]:
+        return [message.body for message in self.received]
+
+    def queues(self, topic: str) -> set[QueueKey]:
+        """The queues of a topic that it holds right now."""
+        answer = self.witness.ask("assignment", name=self.name)
+        keys = (queue.rsplit("/", 2) for queue in answer["queues"])
+        return {QueueKey(t, broker, int(queue)) for t, broker, queue in keys if t == topic}
+
+    def wait_queues(self, topic: str, count: int, seconds: float = 30) -> None:
+        wait_until(
+            lambda: len(self.queues(topic)) == count,
+            seconds,
+            lambda: f"{self.name} holds {len(self.queues(topic))} queues, not {count}",
+        )
+
+    def wait_received(self, count: int, seconds: float = 30) -> None:
+        """Until it has seen this many messages, duplicates counted."""
+        wait_received([self], count, seconds)
+
+    def stop(self) -> None:
+        self.witness.ask("stop", name=self.name)
+
+
+def wait_received(consumers: Sequence[Consumer], count: int, seconds: float = 30) -> None:
+    """Until the consumers together have seen this many different bodies."""
+
+    def seen() -> int:
+        return len({body for consumer in consumers for body in consumer.bodies})
+
+    wait_until(lambda: seen() >= count, seconds, lambda: f"{seen()} of {count} messages arrived")
+
+
+def queue_rows(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """The per-queue rows of an `offsets` or `pull` answer."""
+    rows: list[dict[str, Any]] = answer["queues"]
+    return rows

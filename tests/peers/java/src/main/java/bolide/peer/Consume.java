@@ -1,0 +1,73 @@
+package bolide.peer;
+
+import java.util.List;
+import java.util.Map;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
+import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.MessageQueue;
+
+/**
+ * {@code consume}: starts a push consumer that reports every message; {@code stop name=…} ends it.
+ *
+ * <p>Options: name, nameserver, group, topics (list), tags (expression), model=clustering|broadcasting,
+ * from=first|last, listener=concurrent|orderly, threads.
+ */
+final class Consume {
+    private final Session session;
+    private final Command command;
+    private final String name;
+
+    Consume(Session session, Command command) {
+        this.session = session;
+        this.command = command;
+        this.name = command.text("name");
+    }
+
+    Map<String, Object> run() throws Exception {
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(command.text("group"));
+        Session.configure(consumer, command, name);
+        Models.apply(consumer, command.text("model", "clustering"));
+        consumer.setConsumeFromWhere(command.text("from", "first").equals("first")
+            ? ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET : ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET);
+        int threads = command.number("threads", 4);
+        consumer.setConsumeThreadMin(threads);
+        consumer.setConsumeThreadMax(threads);
+        for (String topic : command.list("topics")) {
+            consumer.subscribe(topic, command.text("tags", "*"));
+        }
+        listen(consumer);
+        consumer.start();
+        session.opened(name, consumer);
+        return Output.fields("client", consumer.buildMQClientId());
+    }
+
+    private void listen(DefaultMQPushConsumer consumer) {
+        if (command.text("listener", "concurrent").equals("orderly")) {
+            consumer.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
+                report(name, messages, context.getMessageQueue());
+                return ConsumeOrderlyStatus.SUCCESS;
+            });
+        } else {
+            consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+                report(name, messages, context.getMessageQueue());
+                return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+            });
+        }
+    }
+
+    static void report(String name, List<MessageExt> messages, MessageQueue queue) {
+        for (MessageExt message : messages) {
+            Output.line(Output.fields("event", "message", "name", name, "topic", message.getTopic(),
+                "broker", queue == null ? message.getBrokerName() : queue.getBrokerName(),
+                "queue", message.getQueueId(), "offset", message.getQueueOffset(),
+                "body", Payload.id(message.getBody()), "size", message.getBody().length,
+                "intact", Payload.intact(message.getBody()), "tags", message.getTags(), "keys", message.getKeys(),
+                "witness", message.getUserProperty("witness"), "tries", message.getReconsumeTimes()));
+        }
+    }
+}

@@ -1,0 +1,67 @@
+package bolide.peer;
+
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
+import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.MessageQueue;
+
+/**
+ * {@code litepull}: polls a topic with the lite pull consumer until {@code count} messages came or {@code seconds} passed.
+ *
+ * <p>Options: name, nameserver, group, topic, tags, count, seconds, assign=true to take all queues by hand and seek each of
+ * them to offset {@code seek}; otherwise the group shares the queues. Offsets are committed before the consumer leaves.
+ */
+final class LitePull {
+    private final Command command;
+    private final String name;
+
+    LitePull(Command command) {
+        this.command = command;
+        this.name = command.text("name");
+    }
+
+    Map<String, Object> run() throws Exception {
+        DefaultLitePullConsumer consumer = new DefaultLitePullConsumer(command.text("group"));
+        Session.configure(consumer, command, name);
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        consumer.setAutoCommit(false);
+        if (!command.flag("assign")) {
+            consumer.subscribe(command.text("topic"), command.text("tags", "*"));
+        }
+        consumer.start();
+        try {
+            if (command.flag("assign")) {
+                assign(consumer);
+            }
+            return Output.fields("count", poll(consumer));
+        } finally {
+            consumer.shutdown();
+        }
+    }
+
+    private void assign(DefaultLitePullConsumer consumer) throws Exception {
+        Collection<MessageQueue> queues = consumer.fetchMessageQueues(command.text("topic"));
+        consumer.assign(new ArrayList<>(queues));
+        for (MessageQueue queue : queues) {
+            consumer.seek(queue, command.number("seek", 0));
+        }
+    }
+
+    private int poll(DefaultLitePullConsumer consumer) {
+        int wanted = command.number("count", Integer.MAX_VALUE);
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(command.number("seconds", 20));
+        int got = 0;
+        while (got < wanted && System.nanoTime() < end) {
+            List<MessageExt> messages = consumer.poll(200);
+            got += messages.size();
+            Consume.report(name, messages, null);
+        }
+        consumer.commitSync();
+        return got;
+    }
+}

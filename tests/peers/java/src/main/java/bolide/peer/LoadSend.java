@@ -1,0 +1,161 @@
+package bolide.peer;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.SendCallback;
+import org.apache.rocketmq.client.producer.SendResult;
+import org.apache.rocketmq.client.producer.SendStatus;
+import org.apache.rocketmq.common.message.Message;
+
+/**
+ * {@code load-send}: sends as fast as it can and answers throughput and latencies.
+ *
+ * <p>Options: nameserver, topic, mode=sync|async|batch, threads, inflight (async), batch, size, and an end: seconds or count.
+ * A batch counts as its messages; its latency is that of the whole call. Only SEND_OK counts as sent.
+ */
+final class LoadSend {
+    private final Command command;
+    private final String topic;
+    private final int batch;
+    private final byte[] body;
+    private final DefaultMQProducer producer = new DefaultMQProducer("load-send");
+    private final Latencies latencies = new Latencies();
+    private final AtomicLong claimed = new AtomicLong();
+    private final AtomicLong sent = new AtomicLong();
+    private final AtomicLong failed = new AtomicLong();
+    private final Semaphore window;
+    private final int windowSize;
+    private volatile String firstError = "";
+
+    LoadSend(Command command) {
+        this.command = command;
+        this.topic = command.text("topic");
+        this.batch = command.text("mode").equals("batch") ? command.number("batch", 32) : 1;
+        this.body = new byte[command.number("size", 128)];
+        this.windowSize = command.number("inflight", 1024);
+        this.window = new Semaphore(windowSize);
+    }
+
+    Map<String, Object> run() throws Exception {
+        Session.configure(producer, command, "load-send");
+        producer.setSendMsgTimeout(command.number("timeout", 10_000));
+        producer.start();
+        try {
+            long start = System.nanoTime();
+            runThreads(command.number("threads", 1));
+            window.acquire(windowSize);
+            return answer(System.nanoTime() - start);
+        } finally {
+            producer.shutdown();
+        }
+    }
+
+    private Map<String, Object> answer(long nanos) {
+        Map<String, Object> fields = latencies.summary();
+        fields.put("sent", sent.get());
+        fields.put("failed", failed.get());
+        fields.put("error", firstError);
+        fields.put("seconds", nanos / 1e9);
+        fields.put("per_second", sent.get() / (nanos / 1e9));
+        return fields;
+    }
+
+    private void runThreads(int threads) throws InterruptedException {
+        long seconds = command.number("seconds", 0);
+        long end = seconds == 0 ? Long.MAX_VALUE : System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
+        CountDownLatch ended = new CountDownLatch(threads);
+        for (int i = 0; i < threads; i++) {
+            new Thread(() -> {
+                try {
+                    sendUntil(end);
+                } finally {
+                    ended.countDown();
+                }
+            }, "load-" + i).start();
+        }
+        ended.await();
+    }
+
+    private void sendUntil(long end) {
+        long count = command.number("count", Integer.MAX_VALUE);
+        boolean async = command.text("mode").equals("async");
+        while (System.nanoTime() < end) {
+            long first = claimed.getAndAdd(batch);
+            if (first >= count) {
+                return;
+            }
+            try {
+                if (async) {
+                    sendAsync();
+                } else {
+                    sendSync((int) Math.min(batch, count - first));
+                }
+            } catch (Exception problem) {
+                failed(problem);
+            }
+        }
+    }
+
+    private void sendSync(int size) throws Exception {
+        long before = System.nanoTime();
+        SendResult result = batch == 1 ? producer.send(message()) : producer.send(messages(size));
+        latencies.add(System.nanoTime() - before);
+        count(result, size);
+    }
+
+    private void sendAsync() throws Exception {
+        window.acquire();
+        long before = System.nanoTime();
+        try {
+            producer.send(message(), new SendCallback() {
+                @Override
+                public void onSuccess(SendResult result) {
+                    latencies.add(System.nanoTime() - before);
+                    count(result, 1);
+                    window.release();
+                }
+
+                @Override
+                public void onException(Throwable problem) {
+                    failed(problem);
+                    window.release();
+                }
+            });
+        } catch (Exception problem) {
+            window.release();
+            throw problem;
+        }
+    }
+
+    private Message message() {
+        return new Message(topic, body);
+    }
+
+    private List<Message> messages(int size) {
+        List<Message> messages = new ArrayList<>(size);
+        for (int i = 0; i < size; i++) {
+            messages.add(message());
+        }
+        return messages;
+    }
+
+    private void count(SendResult result, int messages) {
+        if (result.getSendStatus() == SendStatus.SEND_OK) {
+            sent.addAndGet(messages);
+        } else {
+            failed(new IllegalStateException(result.getSendStatus().name()));
+        }
+    }
+
+    private void failed(Throwable problem) {
+        if (failed.incrementAndGet() == 1) {
+            firstError = problem.toString();
+        }
+    }
+}

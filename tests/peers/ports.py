@@ -1,0 +1,42 @@
+"""Free TCP ports for servers under test, below the range that the kernel hands to outgoing connections."""
+
+import os
+import random
+import socket
+import time
+from collections.abc import Iterable
+
+FIRST, LAST = 20_000, 32_000
+TRIES_MAX = 500
+
+_chooser = random.Random(os.getpid() ^ time.monotonic_ns())
+_given: set[int] = set()
+
+
+def free_port() -> int:
+    """A port for a name server."""
+    return _free_block((0,))
+
+
+def free_broker_port() -> int:
+    """A port for a broker, which also takes port - 2 (VIP channel) and port + 1 (replication)."""
+    return _free_block((-2, 0, 1))
+
+
+def _free_block(steps: Iterable[int]) -> int:
+    for _ in range(TRIES_MAX):
+        port = _chooser.randrange(FIRST, LAST)
+        block = {port + step for step in steps}
+        if not block & _given and all(map(_is_free, block)):
+            _given.update(block)
+            return port
+    raise RuntimeError(f"no free ports between {FIRST} and {LAST}")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

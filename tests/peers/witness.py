@@ -1,0 +1,121 @@
+"""A JVM full of real RocketMQ clients: takes one command per line, answers and reports in JSON lines."""
+
+import itertools
+import json
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from tests.peers import java
+from tests.peers.process import ManagedProcess
+
+Fields = dict[str, Any]
+
+ANSWER_SECONDS = 60
+HEAP = "-Xmx512m"
+
+
+class WitnessError(RuntimeError):
+    """The Java program answered with an error."""
+
+
+class Witness:
+    """One running `bolide.peer.Main serve`; see the Java sources for the verbs and their options."""
+
+    def __init__(
+        self, version: str, home: Path, jvm_flags: Sequence[str] = (HEAP, *java.QUICK_START)
+    ) -> None:
+        self.version = version
+        self._numbers = itertools.count(1)
+        self._pending: dict[int, Future[Fields]] = {}
+        self._events: defaultdict[str, list[Fields]] = defaultdict(list)
+        self._changed = threading.Condition()
+        logging = java.write_logging_files(home)
+        self.process = ManagedProcess(
+            f"Java client {version}",
+            [
+                *(java.java_command(), *jvm_flags, *java.OPEN_MODULES),
+                *(f"-Duser.home={home}", f"-Drocketmq.home.dir={home}"),
+                f"-Drmq.logback.configurationFile={logging}",
+                *("-cp", java.class_path(version), java.MAIN, "serve"),
+            ],
+            home / "stderr.log",
+            piped=True,
+        )
+        threading.Thread(target=self._read, daemon=True, name=f"witness-{version}").start()
+        self.ask("ping")
+
+    def begin(self, verb: str, **options: object) -> "Future[Fields]":
+        """Give a command and return at once; the future holds its answer."""
+        number = next(self._numbers)
+        future: Future[Fields] = Future()
+        words = [str(number), verb, *(f"{key}={_encode(value)}" for key, value in options.items())]
+        with self._changed:
+            self._pending[number] = future
+            self.process.stdin.write((" ".join(words) + "\n").encode())
+            self.process.stdin.flush()
+        return future
+
+    def ask(self, verb: str, *, seconds: float = ANSWER_SECONDS, **options: object) -> Fields:
+        """Give a command and wait for its answer."""
+        try:
+            return self.begin(verb, **options).result(seconds)
+        except TimeoutError:
+            tail = self.process.log_tail()
+            raise WitnessError(f"no answer to {verb} after {seconds:g} s\n{tail}") from None
+
+    def events(self, name: str, kind: str) -> list[Fields]:
+        """Everything of one kind that the client of this name reported so far, oldest first."""
+        with self._changed:
+            return [event for event in self._events[name] if event["event"] == kind]
+
+    def wait_events(self, name: str, done: Callable[[], bool], seconds: float) -> bool:
+        """Wake on every report and check; false when the deadline passed first."""
+        with self._changed:
+            return self._changed.wait_for(done, seconds)
+
+    def stop(self) -> None:
+        """Close every client in order, then the JVM."""
+        self.process.stdin.close()
+        self.process.wait_exit()
+        self.process.stop()
+
+    def kill(self) -> None:
+        """The whole JVM at once: no client says goodbye."""
+        self.process.kill()
+
+    def _read(self) -> None:
+        try:
+            for line in self.process.stdout:
+                self._take(json.loads(line))
+        except ValueError:  # closed while reading: the process was ended by us
+            pass
+        with self._changed:
+            for future in self._pending.values():
+                future.set_exception(WitnessError(f"{self.process.name} has ended"))
+            self._pending.clear()
+            self._changed.notify_all()
+
+    def _take(self, fields: Fields) -> None:
+        with self._changed:
+            if "answer" in fields:
+                future = self._pending.pop(fields["answer"])
+                if fields["ok"]:
+                    future.set_result(fields)
+                else:
+                    future.set_exception(WitnessError(fields["error"]))
+            elif "name" in fields:
+                self._events[fields["name"]].append(fields)
+            self._changed.notify_all()
+
+
+def _encode(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        value = ",".join(str(item) for item in value)
+    return quote(str(value), safe=":;,/*|.-_") if not isinstance(value, int) else str(value)
