@@ -23,9 +23,8 @@ help:  ## list the commands
 setup: $(VENV)/.built  ## create .venv from the locks and build everything into it
 build: $(VENV)/.built  ## compile the extensions if their sources changed
 
-debug: $(VENV)/.built  ## compile the extensions unoptimised and with line tracing
+debug: $(VENV)/.built  ## compile the extensions with line tracing; `make clean build` goes back
 	BOLIDE_DEBUG_BUILD=1 $(BIN)/python setup.py --quiet build_ext --inplace --force
-	@touch setup.py  # so that the next ordinary build compiles the fast ones again
 
 demo: setup  ## produce, consume and query with Spark, all in a temporary directory
 	$(BIN)/python examples/demo.py

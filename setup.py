@@ -33,7 +33,7 @@ extensions = [
 setup(
     ext_modules=cythonize(
         extensions,
-        build_dir="build/cython",
+        build_dir="build/cython-debug" if DEBUG else "build/cython",
         include_path=["src"],
         compiler_directives={
             "language_level": 3,
