@@ -73,8 +73,8 @@ clean:  ## remove what was built, keep .venv
 	find src -name '*.so' -delete
 	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
-distclean: clean  ## remove .venv too
-	rm -rf $(VENV) src/*.egg-info
+distclean: clean  ## remove .venv and .cache (the fetched peers) too
+	rm -rf $(VENV) .cache src/*.egg-info
 
 # ---- the environment, step by step; each stamp says what it was made from
 
