@@ -1,5 +1,7 @@
 """Facts about the checkout that the house rules share: its files, its rooms and their layers."""
 
+import itertools
+import re
 import subprocess
 import tomllib
 from functools import cache
@@ -34,9 +36,19 @@ def name_of(path: Path) -> str:
 
 
 @cache
+def pyproject() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def dependencies() -> set[str]:
+    """The libraries we ask for by name, in any extra."""
+    project = pyproject()["project"]
+    asked = itertools.chain(project["dependencies"], *project["optional-dependencies"].values())
+    return {re.split(r"[^\w-]", text)[0] for text in asked} - {"bolide"}
+
+
 def contracts() -> list[dict[str, Any]]:
-    with (ROOT / "pyproject.toml").open("rb") as file:
-        found: list[dict[str, Any]] = tomllib.load(file)["tool"]["importlinter"]["contracts"]
+    found: list[dict[str, Any]] = pyproject()["tool"]["importlinter"]["contracts"]
     return found
 
 
