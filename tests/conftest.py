@@ -11,7 +11,12 @@ import os
 import shutil
 from collections.abc import Callable, Generator
 
+import hypothesis
 import pytest
+
+# Machines are shared: how long an example takes says nothing.  (In CI hypothesis also fixes its seed by itself.)
+hypothesis.settings.register_profile("shared-machine", hypothesis.settings.default, deadline=None)
+hypothesis.settings.load_profile("shared-machine")
 
 IN_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
 
