@@ -1,12 +1,14 @@
 """The list of compiled modules; everything else about the package is in pyproject.toml.
 
 Every extension has a readable Python twin, so a machine without a C compiler still installs and runs:
-the build goes on without the extensions and `bolide doctor` says which of the two is in use.
+the build goes on without the extensions and `bolide doctor` says which of the two is in use.  With
+BOLIDE_REQUIRE_COMPILED=1 (as the Makefile sets it) that is an error, and so is a warning of Cython.
 """
 
 import os
 
 from Cython.Build import cythonize
+from Cython.Compiler import Options
 from setuptools import Extension, setup
 
 COMPILED = [
@@ -17,17 +19,25 @@ COMPILED = [
 ]
 
 DEBUG = os.environ.get("BOLIDE_DEBUG_BUILD") == "1"
+REQUIRED = os.environ.get("BOLIDE_REQUIRE_COMPILED") == "1"
+
+Options.warning_errors = REQUIRED
+
+
+def source_of(name: str) -> str:
+    return f"src/{name.replace('.', '/')}.pyx"
+
 
 extensions = [
     Extension(
         name,
-        [f"src/{name.replace('.', '/')}.pyx"],
+        [source_of(name)],
         extra_compile_args=["-O0", "-g"] if DEBUG else ["-O3"],
         define_macros=[("CYTHON_TRACE", "1")] if DEBUG else [],
-        optional=os.environ.get("BOLIDE_REQUIRE_COMPILED") != "1",
+        optional=not REQUIRED,
     )
     for name in COMPILED
-    if os.path.exists(f"src/{name.replace('.', '/')}.pyx")
+    if os.path.exists(source_of(name))
 ]
 
 setup(
