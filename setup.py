@@ -28,30 +28,29 @@ def source_of(name: str) -> str:
     return f"src/{name.replace('.', '/')}.pyx"
 
 
-extensions = [
-    Extension(
-        name,
-        [source_of(name)],
-        extra_compile_args=["-O0", "-g"] if DEBUG else ["-O3"],
-        define_macros=[("CYTHON_TRACE", "1")] if DEBUG else [],
-        optional=not REQUIRED,
-    )
-    for name in COMPILED
-    if os.path.exists(source_of(name))
-]
-
-setup(
-    ext_modules=cythonize(
-        extensions,
-        build_dir="build/cython-debug" if DEBUG else "build/cython",
-        include_path=["src"],
-        compiler_directives={
-            "language_level": 3,
-            "boundscheck": False,
-            "wraparound": False,
-            "initializedcheck": False,
-            "cdivision": True,
-            "linetrace": DEBUG,
-        },
-    )
+extensions = cythonize(
+    [
+        Extension(
+            name,
+            [source_of(name)],
+            extra_compile_args=["-O0", "-g"] if DEBUG else ["-O3"],
+            define_macros=[("CYTHON_TRACE", "1")] if DEBUG else [],
+        )
+        for name in COMPILED
+        if os.path.exists(source_of(name))
+    ],
+    build_dir="build/cython-debug" if DEBUG else "build/cython",
+    include_path=["src"],
+    compiler_directives={
+        "language_level": 3,
+        "boundscheck": False,
+        "wraparound": False,
+        "initializedcheck": False,
+        "cdivision": True,
+        "linetrace": DEBUG,
+    },
 )
+for extension in extensions:
+    extension.optional = not REQUIRED  # here, because cythonize forgets it
+
+setup(ext_modules=extensions)
