@@ -1,0 +1,176 @@
+"""JSON as Java's fastjson writes it: integer and object map keys without quotes.
+
+Standard text goes through orjson.  Only what orjson refuses reaches the tolerant reader below, which accepts
+`{0:"a"}` and `{{"queueId":0}:5}`; object keys come back as their compact JSON text.  Bounded in depth and never
+evaluates anything.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from bolide.model.errors import InvalidRequest
+
+DEPTH_MAX = 64
+
+_NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_BLANK = re.compile(r"[ \t\r\n]*")
+_LITERALS = {"true": True, "false": False, "null": None}
+
+
+class Bare(str):
+    """A map key that is written without quotes: an integer or the JSON text of an object."""
+
+    __slots__ = ()
+
+
+def loads(text: bytes | bytearray | memoryview | str) -> Any:
+    """Any JSON value, standard or in Java's dialect."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        try:
+            words = text if isinstance(text, str) else bytes(text).decode()
+        except UnicodeDecodeError as error:
+            raise InvalidRequest(f"the text is not UTF-8: {error}") from error
+        return _Reader(words).document()
+
+
+def dumps(value: Any) -> bytes:
+    """Compact JSON; keys that are `int` or `Bare` are written without quotes, as fastjson writes them."""
+    if _is_standard(value):
+        return orjson.dumps(value)
+    parts: list[str] = []
+    _write(value, parts)
+    return "".join(parts).encode()
+
+
+def dumps_pretty(value: Any) -> bytes:
+    """The same with tabs, as the original writes its `config/*.json`."""
+    parts: list[str] = []
+    _write(value, parts, "\n")
+    return "".join(parts).encode()
+
+
+def _is_standard(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return all(type(key) is str and _is_standard(item) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return all(_is_standard(item) for item in value)
+    return True
+
+
+def _write(value: Any, parts: list[str], newline: str = "") -> None:
+    inner = newline + "\t" if newline else ""
+    if isinstance(value, Mapping):
+        parts.append("{")
+        for number, (key, item) in enumerate(value.items()):
+            parts.append(("," if number else "") + inner)
+            bare = isinstance(key, int | Bare)
+            parts.append(f"{key}:" if bare else f"{orjson.dumps(str(key)).decode()}:")
+            _write(item, parts, inner)
+        parts.append(newline + "}")
+    elif isinstance(value, list | tuple) and any(isinstance(item, Mapping) for item in value):
+        parts.append("[")
+        for number, item in enumerate(value):
+            parts.append(("," if number else "") + inner)
+            _write(item, parts, inner)
+        parts.append(newline + "]")
+    else:
+        parts.append(orjson.dumps(value).decode())
+
+
+class _Reader:
+    """Recursive descent over one text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._depth = 0
+
+    def document(self) -> Any:
+        value = self._value()
+        self._blank()
+        if self._at != len(self._text):
+            raise self._bad("something follows the value")
+        return value
+
+    def _value(self) -> Any:
+        self._blank()
+        head = self._text[self._at : self._at + 1]
+        if head in ("{", "["):
+            self._depth += 1
+            if self._depth > DEPTH_MAX:
+                raise self._bad("too deeply nested")
+            value = self._object() if head == "{" else self._array()
+            self._depth -= 1
+            return value
+        if head == '"':
+            return self._string()
+        if match := _NUMBER.match(self._text, self._at):
+            self._at = match.end()
+            return float(match[0]) if match[1] or match[2] else int(match[0])
+        for word, value in _LITERALS.items():
+            if self._text.startswith(word, self._at):
+                self._at += len(word)
+                return value
+        raise self._bad("a value is missing")
+
+    def _object(self) -> dict[str, Any]:
+        members: dict[str, Any] = {}
+        self._at += 1
+        while not self._ends("}", first=not members):
+            start = self._at
+            key = self._value()
+            if isinstance(key, dict):
+                key = orjson.dumps(key).decode()
+            elif not isinstance(key, str):
+                key = self._text[start : self._at].strip()
+            self._expect(":")
+            members[key] = self._value()
+        return members
+
+    def _array(self) -> list[Any]:
+        items: list[Any] = []
+        self._at += 1
+        while not self._ends("]", first=not items):
+            items.append(self._value())
+        return items
+
+    def _ends(self, close: str, *, first: bool) -> bool:
+        self._blank()
+        head = self._text[self._at : self._at + 1]
+        if head == close:
+            self._at += 1
+            return True
+        if not first:
+            self._expect(",")
+            self._blank()
+        return False
+
+    def _string(self) -> Any:
+        match = _STRING.match(self._text, self._at)
+        if match is None:
+            raise self._bad("a string does not end")
+        self._at = match.end()
+        try:
+            return orjson.loads(match[0])
+        except orjson.JSONDecodeError as error:
+            raise self._bad(f"a malformed string ({error})") from error
+
+    def _expect(self, mark: str) -> None:
+        self._blank()
+        if not self._text.startswith(mark, self._at):
+            raise self._bad(f"{mark!r} is missing")
+        self._at += 1
+
+    def _blank(self) -> None:
+        match = _BLANK.match(self._text, self._at)
+        assert match is not None
+        self._at = match.end()
+
+    def _bad(self, why: str) -> InvalidRequest:
+        return InvalidRequest(f"malformed JSON at character {self._at}: {why}")

@@ -1,0 +1,120 @@
+"""Messages: what an application sends, and what it gets back from a queue."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import IntFlag
+
+from bolide.model.errors import MessageIllegal
+from bolide.model.offsets import LogOffset, QueueOffset
+
+BODY_BYTES_MAX = 4 * 1024 * 1024
+PROPERTIES_BYTES_MAX = 32767
+
+NAME_END = "\x01"
+PAIR_END = "\x02"
+
+
+class Property:
+    """Reserved property names (RocketMQ: MessageConst)."""
+
+    KEYS = "KEYS"
+    TAGS = "TAGS"
+    WAIT = "WAIT"
+    DELAY = "DELAY"
+    RETRY_TOPIC = "RETRY_TOPIC"
+    REAL_TOPIC = "REAL_TOPIC"
+    REAL_QUEUE_ID = "REAL_QID"
+    TRANSACTION_PREPARED = "TRAN_MSG"
+    PRODUCER_GROUP = "PGROUP"
+    UNIQUE_KEY = "UNIQ_KEY"
+    MSG_REGION = "MSG_REGION"
+    TRACE_ON = "TRACE_ON"
+    CLUSTER = "CLUSTER"
+    POP_CHECKPOINT = "POP_CK"
+    TIMER_DELAY_SEC = "TIMER_DELAY_SEC"
+    TIMER_DELAY_MS = "TIMER_DELAY_MS"
+    TIMER_DELIVER_MS = "TIMER_DELIVER_MS"
+
+
+class SysFlag(IntFlag):
+    """Bits of a record's sysFlag (RocketMQ: MessageSysFlag)."""
+
+    COMPRESSED = 0x1
+    MULTI_TAGS = 0x2
+    PREPARED = 0x4
+    COMMIT = 0x8
+    ROLLBACK = 0xC
+    BORN_HOST_V6 = 0x10
+    STORE_HOST_V6 = 0x20
+    NEED_UNWRAP = 0x40
+    INNER_BATCH = 0x80
+    COMPRESSION_LZ4 = 0x100
+    COMPRESSION_ZSTD = 0x200
+    COMPRESSION_ZLIB = 0x300
+
+
+TRANSACTION_MASK = 0xC
+COMPRESSION_MASK = 0x700
+
+
+@dataclass(slots=True)
+class Message:
+    """A message to send."""
+
+    topic: str
+    body: bytes
+    tags: str | None = None
+    keys: Iterable[str] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    flag: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """A message as a queue holds it, its body unpacked."""
+
+    topic: str
+    body: bytes
+    properties: Mapping[str, str]
+    queue_id: int
+    queue_offset: QueueOffset
+    log_offset: LogOffset
+    broker_name: str
+    sys_flag: int
+    flag: int
+    born_timestamp_ms: int
+    born_host: str
+    store_timestamp_ms: int
+    store_host: str
+    reconsume_times: int
+    message_id: str
+    offset_message_id: str
+
+    @property
+    def tags(self) -> str | None:
+        return self.properties.get(Property.TAGS)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(self.properties.get(Property.KEYS, "").split())
+
+
+def format_properties(properties: Mapping[str, str]) -> str:
+    """`name 0x01 value 0x02` for every pair; empty values are left out as Java leaves them out."""
+    parts: list[str] = []
+    for name, value in properties.items():
+        if NAME_END in name or PAIR_END in name or NAME_END in value or PAIR_END in value:
+            raise MessageIllegal(f"property {name!r} contains a separator character (U+0001, U+0002)")
+        if name and value:
+            parts += (name, NAME_END, value, PAIR_END)
+    return "".join(parts)
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """The pairs of a property string; tolerates a missing last separator and skips what Java skips."""
+    properties: dict[str, str] = {}
+    for pair in text.split(PAIR_END):
+        name, separator, value = pair.partition(NAME_END)
+        if separator and name and value:
+            properties[name] = value
+    return properties

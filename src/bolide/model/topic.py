@@ -1,0 +1,99 @@
+"""Topics, groups and subscriptions as values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntFlag
+
+from bolide.model.java_hash import java_hash
+
+
+class Permission(IntFlag):
+    """Who may do what with a topic's queues (RocketMQ: PermName)."""
+
+    NONE = 0
+    INHERIT = 1
+    WRITE = 2
+    READ = 4
+    READ_WRITE = 6
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfig:
+    """What a broker knows of one topic."""
+
+    name: str
+    read_queues: int = 16
+    write_queues: int = 16
+    perm: int = Permission.READ_WRITE
+    filter_type: str = "SINGLE_TAG"
+    sys_flag: int = 0
+    order: bool = False
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def queues(self) -> int:
+        """How many queues exist physically."""
+        return max(self.read_queues, self.write_queues)
+
+    @property
+    def readable(self) -> bool:
+        return bool(self.perm & Permission.READ)
+
+    @property
+    def writable(self) -> bool:
+        return bool(self.perm & Permission.WRITE)
+
+    @property
+    def inherited(self) -> bool:
+        """Whether topics may be created on demand from this one."""
+        return bool(self.perm & Permission.INHERIT)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupConfig:
+    """What a broker knows of one consumer group (RocketMQ: SubscriptionGroupConfig)."""
+
+    name: str
+    consume_enable: bool = True
+    consume_from_min_enable: bool = True
+    consume_broadcast_enable: bool = True
+    consume_message_orderly: bool = False
+    retry_queues: int = 1
+    retry_max_times: int = 16
+    broker_id: int = 0
+    which_broker_when_consume_slowly: int = 1
+    notify_consumer_ids_changed_enable: bool = True
+    group_sys_flag: int = 0
+    consume_timeout_minute: int = 15
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """Which messages of one topic a group wants (RocketMQ: SubscriptionData)."""
+
+    topic: str
+    expression: str = "*"
+    tags: frozenset[str] = frozenset()
+    codes: frozenset[int] = frozenset()
+    version: int = 0
+    expression_type: str = "TAG"
+
+    @property
+    def takes_all(self) -> bool:
+        return self.expression == "*" or not self.codes
+
+    @classmethod
+    def parse(cls, topic: str, expression: str | None, version: int = 0) -> "Subscription":
+        """A tag expression: `*` or nothing for all, else `A || B`."""
+        tags = [tag.strip() for tag in (expression or "*").split("||")]
+        tags = [tag for tag in tags if tag]
+        if not tags or tags == ["*"]:
+            return cls(topic, "*", version=version)
+        return cls(
+            topic,
+            " || ".join(tags),
+            tags=frozenset(tags),
+            codes=frozenset(java_hash(tag) for tag in tags),
+            version=version,
+        )

@@ -1,0 +1,1 @@
+"""The shells: sockets and time around the protocol of `wire`."""

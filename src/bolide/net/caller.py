@@ -1,0 +1,111 @@
+"""Caller: outgoing connections by address, made when needed and shared by all calls to that address."""
+
+import asyncio
+from collections.abc import Callable
+
+from bolide.model.clock import Clock
+from bolide.model.errors import ConfigError, ConnectionLost
+from bolide.net.link import Link
+from bolide.wire.command import Command
+from bolide.wire.frame import Intake
+from bolide.wire.send_run import SendRun
+
+CONNECT_TIMEOUT_MS = 3_000
+
+
+class Caller:
+    """Calls servers.  Requests that servers send back on these connections go to `on_request`."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        on_request: Callable[[Link, Command], None] | None = None,
+        on_close: Callable[[str], None] | None = None,
+    ) -> None:
+        self._clock = clock
+        self._handle = on_request
+        self._closed = on_close
+        self._intake = Intake()
+        self._links: dict[str, asyncio.Future[Link]] = {}
+        self._addresses: dict[Link, str] = {}
+
+    async def call(self, address: str, request: Command, timeout_ms: int) -> Command:
+        """The answer, whatever its code; `CallTimeout` or `ConnectionLost` when there is none."""
+        link = await self.link(address)
+        return await link.call(request, timeout_ms)
+
+    async def notify(self, address: str, request: Command) -> None:
+        """Send a one-way request."""
+        (await self.link(address)).notify(request)
+
+    async def link(self, address: str) -> Link:
+        """An open link to the address; concurrent callers share one attempt to connect."""
+        attempt = self._links.get(address)
+        if attempt is None or (attempt.done() and not _is_open(attempt)):
+            attempt = asyncio.ensure_future(self._connect(address))
+            self._links[address] = attempt
+        return await asyncio.shield(attempt)
+
+    async def close(self) -> None:
+        for attempt in list(self._links.values()):
+            if not attempt.done():
+                attempt.cancel()
+            elif _is_open(attempt):
+                attempt.result().close()
+        await asyncio.gather(*self._links.values(), return_exceptions=True)
+        self._links.clear()
+
+    async def _connect(self, address: str) -> Link:
+        host, port = parse_address(address)
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_MS / 1000):
+                _, link = await loop.create_connection(
+                    lambda: Link(self._intake, self, self._clock), host, port
+                )
+        except TimeoutError as error:
+            raise ConnectionLost(f"{address} did not accept a connection in time") from error
+        except OSError as error:
+            raise ConnectionLost(f"cannot connect to {address}: {error.strerror or error}") from error
+        self._addresses[link] = address
+        return link
+
+    # ---- Service -------------------------------------------------------------------------------------------
+
+    def on_open(self, link: Link) -> None:
+        pass
+
+    def on_request(self, link: Link, request: Command) -> None:
+        if self._handle is not None:
+            self._handle(link, request)
+
+    def on_sends(self, link: Link, run: SendRun) -> None:
+        raise AssertionError("callers do not scan for sends")
+
+    def on_close(self, link: Link) -> None:
+        address = self._addresses.pop(link, None)
+        if address is not None and self._closed is not None:
+            self._closed(address)
+
+
+def parse_address(address: str) -> tuple[str, int]:
+    """`host:port` or `[v6]:port`."""
+    host, separator, port = address.strip().rpartition(":")
+    if not separator or not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ConfigError(f"{address!r} is not an address of the form host:port")
+    return host.strip("[]"), int(port)
+
+
+def parse_addresses(addresses: str) -> list[str]:
+    """A list separated by `;` or `,`, each checked."""
+    parts = [part.strip() for part in addresses.replace(",", ";").split(";") if part.strip()]
+    if not parts:
+        raise ConfigError("no name server address is given")
+    for part in parts:
+        parse_address(part)
+    return parts
+
+
+def _is_open(attempt: "asyncio.Future[Link]") -> bool:
+    return not attempt.cancelled() and attempt.exception() is None and attempt.result().is_open

@@ -1,0 +1,13 @@
+"""The real clock."""
+
+import time
+
+
+class SystemClock:
+    """See `model.clock.Clock`."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic_ms(self) -> int:
+        return time.monotonic_ns() // 1_000_000

@@ -1,0 +1,84 @@
+"""From a request to its handler, and from an error to its answer: done once, here.
+
+A handler takes the link and the request and returns the answer, None when it will answer later, or an awaitable of
+either.  Plain functions are called in the order of the connection's frames, so a heartbeat is in force before the
+pull that follows it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from bolide.model.errors import BolideError, CodeNotSupported, RequestError
+from bolide.model.response_code import ResponseCode
+from bolide.net.link import Link
+from bolide.wire.command import Command
+
+log = logging.getLogger(__name__)
+
+Outcome = Command | None
+Handler = Callable[[Link, Command], Outcome | Awaitable[Outcome]]
+
+IN_FLIGHT_MAX = 100_000
+"""Requests whose handlers are waiting for something; above this new ones are refused as busy."""
+
+
+class Dispatcher:
+    """One table of handlers, by request code."""
+
+    def __init__(self, handlers: Mapping[int, Handler]) -> None:
+        self._handlers = dict(handlers)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def codes(self) -> frozenset[int]:
+        return frozenset(self._handlers)
+
+    def on_request(self, link: Link, request: Command) -> None:
+        handler = self._handlers.get(request.code)
+        try:
+            if handler is None:
+                raise CodeNotSupported(f"request code {request.code} is not supported")
+            outcome = handler(link, request)
+        except Exception as error:
+            _answer(link, request, error_answer(request, error))
+            return
+        if outcome is None or isinstance(outcome, Command):
+            _answer(link, request, outcome)
+        elif len(self._tasks) >= IN_FLIGHT_MAX:
+            outcome.close() if asyncio.iscoroutine(outcome) else None
+            busy = request.answer(ResponseCode.SYSTEM_BUSY, remark="too many requests are waiting")
+            _answer(link, request, busy)
+        else:
+            task = asyncio.get_running_loop().create_task(self._finish(link, request, outcome))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """End what is still waiting."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _finish(self, link: Link, request: Command, outcome: Awaitable[Outcome]) -> None:
+        try:
+            _answer(link, request, await outcome)
+        except Exception as error:
+            _answer(link, request, error_answer(request, error))
+
+
+def error_answer(request: Command, error: Exception) -> Command:
+    """The response that an error becomes."""
+    if isinstance(error, RequestError):
+        return request.answer(error.code, remark=str(error))
+    if not isinstance(error, BolideError):
+        log.exception("request %d failed", request.code, exc_info=error)
+    remark = f"{type(error).__name__}: {error}"
+    return request.answer(ResponseCode.SYSTEM_ERROR, remark=remark)
+
+
+def _answer(link: Link, request: Command, answer: Any) -> None:
+    if answer is not None and not request.is_one_way:
+        link.answer(answer)

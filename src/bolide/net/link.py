@@ -1,0 +1,184 @@
+"""Link: a `Peer` on a socket.  Servers and clients use the same one.
+
+The link moves bytes, hands requests to its `Service`, resolves calls, and stops reading while the other side does
+not read: a slow reader costs its own connection and nothing else.
+"""
+
+import asyncio
+import ipaddress
+import logging
+import struct
+from typing import Protocol, cast
+
+from bolide.model.clock import Clock
+from bolide.model.errors import BolideError, CallTimeout, ConnectionLost, ProtocolError
+from bolide.wire.command import Command, encode_frame, encode_head
+from bolide.wire.frame import Intake
+from bolide.wire.peer import Answer, Peer
+from bolide.wire.send_run import SendRun
+
+log = logging.getLogger(__name__)
+
+WRITE_BUFFER_BYTES_MAX = 4 * 1024 * 1024
+"""Above this the link stops reading requests until the other side has read answers."""
+
+
+class Service(Protocol):
+    """What a link serves."""
+
+    def on_open(self, link: "Link") -> None: ...
+
+    def on_request(self, link: "Link", request: Command) -> None: ...
+
+    def on_sends(self, link: "Link", run: SendRun) -> None: ...
+
+    def on_close(self, link: "Link") -> None: ...
+
+
+class Link(asyncio.BufferedProtocol):
+    """One connection.  `remote` is `ip:port`; `remote_host` the same as record bytes (address, port)."""
+
+    def __init__(self, intake: Intake, service: Service, clock: Clock, *, sends: bool = False) -> None:
+        self._peer = Peer(intake, sends=sends)
+        self._reader = self._peer.reader
+        self._service = service
+        self._clock = clock
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = 0
+        self._loop = asyncio.get_running_loop()
+        self.remote = ""
+        self.remote_host = b""
+        self.last_active_ms = clock.monotonic_ms()
+
+    # ---- what users of a link do ---------------------------------------------------------------------------
+
+    @property
+    def is_open(self) -> bool:
+        return self._transport is not None and not self._transport.is_closing()
+
+    def answer(self, answer: Command) -> None:
+        """Send a response.  A link that has closed meanwhile swallows it: nobody is there to read it."""
+        if self.is_open:
+            assert self._transport is not None
+            if len(answer.body) > 4096:  # large bodies are not copied into the frame
+                self._transport.writelines((encode_head(answer, len(answer.body)), answer.body))
+            else:
+                self._transport.write(encode_frame(answer))
+
+    def write(self, data: bytes) -> None:
+        """Send frames that are encoded already."""
+        if self.is_open:
+            assert self._transport is not None
+            self._transport.write(data)
+
+    def call(self, request: Command, timeout_ms: int) -> "asyncio.Future[Command]":
+        """Send a request; the future gives its answer, `CallTimeout` or `ConnectionLost`."""
+        future: asyncio.Future[Command] = self._loop.create_future()
+        if not self.is_open:
+            future.set_exception(ConnectionLost(f"the connection to {self.remote} is closed"))
+            return future
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        try:
+            frame = self._peer.call(request, deadline_ms, future)
+        except ProtocolError as error:
+            future.set_exception(error)
+            return future
+        assert self._transport is not None
+        self._transport.write(frame)
+        self._arm(deadline_ms)
+        return future
+
+    def notify(self, request: Command) -> None:
+        """Send a one-way request."""
+        if self.is_open:
+            assert self._transport is not None
+            self._transport.write(self._peer.notify(request))
+
+    def close(self) -> None:
+        """Close after what was written has gone out."""
+        if self._transport is not None:
+            self._transport.close()
+
+    # ---- what the transport does ---------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES_MAX)
+        peername = transport.get_extra_info("peername")
+        if peername:
+            host, port = peername[0], peername[1]
+            self.remote = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            self.remote_host = encode_host(host, port)
+        self._service.on_open(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._reader.writable()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.last_active_ms = self._clock.monotonic_ms()
+        self._reader.received(nbytes)
+        try:
+            while (item := self._peer.next()) is not None:
+                if type(item) is SendRun:
+                    self._service.on_sends(self, item)
+                elif type(item) is Command:
+                    self._service.on_request(self, item)
+                else:
+                    assert isinstance(item, Answer)
+                    if not item.token.done():
+                        item.token.set_result(item.command)
+        except BolideError as error:
+            log.warning("closing the connection of %s: %s", self.remote, error)
+            self._abort()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        if self._timer is not None:
+            self._timer.cancel()
+        for future in self._peer.lost():
+            if not future.done():
+                future.set_exception(ConnectionLost(f"the connection to {self.remote} was lost"))
+        self._service.on_close(self)
+
+    # ---- deadlines -----------------------------------------------------------------------------------------
+
+    def _arm(self, deadline_ms: int) -> None:
+        if self._timer is not None:
+            if self._timer_ms <= deadline_ms:
+                return
+            self._timer.cancel()
+        delay_ms = max(0, deadline_ms - self._clock.monotonic_ms())
+        self._timer_ms = deadline_ms
+        self._timer = self._loop.call_later(delay_ms / 1000, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        for future in self._peer.expire(self._clock.monotonic_ms()):
+            if not future.done():
+                future.set_exception(CallTimeout(f"no answer from {self.remote} in time"))
+        deadline_ms = self._peer.next_deadline_ms()
+        if deadline_ms is not None:
+            self._arm(deadline_ms)
+
+    def _abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+
+def encode_host(host: str, port: int) -> bytes:
+    """An address as records store it: 4 or 16 bytes, then the port in 4."""
+    address = ipaddress.ip_address(host.partition("%")[0])
+    mapped = getattr(address, "ipv4_mapped", None)
+    return (mapped or address).packed + struct.pack(">i", port)

@@ -1,0 +1,104 @@
+"""Server: listening sockets, and the links that came in through them."""
+
+import asyncio
+import errno
+import logging
+
+from bolide.model.clock import Clock
+from bolide.model.errors import ConfigError
+from bolide.net.link import Link, Service
+from bolide.wire.command import Command
+from bolide.wire.frame import Intake
+from bolide.wire.send_run import SendRun
+
+log = logging.getLogger(__name__)
+
+IDLE_MS_MAX = 120_000
+SWEEP_MS = 10_000
+CONNECTIONS_MAX = 16_384
+BACKLOG = 1024
+
+
+class Server:
+    """Accepts connections for a service.  Closes those that stay silent for two minutes."""
+
+    def __init__(
+        self,
+        service: Service,
+        clock: Clock,
+        *,
+        sends: bool = False,
+        connections_max: int = CONNECTIONS_MAX,
+    ) -> None:
+        self._service = service
+        self._clock = clock
+        self._sends = sends
+        self._connections_max = connections_max
+        self._intake = Intake()
+        self._listeners: list[asyncio.Server] = []
+        self._sweep: asyncio.TimerHandle | None = None
+        self.links: set[Link] = set()
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen on one more port (0 takes a free one); returns the port."""
+        loop = asyncio.get_running_loop()
+        try:
+            listener = await loop.create_server(self._accept, host, port, backlog=BACKLOG)
+        except OSError as error:
+            raise ConfigError(_cannot_listen(host, port, error)) from error
+        self._listeners.append(listener)
+        if self._sweep is None:
+            self._sweep = loop.call_later(SWEEP_MS / 1000, self._close_idle)
+        bound: int = listener.sockets[0].getsockname()[1]
+        return bound
+
+    async def close(self) -> None:
+        """Stop listening and close every connection."""
+        if self._sweep is not None:
+            self._sweep.cancel()
+        for listener in self._listeners:
+            listener.close()
+        for link in list(self.links):
+            link.close()
+
+    def _accept(self) -> Link:
+        return Link(self._intake, self, self._clock, sends=self._sends)
+
+    def _close_idle(self) -> None:
+        oldest_ms = self._clock.monotonic_ms() - IDLE_MS_MAX
+        for link in [link for link in self.links if link.last_active_ms < oldest_ms]:
+            log.info("closing the silent connection of %s", link.remote)
+            link.close()
+        self._sweep = asyncio.get_running_loop().call_later(SWEEP_MS / 1000, self._close_idle)
+
+    # ---- Service: the server stands between its links and the service to know them all ---------------------
+
+    def on_open(self, link: Link) -> None:
+        if len(self.links) >= self._connections_max:
+            log.warning("refusing %s: %d connections are open", link.remote, len(self.links))
+            link.close()
+            return
+        self.links.add(link)
+        self._service.on_open(link)
+
+    def on_request(self, link: Link, request: Command) -> None:
+        self._service.on_request(link, request)
+
+    def on_sends(self, link: Link, run: SendRun) -> None:
+        self._service.on_sends(link, run)
+
+    def on_close(self, link: Link) -> None:
+        if link in self.links:
+            self.links.remove(link)
+            self._service.on_close(link)
+
+
+def _cannot_listen(host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"port {port} on {host or 'all addresses'} is already in use;"
+            " stop what uses it or choose another port"
+        )
+    if error.errno == errno.EACCES:
+        return f"port {port} may not be used by this user; choose one above 1023"
+    return f"cannot listen on {host}:{port}: {error.strerror or error}"

@@ -1,0 +1,1 @@
+"""Requests and responses as bytes.  Knows neither side, neither socket nor clock."""

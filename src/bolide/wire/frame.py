@@ -1,0 +1,162 @@
+"""Frames: bytes as they arrive, cut into commands and runs of sends.
+
+`FrameReader` never sees a socket.  A shell asks `writable()` where to put bytes, says `received(n)`, and takes
+items with `next()` until there is none.  Lengths are checked before anything is allocated for them, and a reader
+owns memory only while it holds a part of a frame: the receive buffer belongs to the `Intake`, shared by all
+connections of one event loop.
+"""
+
+import struct
+from typing import TYPE_CHECKING
+
+from bolide.compiled import use_compiled
+from bolide.model.errors import ProtocolError
+from bolide.wire.command import Command, decode_command
+from bolide.wire.send_run import SendRun
+
+if TYPE_CHECKING or not use_compiled("bolide.wire._frame"):
+    from bolide.wire.frame_twin import encode_send_answers, scan_sends
+else:
+    from bolide.wire._frame import encode_send_answers, scan_sends
+
+__all__ = [
+    "FRAME_BYTES_MAX",
+    "INTAKE_BYTES",
+    "FrameReader",
+    "Intake",
+    "decode_frame",
+    "encode_send_answers",
+]
+
+FRAME_BYTES_MAX = 16 * 1024 * 1024
+"""The original's limit (com.rocketmq.remoting.frameMaxLength).  Because of it the first byte of a frame is 0 or 1."""
+
+INTAKE_BYTES = 256 * 1024
+"""How much one socket read may bring."""
+
+_PREFIX = struct.Struct(">II")
+_PREFIX_BYTES = 8
+
+
+class Intake:
+    """The memory that connections of one event loop receive into."""
+
+    __slots__ = ("buffer", "run")
+
+    def __init__(self, size_bytes: int = INTAKE_BYTES) -> None:
+        self.buffer = bytearray(size_bytes)
+        self.run = SendRun(size_bytes)
+
+
+class FrameReader:
+    """Cuts one connection's bytes into frames.  With `sends`, plain sends come as `SendRun`s."""
+
+    __slots__ = ("_area", "_at", "_end", "_intake", "_rest", "_sends", "_size_max", "_whole")
+
+    def __init__(
+        self, intake: Intake, *, sends: bool = False, size_bytes_max: int = FRAME_BYTES_MAX
+    ) -> None:
+        self._intake = intake
+        self._sends = sends
+        self._size_max = size_bytes_max
+        self._area = intake.buffer  # where the bytes of the current read are
+        self._at = 0
+        self._end = 0
+        self._rest = b""  # the beginning of a frame that fits the intake
+        self._whole: bytearray | None = None  # a frame larger than that, while it is being received
+
+    @property
+    def holds_part(self) -> bool:
+        """Whether a frame has begun and not ended."""
+        return bool(self._rest) or self._whole is not None
+
+    def writable(self) -> memoryview:
+        """Where the next bytes go."""
+        if self._whole is not None:
+            return memoryview(self._whole)[self._end :]
+        rest = self._rest
+        self._intake.buffer[: len(rest)] = rest
+        return memoryview(self._intake.buffer)[len(rest) :]
+
+    def received(self, count: int) -> None:
+        """`count` bytes were written to `writable()`."""
+        if self._whole is None:
+            self._area, self._at, self._end = self._intake.buffer, 0, len(self._rest) + count
+            self._rest = b""
+        else:
+            self._area, self._at = self._whole, 0
+            self._end += count
+
+    def feed(self, data: bytes | bytearray | memoryview) -> list[Command | SendRun]:
+        """All items in `data`, for callers that have bytes at hand.  Needs a reader without `sends`."""
+        assert not self._sends, "runs share memory: take them one by one with next()"
+        items: list[Command | SendRun] = []
+        source = memoryview(data)
+        while source:
+            target = self.writable()
+            count = min(len(target), len(source))
+            target[:count] = source[:count]
+            self.received(count)
+            source = source[count:]
+            while (item := self.next()) is not None:
+                items.append(item)
+        return items
+
+    def next(self) -> Command | SendRun | None:
+        """The next item, or None when more bytes are needed.  A run is valid until the next call."""
+        if self._sends and self._end - self._at > _PREFIX_BYTES:
+            run = self._intake.run
+            run.clear(self._area)
+            self._at = scan_sends(run, self._at, self._end, self._size_max)
+            if run.count:
+                return run
+        return self._next_command()
+
+    def _next_command(self) -> Command | None:
+        available = self._end - self._at
+        if available >= _PREFIX_BYTES:
+            length, mark = _PREFIX.unpack_from(self._area, self._at)
+            header_length = mark & 0xFFFFFF
+            if length > self._size_max:
+                raise ProtocolError(f"a frame of {length} bytes; {self._size_max} are allowed")
+            if length < 4 or header_length > length - 4:
+                raise ProtocolError(f"a header of {header_length} bytes in a frame of {length}")
+            if available >= 4 + length:
+                return self._take(length, mark >> 24, header_length)
+            self._keep(4 + length)
+        else:
+            self._keep(_PREFIX_BYTES)
+        return None
+
+    def _take(self, length: int, form: int, header_length: int) -> Command:
+        area = memoryview(self._area)
+        body_at = self._at + _PREFIX_BYTES + header_length
+        end = self._at + 4 + length
+        command = decode_command(
+            form, area[self._at + _PREFIX_BYTES : body_at], bytes(area[body_at:end])
+        )
+        self._at = end
+        if self._whole is not None:  # it held exactly this frame
+            self._whole, self._at, self._end = None, 0, 0
+        return command
+
+    def _keep(self, size_bytes: int) -> None:
+        """Put the beginning of a frame aside until the rest of its `size_bytes` has come."""
+        if self._whole is not None:
+            return
+        part = memoryview(self._area)[self._at : self._end]
+        if size_bytes > len(self._intake.buffer):
+            self._whole = bytearray(size_bytes)
+            self._whole[: len(part)] = part
+            self._end = len(part)
+        else:
+            self._rest = bytes(part)
+            self._end = 0
+        self._at = 0
+
+
+def decode_frame(frame: bytes) -> Command:
+    """One whole frame."""
+    (command,) = FrameReader(Intake(max(len(frame), _PREFIX_BYTES))).feed(frame)
+    assert isinstance(command, Command)
+    return command

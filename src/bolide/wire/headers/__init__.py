@@ -1,0 +1,1 @@
+"""The fields of each request and response, one file per family."""

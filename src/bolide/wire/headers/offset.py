@@ -1,0 +1,53 @@
+"""Offsets of groups and queues: codes 14, 15, 29, 30, 31, 32, 33."""
+
+import dataclasses
+
+from bolide.wire.schema import Header
+
+
+@dataclasses.dataclass(frozen=True)
+class QueryGroupOffset(Header):
+    consumer_group: str
+    topic: str
+    queue_id: int
+    set_zero_if_not_found: bool | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class UpdateGroupOffset(Header):
+    consumer_group: str
+    topic: str
+    queue_id: int
+    commit_offset: int
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchOffset(Header):
+    topic: str
+    queue_id: int
+    timestamp: int
+    boundary_type: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class QueueRequest(Header):
+    """Max offset, min offset and earliest store time ask with these two fields."""
+
+    topic: str
+    queue_id: int
+
+
+@dataclasses.dataclass(frozen=True)
+class OffsetAnswer(Header):
+    offset: int
+
+
+@dataclasses.dataclass(frozen=True)
+class TimestampAnswer(Header):
+    timestamp: int
+
+
+@dataclasses.dataclass(frozen=True)
+class ViewMessage(Header):
+    offset: int
+    topic: str | None = None

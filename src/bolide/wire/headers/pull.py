@@ -1,0 +1,45 @@
+"""Pulling: codes 11 and 361."""
+
+import dataclasses
+from enum import IntFlag
+
+from bolide.wire.schema import Header
+
+
+class PullFlag(IntFlag):
+    """Bits of a pull's sysFlag (RocketMQ: PullSysFlag)."""
+
+    COMMIT_OFFSET = 1
+    SUSPEND = 2
+    SUBSCRIPTION = 4
+    CLASS_FILTER = 8
+    LITE_PULL = 16
+
+
+@dataclasses.dataclass(frozen=True)
+class PullRequest(Header):
+    consumer_group: str
+    topic: str
+    queue_id: int
+    queue_offset: int
+    max_msg_nums: int
+    sys_flag: int = 0
+    commit_offset: int = 0
+    suspend_timeout_millis: int = 0
+    sub_version: int = 0
+    subscription: str | None = None
+    expression_type: str | None = None
+    max_msg_bytes: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class PullAnswer(Header):
+    """Java clients fail when one of these is missing, whatever the response code."""
+
+    suggest_which_broker_id: int
+    next_begin_offset: int
+    min_offset: int
+    max_offset: int
+    topic_sys_flag: int | None = None
+    group_sys_flag: int | None = None
+    forbidden_type: int | None = None

@@ -1,0 +1,95 @@
+"""The name server: codes 100 to 106, 205, 216, 217, 219, 224, 322, 327, 901, 904."""
+
+import dataclasses
+
+from bolide.wire.schema import Header, wire
+
+
+@dataclasses.dataclass(frozen=True)
+class RegisterBroker(Header):
+    broker_name: str
+    broker_addr: str
+    cluster_name: str
+    ha_server_addr: str = ""
+    broker_id: int = 0
+    compressed: bool = False
+    body_crc32: int = wire("bodyCrc32", default=0)
+    heartbeat_timeout_millis: int | None = None
+    enable_acting_master: bool | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class RegisterBrokerAnswer(Header):
+    ha_server_addr: str | None = None
+    master_addr: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class BrokerRequest(Header):
+    """Codes 104, 322 and 904 name the broker with these fields."""
+
+    broker_name: str
+    broker_addr: str
+    cluster_name: str
+    broker_id: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class DataVersionAnswer(Header):
+    changed: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class RouteRequest(Header):
+    topic: str
+    accept_standard_json_only: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class BrokerNameRequest(Header):
+    broker_name: str
+    cluster_name: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class WipePermAnswer(Header):
+    wipe_topic_count: int
+
+
+@dataclasses.dataclass(frozen=True)
+class AddPermAnswer(Header):
+    add_topic_count: int
+
+
+@dataclasses.dataclass(frozen=True)
+class KvRequest(Header):
+    namespace: str
+    key: str
+
+
+@dataclasses.dataclass(frozen=True)
+class PutKv(Header):
+    namespace: str
+    key: str
+    value: str
+
+
+@dataclasses.dataclass(frozen=True)
+class KvAnswer(Header):
+    value: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class NamespaceRequest(Header):
+    namespace: str
+
+
+@dataclasses.dataclass(frozen=True)
+class DeleteTopicRoute(Header):
+    topic: str
+    cluster_name: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class ClusterRequest(Header):
+    cluster: str

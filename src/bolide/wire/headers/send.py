@@ -1,0 +1,66 @@
+"""Sending: codes 10, 310 and 320.
+
+Code 10 spells its fields out, 310 and 320 use one letter each.  Both become a `SendRequest`.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Self
+
+from bolide.wire.schema import Header, layout_of, wire
+
+
+@dataclasses.dataclass(frozen=True)
+class SendRequest(Header):
+    """One-letter spelling.  `batch`, not the request code, decides whether the body is a batch."""
+
+    topic: str = wire("b")
+    producer_group: str = wire("a", default="")
+    default_topic: str = wire("c", default="TBW102")
+    default_topic_queues: int = wire("d", default=4)
+    queue_id: int = wire("e", default=-1)
+    sys_flag: int = wire("f", default=0)
+    born_timestamp_ms: int = wire("g", default=0)
+    flag: int = wire("h", default=0)
+    properties: str = wire("i", default="")
+    reconsume_times: int = wire("j", default=0)
+    unit_mode: bool = wire("k", default=False)
+    max_reconsume_times: int | None = wire("l", default=None)
+    batch: bool = wire("m", default=False)
+
+    @classmethod
+    def decode_long(cls, fields: Mapping[str, str]) -> Self:
+        """From code 10's spelling."""
+        return cls.decode(
+            {letter: fields[name] for name, letter in _LONG_TO_LETTER.items() if name in fields}
+        )
+
+
+_LONG_NAMES = {
+    "topic": "topic",
+    "producer_group": "producerGroup",
+    "default_topic": "defaultTopic",
+    "default_topic_queues": "defaultTopicQueueNums",
+    "queue_id": "queueId",
+    "sys_flag": "sysFlag",
+    "born_timestamp_ms": "bornTimestamp",
+    "flag": "flag",
+    "properties": "properties",
+    "reconsume_times": "reconsumeTimes",
+    "unit_mode": "unitMode",
+    "max_reconsume_times": "maxReconsumeTimes",
+    "batch": "batch",
+}
+_LONG_TO_LETTER = {_LONG_NAMES[item.name]: item.spelling for item in layout_of(SendRequest)}
+
+
+@dataclasses.dataclass(frozen=True)
+class SendAnswer(Header):
+    """Where the message went.  `msg_id` lists one id per message of a batch, joined by commas."""
+
+    msg_id: str
+    queue_id: int
+    queue_offset: int
+    transaction_id: str | None = None
+    region: str = wire("MSG_REGION", default="DefaultRegion")
+    trace_on: str = wire("TRACE_ON", default="true")

@@ -1,0 +1,94 @@
+"""Peer: one end of a connection, without the connection.
+
+The protocol is symmetric: a broker also calls its clients.  So the peer does not know which side it is on.  It
+cuts received bytes into commands, keeps the calls that wait for an answer by their opaque, and knows when each is
+too late.  A shell moves the bytes and owns the clock.
+"""
+
+import heapq
+from typing import Any
+
+from bolide.model.errors import ProtocolError
+from bolide.wire.command import FLAG_ONE_WAY, Command, encode_frame
+from bolide.wire.frame import FRAME_BYTES_MAX, FrameReader, Intake
+from bolide.wire.send_run import SendRun
+
+PENDING_MAX = 65536
+"""Calls in flight per connection; more is a caller that never waits."""
+
+
+class Answer:
+    """A response together with whatever the caller left when it made the call."""
+
+    __slots__ = ("command", "token")
+
+    def __init__(self, command: Command, token: Any) -> None:
+        self.command = command
+        self.token = token
+
+
+class Peer:
+    """Bytes in, items out; calls out, answers in."""
+
+    __slots__ = ("_deadlines", "_opaque", "_pending", "reader")
+
+    def __init__(
+        self, intake: Intake, *, sends: bool = False, frame_bytes_max: int = FRAME_BYTES_MAX
+    ) -> None:
+        self.reader = FrameReader(intake, sends=sends, size_bytes_max=frame_bytes_max)
+        self._pending: dict[int, Any] = {}
+        self._deadlines: list[tuple[int, int]] = []
+        self._opaque = 0
+
+    def next(self) -> Command | Answer | SendRun | None:
+        """The next request, answer or run of sends; None when more bytes are needed.
+
+        Answers that nobody waits for any more are dropped here.
+        """
+        while True:
+            item = self.reader.next()
+            if not isinstance(item, Command) or not item.is_response:
+                return item
+            token = self._pending.pop(item.opaque, None)
+            if token is not None:
+                return Answer(item, token)
+
+    def call(self, command: Command, deadline_ms: int, token: Any) -> bytes:
+        """The frame to send; its answer will come back from `next` with `token`."""
+        if len(self._pending) >= PENDING_MAX:
+            raise ProtocolError(f"{PENDING_MAX} calls are already waiting on this connection")
+        opaque = self._opaque = (self._opaque + 1) & 0x7FFF_FFFF
+        command.opaque = opaque
+        self._pending[opaque] = token
+        heapq.heappush(self._deadlines, (deadline_ms, opaque))
+        return encode_frame(command)
+
+    def notify(self, command: Command) -> bytes:
+        """The frame of a one-way request."""
+        self._opaque = (self._opaque + 1) & 0x7FFF_FFFF
+        command.opaque = self._opaque
+        command.flag |= FLAG_ONE_WAY
+        return encode_frame(command)
+
+    def expire(self, now_ms: int) -> list[Any]:
+        """Tokens of the calls whose deadline has passed; they are forgotten."""
+        late: list[Any] = []
+        while self._deadlines and self._deadlines[0][0] <= now_ms:
+            _, opaque = heapq.heappop(self._deadlines)
+            token = self._pending.pop(opaque, None)
+            if token is not None:
+                late.append(token)
+        return late
+
+    def next_deadline_ms(self) -> int | None:
+        """When `expire` has something to do, or None."""
+        while self._deadlines and self._deadlines[0][1] not in self._pending:
+            heapq.heappop(self._deadlines)
+        return self._deadlines[0][0] if self._deadlines else None
+
+    def lost(self) -> list[Any]:
+        """The connection is gone: tokens of all calls that wait."""
+        tokens = list(self._pending.values())
+        self._pending.clear()
+        self._deadlines.clear()
+        return tokens

@@ -1,0 +1,120 @@
+"""Header classes and the fields they become: the only place that knows wire spelling.
+
+A header is a frozen dataclass.  `consumer_group` is spelled `consumerGroup` on the wire unless the field names
+its spelling itself with `wire("clientID")`.  Types are `str`, `int` and `bool`, each also as optional; a field
+without a default is required.
+"""
+
+import dataclasses
+import types
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self, Union, cast, get_args, get_origin, get_type_hints
+
+from bolide.model.errors import InvalidRequest
+
+INT64_MAX = 0x7FFF_FFFF_FFFF_FFFF
+
+_MISSING = dataclasses.MISSING
+
+
+def wire(spelling: str, **options: Any) -> Any:
+    """A dataclass field with its own spelling on the wire."""
+    return dataclasses.field(metadata={"wire": spelling}, **options)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Field:
+    name: str
+    spelling: str
+    read: Callable[[str, str], Any]
+    default: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Header:
+    """Base of all headers."""
+
+    _layout: ClassVar[tuple[_Field, ...]]
+
+    @classmethod
+    def decode(cls, fields: Mapping[str, str]) -> Self:
+        """The header from a command's fields; unknown fields are ignored."""
+        values: dict[str, Any] = {}
+        for item in layout_of(cls):
+            text = fields.get(item.spelling)
+            if text is not None and (text or item.read is _read_text):
+                values[item.name] = item.read(item.spelling, text)
+            elif item.default is _MISSING:
+                raise InvalidRequest(f"the required field {item.spelling} is missing")
+        return cls(**values)
+
+    def encode(self) -> dict[str, str]:
+        """Fields for a command; what is None is left out."""
+        fields: dict[str, str] = {}
+        for item in layout_of(type(self)):
+            value = getattr(self, item.name)
+            if value is not None:
+                fields[item.spelling] = _write(value)
+        return fields
+
+
+def layout_of(header: type[Header]) -> tuple[_Field, ...]:
+    """The header's fields with their wire spelling, worked out once per class."""
+    layout = header.__dict__.get("_layout")
+    if layout is None:
+        hints = get_type_hints(header)
+        layout = tuple(
+            _Field(
+                item.name,
+                item.metadata.get("wire") or _camel(item.name),
+                _READERS[_plain(hints[item.name])],
+                item.default,
+            )
+            for item in dataclasses.fields(header)
+        )
+        header._layout = layout
+    return cast("tuple[_Field, ...]", layout)
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def _plain(hint: Any) -> type:
+    if get_origin(hint) in (Union, types.UnionType):
+        (hint,) = (one for one in get_args(hint) if one is not type(None))
+    return cast(type, hint)
+
+
+def _read_text(spelling: str, text: str) -> str:
+    return text
+
+
+def _read_int(spelling: str, text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        raise InvalidRequest(f"the field {spelling} is not a number: {text[:32]!r}") from None
+    if not -INT64_MAX - 1 <= value <= INT64_MAX:
+        raise InvalidRequest(f"the field {spelling} is out of range: {text[:32]}")
+    return value
+
+
+def _read_bool(spelling: str, text: str) -> bool:
+    return text.lower() == "true"
+
+
+_READERS: dict[type, Callable[[str, str], Any]] = {
+    str: _read_text,
+    int: _read_int,
+    bool: _read_bool,
+}
+
+
+def _write(value: str | int | bool) -> str:
+    if value is True:
+        return "true"
+    if value is False:
+        return "false"
+    return str(value)
