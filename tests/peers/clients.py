@@ -1,12 +1,15 @@
 """Handles on the clients inside a witness: what each one sent, received and holds, in typed form."""
 
+import itertools
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tests.peers.waiting import Overdue, wait_until
 from tests.peers.witness import Fields, Witness
+
+FINISH_SECONDS = 60
 
 
 class QueueKey(NamedTuple):
@@ -72,15 +75,24 @@ class Production:
     def bodies(self) -> list[str]:
         return [sent.body for sent in self.sent]
 
-    def finish(self, seconds: float = 60) -> "Production":
-        """Wait until everything was sent; any failed send is an assertion error."""
-        self.answer.result(seconds)
-        assert not self.errors, f"{len(self.errors)} sends failed, first: {self.errors[0]}"
+    @property
+    def errors_after_first_contact(self) -> list[str]:
+        """Failed sends since the first acknowledged one."""
+        events = self.witness.events(self.name, "sent", "failed")
+        late = itertools.dropwhile(lambda event: event["event"] == "failed", events)
+        return [event["error"] for event in late if event["event"] == "failed"]
+
+    def finish(self, *, first_contact_may_fail: bool = False) -> "Production":
+        """Wait until everything was sent; a failed send is an assertion error."""
+        self.answer.result(FINISH_SECONDS)
+        errors = self.errors_after_first_contact if first_contact_may_fail else self.errors
+        assert not errors, f"{len(errors)} sends failed, first: {errors[0]}"
+        assert self.answer.result()["sent"] > 0
         return self
 
-    def stop(self, seconds: float = 60) -> "Production":
+    def stop(self, *, first_contact_may_fail: bool = False) -> "Production":
         self.witness.ask("stop", name=self.name)
-        return self.finish(seconds)
+        return self.finish(first_contact_may_fail=first_contact_may_fail)
 
     def wait_sent(self, count: int, seconds: float = 30) -> None:
         def enough() -> bool:
@@ -133,9 +145,3 @@ def wait_received(consumers: Sequence[Consumer], count: int, seconds: float = 30
         return len({body for consumer in consumers for body in consumer.bodies})
 
     wait_until(lambda: seen() >= count, seconds, lambda: f"{seen()} of {count} messages arrived")
-
-
-def queue_rows(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    """The per-queue rows of an `offsets` or `pull` answer."""
-    rows: list[dict[str, Any]] = answer["queues"]
-    return rows

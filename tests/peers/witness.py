@@ -60,18 +60,18 @@ class Witness:
             self.process.stdin.flush()
         return future
 
-    def ask(self, verb: str, *, seconds: float = ANSWER_SECONDS, **options: object) -> Fields:
-        """Give a command and wait for its answer."""
+    def ask(self, verb: str, seconds: float = ANSWER_SECONDS, /, **options: object) -> Fields:
+        """Give a command and wait so many seconds for its answer."""
         try:
             return self.begin(verb, **options).result(seconds)
         except TimeoutError:
             tail = self.process.log_tail()
             raise WitnessError(f"no answer to {verb} after {seconds:g} s\n{tail}") from None
 
-    def events(self, name: str, kind: str) -> list[Fields]:
-        """Everything of one kind that the client of this name reported so far, oldest first."""
+    def events(self, name: str, *kinds: str) -> list[Fields]:
+        """Everything of these kinds that the client of this name reported so far, oldest first."""
         with self._changed:
-            return [event for event in self._events[name] if event["event"] == kind]
+            return [event for event in self._events[name] if event["event"] in kinds]
 
     def wait_events(self, name: str, done: Callable[[], bool], seconds: float) -> bool:
         """Wake on every report and check; false when the deadline passed first."""

@@ -11,7 +11,7 @@ import org.apache.rocketmq.common.message.MessageQueue;
 /**
  * {@code offsets}: what the brokers say about every queue of a topic.
  *
- * <p>Options: nameserver, topic, group. Per queue: min, max, the group's committed offset (-1 when there is none), the
+ * <p>Options: nameserver, topic, group. Per queue: min, max, the offset from which the group would go on, the
  * time of the earliest message, and the offset found for the beginning of time.
  */
 final class Offsets {

@@ -1,0 +1,130 @@
+"""From samples to one table: medians, ratios first, each bar with its verdict, as Markdown and as JSON."""
+
+import json
+import os
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tests.bench.rows import ROWS, Row
+from tests.bench.run import Samples
+from tests.bench.scale import Scale
+from tests.bench.sides import OURS, THEIRS
+from tests.peers import java
+
+HEADER = ("measured", "bolide / Apache", "bar", "", "bolide", f"Apache {java.LATEST}", "unit")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row with its figures."""
+
+    row: Row
+    ours: list[float]
+    theirs: list[float]
+
+    @property
+    def ratio(self) -> float | None:
+        if self.ours and self.theirs and median(self.theirs):
+            return median(self.ours) / median(self.theirs)
+        return None
+
+    @property
+    def passed(self) -> bool | None:
+        """None where there is no bar, or nothing of ours to hold against it."""
+        if self.row.bar is None or not self.ours:
+            return None
+        return self.row.bar.holds(median(self.ours), median(self.theirs) if self.theirs else None)
+
+    def cells(self) -> tuple[str, ...]:
+        verdict = {True: "pass", False: "FAIL", None: ""}[self.passed]
+        bar = self.row.bar.text if self.row.bar else ""
+        ratio = "" if self.ratio is None else f"{self.ratio:.2f} x"
+        return (
+            *(self.row.title, ratio, bar, verdict),
+            *(self._figure(self.ours), self._figure(self.theirs), self.row.unit),
+        )
+
+    def _figure(self, values: list[float]) -> str:
+        return f"{median(values):,.{self.row.digits}f}" if values else ""
+
+
+def lines_of(samples: Samples) -> list[Line]:
+    """The rows that have any figure."""
+    lines = [
+        Line(row, *(samples.of(side, row.workload, row.figure) for side in (OURS, THEIRS))) for row in ROWS
+    ]
+    return [line for line in lines if line.ours or line.theirs]
+
+
+def markdown(lines: list[Line], samples: Samples, scale: Scale) -> str:
+    table = [HEADER, tuple("---" for _ in HEADER), *(line.cells() for line in lines)]
+    facts = machine()
+    notes = [
+        f"{facts['cores']} cores, {facts['processor']}, Linux {facts['kernel']}, load average at the start "
+        f"{facts['load_average']:.2f}.",
+        f"Java client {java.LATEST}, 128-byte bodies, 4 queues, ASYNC_FLUSH; medians of {scale.rounds} "
+        f"round(s), {scale.run_seconds} s each after {scale.warm_seconds} s of warm-up ({scale.name}).",
+        *_failures(samples),
+    ]
+    text = ["| " + " | ".join(cells) + " |" for cells in table]
+    return "\n".join(["# bolide and Apache RocketMQ in one run", "", *text, "", *notes, ""])
+
+
+def as_json(lines: list[Line], samples: Samples, scale: Scale) -> dict[str, Any]:
+    return {
+        "machine": machine(),
+        "scale": scale.__dict__,
+        "rows": [
+            {
+                "row": f"{line.row.workload}.{line.row.figure}",
+                "title": line.row.title,
+                "unit": line.row.unit,
+                "ratio": line.ratio,
+                "bar": line.row.bar.text if line.row.bar else None,
+                "passed": line.passed,
+                "bolide": line.ours,
+                "apache": line.theirs,
+            }
+            for line in lines
+        ],
+        "samples": {"/".join(key): values for key, values in samples.values.items()},
+    }
+
+
+def write(folder: Path, lines: list[Line], samples: Samples, scale: Scale) -> Path:
+    """Both files; the result is the Markdown one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "bench.json").write_text(json.dumps(as_json(lines, samples, scale), indent=1) + "\n")
+    page = folder / "bench.md"
+    page.write_text(markdown(lines, samples, scale))
+    return page
+
+
+def machine() -> dict[str, Any]:
+    models = [
+        line.partition(":")[2].strip()
+        for line in Path("/proc/cpuinfo").read_text().splitlines()
+        if line.startswith("model name")
+    ]
+    return {
+        "cores": os.cpu_count(),
+        "processor": models[0] if models else platform.machine(),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "load_average": LOAD_AT_START,
+    }
+
+
+def _failures(samples: Samples) -> list[str]:
+    """Sends that a client gave up on are no secret."""
+    return [
+        f"{side}, {workload}: {sum(values):,.0f} sends failed."
+        for (side, workload, figure), values in samples.values.items()
+        if figure == "failed" and sum(values) > 0
+    ]
+
+
+LOAD_AT_START = os.getloadavg()[0]

@@ -1,0 +1,112 @@
+"""The table: which figure of which workload stands in which row, and the bar that it has to clear.
+
+A later issue adds a workload to WORKLOADS (or a runner of its own in `run.py`) and its rows to ROWS.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.bench import breadth, workloads
+from tests.bench.scale import Scale
+from tests.bench.sides import Side
+from tests.bench.workloads import Figures
+
+Workload = Callable[[Side, Scale], Figures]
+
+# In the order in which a round runs them, on each side.
+WORKLOADS: dict[str, Workload] = {
+    "sync64": workloads.sync_64_threads,
+    "sync1": workloads.sync_1_thread,
+    "async": workloads.async_1024_in_flight,
+    "batch": workloads.batches_of_32,
+    "consume": workloads.push_consume,
+    "latency": workloads.send_to_listener,
+    "memory": workloads.memory_after_all_runs,
+}
+# On our side only, each on a fresh server.
+OWN_WORKLOADS: dict[str, Workload] = {"breadth": breadth.many_topics_and_connections}
+START = "start"
+KEYS = (*WORKLOADS, START, *OWN_WORKLOADS)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What must hold of our figure, given theirs (None where only ours exists)."""
+
+    text: str
+    holds: Callable[[float, float | None], bool]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table; `digits` says how its figures are rounded."""
+
+    workload: str
+    figure: str
+    title: str
+    unit: str
+    digits: int = 0
+    bar: Bar | None = None
+
+
+def ratio_at_least(limit: float) -> Bar:
+    return Bar(f"at least {limit:g} x", lambda ours, theirs: bool(theirs) and ours / (theirs or 1) >= limit)
+
+
+def ratio_at_most(limit: float) -> Bar:
+    return Bar(f"at most {limit:g} x", lambda ours, theirs: bool(theirs) and ours / (theirs or 1) <= limit)
+
+
+def below_theirs() -> Bar:
+    return Bar("below Apache's", lambda ours, theirs: theirs is not None and ours < theirs)
+
+
+def below(limit: float, unit: str) -> Bar:
+    return Bar(f"under {limit:g} {unit}", lambda ours, _: ours < limit)
+
+
+def at_least(limit: float) -> Bar:
+    return Bar(f"at least {limit:g}", lambda ours, _: ours >= limit)
+
+
+ROWS = (
+    Row("sync64", "per_second", "sync send, 64 threads", "msg/s", bar=ratio_at_least(1.8)),
+    Row("sync64", "p50_ms", "sync send, 64 threads, p50", "ms", 2),
+    Row("sync64", "p99_ms", "sync send, 64 threads, p99", "ms", 2),
+    Row("sync64", "cpu_us", "broker CPU per message, sync send, 64 threads", "µs", 1),
+    Row("sync1", "per_second", "sync send, 1 thread", "msg/s"),
+    Row("sync1", "p50_ms", "sync send, 1 thread, p50", "ms", 3),
+    Row("sync1", "p99_ms", "sync send, 1 thread, p99", "ms", 3),
+    Row("sync1", "cpu_us", "broker CPU per message, sync send, 1 thread", "µs", 1),
+    Row("async", "per_second", "async send, 1,024 in flight", "msg/s", bar=ratio_at_least(2.0)),
+    Row("async", "p99_ms", "async send, 1,024 in flight, p99", "ms", 2),
+    Row("async", "cpu_us", "broker CPU per message, async send", "µs", 1, ratio_at_most(0.2)),
+    Row("batch", "per_second", "batches of 32, stored as separate records", "msg/s", bar=ratio_at_least(2.5)),
+    Row("batch", "cpu_us", "broker CPU per message, batches of 32", "µs", 2),
+    Row("consume", "per_second", "push consume of stored messages", "msg/s", bar=ratio_at_least(1.3)),
+    Row("consume", "cpu_us", "broker CPU per message, push consume", "µs", 2),
+    Row("latency", "p50_ms", "send to listener at 100 msg/s, p50", "ms", 3, below_theirs()),
+    Row("latency", "p99_ms", "send to listener at 100 msg/s, p99", "ms", 3, below_theirs()),
+    Row("memory", "rss_anon_mb", "server's own memory (RssAnon) after all runs", "MB", bar=below(150, "MB")),
+    Row(START, "seconds", "process start to first acknowledged send", "s", 2, below(1.5, "s")),
+    Row(
+        "breadth",
+        "after_over_before",
+        "many topics, idle connections: throughput after / before",
+        "x",
+        2,
+        at_least(0.8),
+    ),
+    Row("breadth", "rss_anon_mb", "many topics, idle connections: RssAnon", "MB", bar=below(300, "MB")),
+    Row(
+        *(
+            "breadth",
+            "queue_disk_kb_per_queue",
+            "many topics: disk per consume queue (4 records each)",
+            "kB",
+            1,
+        ),
+        bar=below(8.5, "kB: one or two blocks, not 6 MB"),
+    ),
+    Row("breadth", "disk_mb", "many topics: disk in all, with the preallocated log segments", "MB"),
+)

@@ -1,0 +1,75 @@
+"""Runs the chosen workloads, side against side, and keeps every sample."""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from tests.bench.rows import OWN_WORKLOADS, START, WORKLOADS
+from tests.bench.scale import Scale
+from tests.bench.sides import OURS, THEIRS, running_side
+from tests.bench.starting import seconds_to_first_send
+
+Say = Callable[[str], None]
+
+
+class Samples:
+    """Figures by side, workload and name; one value per run."""
+
+    def __init__(self) -> None:
+        self.values: defaultdict[tuple[str, str, str], list[float]] = defaultdict(list)
+
+    def add(self, side: str, workload: str, figures: dict[str, float]) -> None:
+        for name, value in figures.items():
+            self.values[side, workload, name].append(value)
+
+    def of(self, side: str, workload: str, figure: str) -> list[float]:
+        return self.values.get((side, workload, figure), [])
+
+
+def run(chosen: Collection[str], sides: Collection[str], scale: Scale, home: Path, say: Say) -> Samples:
+    """A-B, B-A, A-B …: the order turns every round so that neither side always comes first."""
+    samples = Samples()
+    for number in range(scale.rounds):
+        order = [side for side in ((OURS, THEIRS) if number % 2 else (THEIRS, OURS)) if side in sides]
+        for side in order:
+            say(f"round {number + 1} of {scale.rounds}: {side}")
+            _run_workloads(side, chosen, scale, home, samples, say)
+    if START in chosen:
+        _run_starts(sides, scale, home, samples, say)
+    if OURS in sides:
+        _run_own(chosen, scale, home, samples, say)
+    return samples
+
+
+def _run_workloads(
+    name: str, chosen: Collection[str], scale: Scale, home: Path, samples: Samples, say: Say
+) -> None:
+    wanted = {key: workload for key, workload in WORKLOADS.items() if key in chosen}
+    if not wanted:
+        return
+    with running_side(name, home / name) as side:
+        for key, workload in wanted.items():
+            figures = workload(side, scale)
+            samples.add(name, key, figures)
+            say(f"  {key}: {_brief(figures)}")
+
+
+def _run_starts(sides: Collection[str], scale: Scale, home: Path, samples: Samples, say: Say) -> None:
+    for _ in range(scale.starts):
+        for side in sides:
+            seconds = seconds_to_first_send(side, home / f"start-{side}")
+            samples.add(side, START, {"seconds": seconds})
+            say(f"start of {side}: {seconds:.2f} s")
+
+
+def _run_own(chosen: Collection[str], scale: Scale, home: Path, samples: Samples, say: Say) -> None:
+    for key, workload in OWN_WORKLOADS.items():
+        if key in chosen:
+            with running_side(OURS, home / key) as side:
+                figures = workload(side, scale)
+            samples.add(OURS, key, figures)
+            say(f"{key}: {_brief(figures)}")
+
+
+def _brief(figures: dict[str, float]) -> str:
+    return ", ".join(f"{name} {value:,.6g}" for name, value in figures.items())

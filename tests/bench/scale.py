@@ -1,0 +1,53 @@
+"""How much of everything one run does."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Durations are per workload and per side; a round runs every chosen workload once on each side."""
+
+    name: str
+    rounds: int
+    warm_seconds: int
+    run_seconds: int
+    consume_messages: int
+    latency_seconds: int
+    starts: int
+    topics: int
+    idle_connections: int
+
+
+FULL = Scale(
+    name="full",
+    rounds=3,
+    warm_seconds=5,
+    run_seconds=10,
+    consume_messages=1_000_000,
+    latency_seconds=30,
+    starts=3,
+    topics=1_000,
+    idle_connections=1_000,
+)
+QUICK = Scale(
+    name="quick",
+    rounds=1,
+    warm_seconds=2,
+    run_seconds=4,
+    consume_messages=200_000,
+    latency_seconds=8,
+    starts=1,
+    topics=200,
+    idle_connections=200,
+)
+SMOKE = Scale(
+    name="smoke",
+    rounds=1,
+    warm_seconds=1,
+    run_seconds=1,
+    consume_messages=2_000,
+    latency_seconds=1,
+    starts=1,
+    topics=10,
+    idle_connections=10,
+)

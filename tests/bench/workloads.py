@@ -1,0 +1,92 @@
+"""What the load program does to one side, and the figures that come out: name to value, in the units of the rows."""
+
+from typing import Any
+
+from tests.bench.scale import Scale
+from tests.bench.sides import QUEUES, Side, Untrustworthy
+
+Figures = dict[str, float]
+BODY_BYTES = 128
+
+
+def sync_64_threads(side: Side, scale: Scale) -> Figures:
+    return _send(side, scale, mode="sync", threads=64)
+
+
+def sync_1_thread(side: Side, scale: Scale) -> Figures:
+    return _send(side, scale, mode="sync", threads=1)
+
+
+def async_1024_in_flight(side: Side, scale: Scale) -> Figures:
+    return _send(side, scale, mode="async", threads=1, inflight=1024)
+
+
+def batches_of_32(side: Side, scale: Scale) -> Figures:
+    """Also proves that every message of a batch became a record of its own."""
+    return _send(side, scale, mode="batch", threads=4, batch=32)
+
+
+def push_consume(side: Side, scale: Scale) -> Figures:
+    """A default push consumer reads what is already stored; a smaller topic before it warms both sides up."""
+    for count in (scale.consume_messages // 5, scale.consume_messages):
+        topic = side.topic()
+        side.ask("load-send", topic=topic, mode="batch", batch=32, threads=2, count=count, size=BODY_BYTES)
+        before = side.server.cpu_seconds()
+        answer = side.ask("load-consume", topic=topic, group=f"group-{topic}", count=count)
+        cpu = side.server.cpu_seconds() - before
+        if not answer["exact"]:
+            raise Untrustworthy(f"{side.name}: {answer['received']} of {count} messages consumed")
+    return {"per_second": answer["per_second"], "cpu_us": cpu * 1e6 / count}
+
+
+def send_to_listener(side: Side, scale: Scale) -> Figures:
+    """At 100 messages a second, measured from each message's due time, so a stall hides nothing."""
+    topic = side.topic()
+    answer = side.ask(
+        "load-latency",
+        topic=topic,
+        group=f"group-{topic}",
+        queues=QUEUES,
+        rate=100,
+        warm=scale.warm_seconds,
+        seconds=scale.latency_seconds,
+        size=BODY_BYTES,
+    )
+    if answer["received"] != answer["expected"]:
+        raise Untrustworthy(f"{side.name}: {answer['received']} of {answer['expected']} messages arrived")
+    return _latencies(answer)
+
+
+def memory_after_all_runs(side: Side, scale: Scale) -> Figures:
+    """Comes last in a round, when the server has carried every other workload."""
+    return {"rss_anon_mb": side.server.rss_anon_bytes() / 1e6}
+
+
+def _send(side: Side, scale: Scale, **options: object) -> Figures:
+    topic = side.topic()
+    load = {"topic": topic, "size": BODY_BYTES, **options}
+    warm = side.ask("load-send", seconds=scale.warm_seconds, **load)
+    before = side.server.cpu_seconds()
+    answer = side.ask("load-send", seconds=scale.run_seconds, **load)
+    cpu = side.server.cpu_seconds() - before
+    _check_stored(side, topic, warm, answer)
+    return {
+        "per_second": answer["per_second"],
+        "cpu_us": cpu * 1e6 / max(1, answer["sent"]),
+        "failed": answer["failed"],
+        **_latencies(answer),
+    }
+
+
+def _check_stored(side: Side, topic: str, *answers: dict[str, Any]) -> None:
+    """Everything acknowledged is there; more than that only where a failed send was stored all the same."""
+    sent = sum(answer["sent"] for answer in answers)
+    failed = sum(answer["failed"] for answer in answers)
+    stored = side.stored(topic)
+    if sent == 0 or stored < sent or (failed == 0 and stored != sent):
+        errors = "; ".join(answer["error"] for answer in answers if answer["error"])
+        raise Untrustworthy(f"{side.name}: {sent} sent, {failed} failed, {stored} stored {errors}")
+
+
+def _latencies(answer: dict[str, Any]) -> Figures:
+    return {f"{name}_ms": answer[f"{name}_us"] / 1000 for name in ("p50", "p99", "p999", "max")}
