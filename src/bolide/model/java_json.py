@@ -6,7 +6,7 @@ evaluates anything.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import orjson
@@ -49,7 +49,7 @@ def dumps(value: Any) -> bytes:
 
 
 def dumps_pretty(value: Any) -> bytes:
-    """The same with tabs, as the original writes its `config/*.json`."""
+    """The same with tabs and one item per line, as the original writes its `config/*.json`."""
     parts: list[str] = []
     _write(value, parts, "\n")
     return "".join(parts).encode()
@@ -64,23 +64,31 @@ def _is_standard(value: Any) -> bool:
 
 
 def _write(value: Any, parts: list[str], newline: str = "") -> None:
-    inner = newline + "\t" if newline else ""
     if isinstance(value, Mapping):
-        parts.append("{")
-        for number, (key, item) in enumerate(value.items()):
-            parts.append(("," if number else "") + inner)
-            bare = isinstance(key, int | Bare)
-            parts.append(f"{key}:" if bare else f"{orjson.dumps(str(key)).decode()}:")
-            _write(item, parts, inner)
-        parts.append(newline + "}")
-    elif isinstance(value, list | tuple) and any(isinstance(item, Mapping) for item in value):
-        parts.append("[")
-        for number, item in enumerate(value):
-            parts.append(("," if number else "") + inner)
-            _write(item, parts, inner)
-        parts.append(newline + "]")
+        _write_items(value.items(), "{}", parts, newline)
+    elif isinstance(value, list | tuple):
+        _write_items([(None, item) for item in value], "[]", parts, newline)
+    elif type(value) is int:
+        parts.append(str(value))
     else:
         parts.append(orjson.dumps(value).decode())
+
+
+def _write_items(items: Collection[tuple[Any, Any]], ends: str, parts: list[str], newline: str) -> None:
+    if not items:
+        parts.append(ends)
+        return
+    inner = newline + "\t" if newline else ""
+    parts.append(ends[0] + inner)
+    for number, (key, item) in enumerate(items):
+        if number:
+            parts.append("," + inner)
+        if isinstance(key, int | Bare):
+            parts.append(f"{key}:")
+        elif key is not None:
+            parts.append(f"{orjson.dumps(str(key)).decode()}:")
+        _write(item, parts, inner)
+    parts.append(newline + ends[1])
 
 
 class _Reader:
@@ -113,10 +121,10 @@ class _Reader:
         if match := _NUMBER.match(self._text, self._at):
             self._at = match.end()
             return float(match[0]) if match[1] or match[2] else int(match[0])
-        for word, value in _LITERALS.items():
+        for word, literal in _LITERALS.items():
             if self._text.startswith(word, self._at):
                 self._at += len(word)
-                return value
+                return literal
         raise self._bad("a value is missing")
 
     def _object(self) -> dict[str, Any]:

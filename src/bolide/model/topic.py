@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntFlag
+from typing import Any
 
 from bolide.model.java_hash import java_hash
 
@@ -29,6 +30,8 @@ class TopicConfig:
     sys_flag: int = 0
     order: bool = False
     attributes: Mapping[str, str] = field(default_factory=dict)
+    extras: Mapping[str, Any] = field(default_factory=dict)
+    """What other versions wrote beside it: kept and handed on, never read."""
 
     @property
     def queues(self) -> int:
@@ -66,6 +69,8 @@ class GroupConfig:
     group_sys_flag: int = 0
     consume_timeout_minute: int = 15
     attributes: Mapping[str, str] = field(default_factory=dict)
+    extras: Mapping[str, Any] = field(default_factory=dict)
+    """What other versions wrote beside it: kept and handed on, never read."""
 
 
 @dataclass(frozen=True, slots=True)
