@@ -23,9 +23,7 @@ class DataVersion:
 
     def next(self, now_ms: int) -> "DataVersion":
         """The version after one more change."""
-        return DataVersion(
-            state_version=self.state_version, counter=self.counter + 1, timestamp_ms=now_ms
-        )
+        return DataVersion(state_version=self.state_version, counter=self.counter + 1, timestamp_ms=now_ms)
 
     def as_json(self) -> dict[str, int]:
         return {
