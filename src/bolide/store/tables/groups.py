@@ -1,0 +1,88 @@
+"""GroupTable: which consumer groups exist and what they may do; `config/subscriptionGroup.json`."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from bolide.model import names
+from bolide.model.clock import Clock
+from bolide.model.config_json import group_as_json, group_from_json
+from bolide.model.errors import GroupNotFound, ServiceUnavailable
+from bolide.model.topic import GroupConfig
+from bolide.store.small_file import WholeFiles
+from bolide.store.tables.persisted import PersistedTable, member_table
+
+GROUPS_MAX = 100_000
+"""Clients create groups by naming them in a heartbeat, so there must be an end to it."""
+
+
+class GroupTable(PersistedTable):
+    """Groups by name."""
+
+    def __init__(self, disk: WholeFiles, path: Path, clock: Clock) -> None:
+        super().__init__(disk, path, clock)
+        self._groups: dict[str, GroupConfig] = {}
+        self._forbidden: dict[str, Any] = {}
+
+    def __contains__(self, group: object) -> bool:
+        return group in self._groups
+
+    def __iter__(self) -> Iterator[GroupConfig]:
+        return iter(self._groups.values())
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def get(self, group: str) -> GroupConfig | None:
+        return self._groups.get(group)
+
+    def find(self, group: str, *, auto_create: bool) -> GroupConfig:
+        """The group, created when it is missing and may be; `GroupNotFound` otherwise."""
+        config = self._groups.get(group)
+        if config is not None:
+            return config
+        if not auto_create and not names.is_system_group(group):
+            raise GroupNotFound(
+                f"the group {group[:255]!r} does not exist on this broker and is not created on demand"
+            )
+        config = GroupConfig(group)
+        self.put(config)
+        return config
+
+    def put(self, config: GroupConfig) -> None:
+        """Create the group or change it; the name is checked, and nothing happens when nothing would change."""
+        names.check_group(config.name)
+        if config == self._groups.get(config.name):
+            return
+        if config.name not in self._groups and len(self._groups) >= GROUPS_MAX:
+            raise ServiceUnavailable(f"the broker holds {GROUPS_MAX} groups and takes no more")
+        self._groups[config.name] = config
+        self._changed()
+
+    def delete(self, group: str) -> bool:
+        """Forget the group; tells whether it was there."""
+        self._forbidden.pop(group, None)
+        if self._groups.pop(group, None) is None:
+            return False
+        self._changed()
+        return True
+
+    def add_built_in(self) -> None:
+        """Add what every broker has and this table lacks."""
+        for name in names.SYSTEM_GROUPS:
+            if name not in self._groups:
+                self._groups[name] = GroupConfig(name)
+                self.mark_dirty()
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "dataVersion": self.version.as_json(),
+            "forbiddenTable": self._forbidden,
+            "subscriptionGroupTable": {name: group_as_json(config) for name, config in self._groups.items()},
+        }
+
+    def _take(self, members: Mapping[str, Any]) -> None:
+        forbidden = dict(member_table(members, "forbiddenTable"))
+        table = member_table(members, "subscriptionGroupTable")
+        self._groups |= {name: group_from_json(value) for name, value in table.items()}
+        self._forbidden = forbidden

@@ -1,0 +1,129 @@
+"""OffsetTable: how far each group has come in each queue; `config/consumerOffset.json`.
+
+A commit is two dictionary look-ups.  The table takes any offset that is not negative, forwards or backwards: whether
+the queue exists and ends there is asked by the handler, which knows the store.  The data version moves only every
+`COMMITS_PER_VERSION` commits, as in the original.
+
+Beside the committed offsets stand those that members last pulled from.  They only show operators what is on its way,
+so a pull alone does not make the file be written.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from bolide.model.clock import Clock
+from bolide.model.errors import InvalidRequest
+from bolide.model.offsets import GroupOffset
+from bolide.store.small_file import WholeFiles
+from bolide.store.tables.persisted import PersistedTable, member_table
+
+COMMITS_PER_VERSION = 500
+
+SEPARATOR = "@"
+"""Between topic and group in the table's keys; no name may contain it."""
+
+_Offsets = dict[str, dict[int, GroupOffset]]
+
+
+class OffsetTable(PersistedTable):
+    """Offsets by `topic@group`, then by queue."""
+
+    def __init__(self, disk: WholeFiles, path: Path, clock: Clock) -> None:
+        super().__init__(disk, path, clock)
+        self._offsets: _Offsets = {}
+        self._pulled: _Offsets = {}
+        self._commits = 0
+
+    def commit(self, group: str, topic: str, queue_id: int, offset: GroupOffset) -> None:
+        """Store the group's progress.  A negative offset says that there is none yet: some clients send it."""
+        if offset < 0:
+            return
+        key = f"{topic}@{group}"
+        queues = self._offsets.get(key)
+        if queues is None:
+            queues = self._offsets[key] = {}
+        queues[queue_id] = offset
+        self._commits += 1
+        self._dirty = True
+        if self._commits % COMMITS_PER_VERSION == 0:
+            self._changed()
+
+    def query(self, group: str, topic: str, queue_id: int) -> GroupOffset | None:
+        queues = self._offsets.get(f"{topic}@{group}")
+        return None if queues is None else queues.get(queue_id)
+
+    def note_pull(self, group: str, topic: str, queue_id: int, offset: GroupOffset) -> None:
+        """A member of the group has asked for messages from here."""
+        key = f"{topic}@{group}"
+        queues = self._pulled.get(key)
+        if queues is None:
+            queues = self._pulled[key] = {}
+        queues[queue_id] = offset
+
+    def last_pull(self, group: str, topic: str, queue_id: int) -> GroupOffset | None:
+        queues = self._pulled.get(f"{topic}@{group}")
+        return None if queues is None else queues.get(queue_id)
+
+    def topics_of(self, group: str) -> list[str]:
+        """Topics in which the group has committed anything."""
+        return [topic for topic, other in map(_split, self._offsets) if other == group]
+
+    def groups_of(self, topic: str) -> list[str]:
+        """Groups that have committed anything in the topic."""
+        return [group for other, group in map(_split, self._offsets) if other == topic]
+
+    def clone(self, source: str, target: str, topic: str) -> None:
+        """Let the target group stand where the source group stands in the topic."""
+        queues = self._offsets.get(f"{topic}@{source}")
+        if queues:
+            self._offsets[f"{topic}@{target}"] = dict(queues)
+            self._changed()
+
+    def drop_topic(self, topic: str) -> None:
+        """Forget what all groups did in the topic: a topic of that name starts at 0 again."""
+        self._drop(key for key in [*self._offsets, *self._pulled] if _split(key)[0] == topic)
+
+    def drop_group(self, group: str) -> None:
+        self._drop(key for key in [*self._offsets, *self._pulled] if _split(key)[1] == group)
+
+    def as_json(self) -> dict[str, Any]:
+        groups: dict[str, list[str]] = {}
+        for topic, group in map(_split, self._offsets):
+            groups.setdefault(group, []).append(topic)
+        return {
+            "dataVersion": self.version.as_json(),
+            "groupTopicMap": groups,
+            "offsetTable": self._offsets,
+            "pullOffsetTable": self._pulled,
+        }
+
+    def _drop(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            self._pulled.pop(key, None)
+            if self._offsets.pop(key, None) is not None:
+                self._changed()
+
+    def _take(self, members: Mapping[str, Any]) -> None:
+        pulled = _read_offsets(members, "pullOffsetTable")
+        self._offsets |= _read_offsets(members, "offsetTable")
+        self._pulled |= pulled
+
+
+def _split(key: str) -> tuple[str, str]:
+    topic, _, group = key.partition(SEPARATOR)
+    return topic, group
+
+
+def _read_offsets(members: Mapping[str, Any], name: str) -> _Offsets:
+    return {key: _read_queues(key, queues) for key, queues in member_table(members, name).items()}
+
+
+def _read_queues(key: str, queues: Any) -> dict[int, GroupOffset]:
+    if SEPARATOR not in key or not isinstance(queues, Mapping):
+        raise InvalidRequest(f"{key[:255]!r} is not the offsets of a topic and a group")
+    try:
+        read = {int(queue_id): GroupOffset(int(offset)) for queue_id, offset in queues.items()}
+    except (TypeError, ValueError) as error:
+        raise InvalidRequest(f"an offset of {key} is not a number: {error}") from None
+    return {queue_id: offset for queue_id, offset in read.items() if offset >= 0}
