@@ -108,6 +108,14 @@ class RouteNotFound(ClientError):
     """No name server knows where the topic lives."""
 
 
+class ClientNotRunning(ClientError):
+    """The client was not started, or is closed."""
+
+
+class MalformedRecord(ClientError):
+    """Bytes that should be a stored message are none, or its body does not unpack."""
+
+
 class RemoteError(ClientError):
     """The other side answered with an error."""
 

@@ -1,0 +1,138 @@
+"""Records to messages: every form that brokers send, and an error for everything else."""
+
+import ipaddress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bolide.model.errors import MalformedRecord
+from bolide.model.message import SysFlag, format_properties
+from bolide.record.codec import encode_record
+from bolide.record.compress import pack_body
+from bolide.record.decode import decode_messages
+
+V4 = bytes([10, 0, 0, 7]) + (4711).to_bytes(4, "big")
+V6 = ipaddress.ip_address("2001:db8::7").packed + (4711).to_bytes(4, "big")
+
+
+def record(
+    body: bytes = b"hello",
+    topic: str = "orders",
+    properties: dict[str, str] | None = None,
+    sys_flag: int = 0,
+    born_host: bytes = V4,
+    store_host: bytes = V4,
+    queue_offset: int = 5,
+) -> bytes:
+    return encode_record(
+        topic=topic.encode(),
+        body=body,
+        properties=format_properties(properties or {}).encode(),
+        queue_id=3,
+        flag=9,
+        queue_offset=queue_offset,
+        log_offset=1024,
+        sys_flag=sys_flag,
+        born_timestamp_ms=1_700_000_000_000,
+        born_host=born_host,
+        store_timestamp_ms=1_700_000_000_001,
+        store_host=store_host,
+        reconsume_times=2,
+        prepared_offset=0,
+    )
+
+
+def test_every_field_of_a_record_reaches_the_message() -> None:
+    data = record(properties={"TAGS": "paid", "KEYS": "42 43", "UNIQ_KEY": "ABC", "colour": "blue"})
+    (message,) = decode_messages(data, "broker-a")
+    assert (message.topic, message.body, message.broker_name) == ("orders", b"hello", "broker-a")
+    assert (message.queue_id, message.queue_offset, message.log_offset) == (3, 5, 1024)
+    assert (message.flag, message.reconsume_times) == (9, 2)
+    assert (message.born_timestamp_ms, message.store_timestamp_ms) == (1_700_000_000_000, 1_700_000_000_001)
+    assert (message.born_host, message.store_host) == ("10.0.0.7:4711", "10.0.0.7:4711")
+    assert (message.tags, message.keys) == ("paid", ("42", "43"))
+    assert message.properties["colour"] == "blue"
+    assert (message.message_id, message.offset_message_id) == ("ABC", "0A000007000012670000000000000400")
+
+
+def test_without_a_unique_key_the_offset_id_is_the_message_id() -> None:
+    (message,) = decode_messages(record(), "b")
+    assert message.message_id == message.offset_message_id == "0A000007000012670000000000000400"
+
+
+@pytest.mark.parametrize(("born", "store"), [(V4, V6), (V6, V4), (V6, V6)])
+def test_ipv6_hosts_are_read(born: bytes, store: bytes) -> None:
+    texts = {V4: "10.0.0.7:4711", V6: "[2001:db8::7]:4711"}
+    (message,) = decode_messages(record(born_host=born, store_host=store), "b")
+    assert (message.born_host, message.store_host) == (texts[born], texts[store])
+    assert message.body == b"hello"
+
+
+def test_a_long_topic_is_read_from_the_second_version() -> None:
+    topic = "%RETRY%" + "g" * 200
+    (message,) = decode_messages(record(topic=topic), "b")
+    assert message.topic == topic
+
+
+@pytest.mark.parametrize(
+    "kind", [0, SysFlag.COMPRESSION_ZLIB, SysFlag.COMPRESSION_LZ4, SysFlag.COMPRESSION_ZSTD]
+)
+def test_packed_bodies_are_unpacked(kind: int) -> None:
+    packed = pack_body(b"much to say" * 500, kind or SysFlag.COMPRESSION_ZLIB)
+    (message,) = decode_messages(record(packed, sys_flag=SysFlag.COMPRESSED | kind), "b")
+    assert message.body == b"much to say" * 500
+
+
+def test_records_follow_each_other_and_may_come_as_a_view() -> None:
+    data = b"".join(record(body=b"%d" % n, queue_offset=n) for n in range(4))
+    messages = decode_messages(memoryview(data), "b")
+    assert [(message.queue_offset, message.body) for message in messages] == [
+        (n, b"%d" % n) for n in range(4)
+    ]
+    assert decode_messages(b"", "b") == []
+
+
+def test_a_body_that_does_not_unpack_names_the_message() -> None:
+    with pytest.raises(MalformedRecord, match="queue offset 5.*does not unpack"):
+        decode_messages(record(b"not zlib", sys_flag=SysFlag.COMPRESSED), "b")
+
+
+@pytest.mark.parametrize("kept", [1, 8, 50, 90, 95, 101])
+def test_a_record_that_is_cut_off_is_an_error(kept: int) -> None:
+    with pytest.raises(MalformedRecord, match="at position"):
+        decode_messages(record()[:kept], "b")
+
+
+@pytest.mark.parametrize(
+    ("at", "value"),
+    [
+        (0, (50).to_bytes(4, "big")),
+        (0, (2**31).to_bytes(4, "big")),
+        (4, bytes(4)),
+        (84, (2**32 - 1).to_bytes(4, "big")),
+        (84, (4).to_bytes(4, "big")),
+        (93, b"\xff"),
+        (94, b"\xff"),
+        (36, (0x30).to_bytes(4, "big")),
+    ],
+    ids=["small", "huge", "magic", "body", "shorter-body", "topic-length", "topic-text", "hosts"],
+)
+def test_lengths_that_do_not_agree_are_an_error(at: int, value: bytes) -> None:
+    data = bytearray(record())
+    data[at : at + len(value)] = value
+    with pytest.raises(MalformedRecord, match="position 0"):
+        decode_messages(bytes(data), "b")
+
+
+@given(st.data())
+def test_any_bytes_are_messages_or_the_one_error(data: st.DataObject) -> None:
+    """Goal: nothing but `MalformedRecord` escapes.  Method: damage a few bytes of sound records."""
+    damaged = bytearray(record(properties={"TAGS": "a"}) + record(pack_body(b"x" * 50), sys_flag=1))
+    places = st.integers(0, len(damaged) - 1)
+    for at, value in data.draw(st.dictionaries(places, st.integers(0, 255), max_size=6)).items():
+        damaged[at] = value
+    try:
+        decode_messages(bytes(damaged), "b")
+    except MalformedRecord:
+        pass
