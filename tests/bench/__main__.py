@@ -30,9 +30,9 @@ def main() -> int:
     lines = report.lines_of(samples)
     page = report.write(options.out, lines, samples, scale)
     print(page.read_text())
-    failed = [line.row.title for line in lines if line.passed is False]
-    _say(f"{len(failed)} bar(s) missed" if failed else "every bar measured here is cleared")
-    return 1 if failed and options.enforce else 0
+    verdicts = [line.passed for line in lines if line.passed is not None]
+    _say(f"{sum(verdicts)} of {len(verdicts)} bars cleared")
+    return 1 if options.enforce and not all(verdicts) else 0
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -8,6 +8,7 @@ from tests.bench.rows import OWN_WORKLOADS, START, WORKLOADS
 from tests.bench.scale import Scale
 from tests.bench.sides import OURS, THEIRS, running_side
 from tests.bench.starting import seconds_to_first_send
+from tests.bench.workloads import warm_up
 
 Say = Callable[[str], None]
 
@@ -48,6 +49,7 @@ def _run_workloads(
     if not wanted:
         return
     with running_side(name, home / name) as side:
+        warm_up(side, scale)
         for key, workload in wanted.items():
             figures = workload(side, scale)
             samples.add(name, key, figures)
@@ -66,6 +68,7 @@ def _run_own(chosen: Collection[str], scale: Scale, home: Path, samples: Samples
     for key, workload in OWN_WORKLOADS.items():
         if key in chosen:
             with running_side(OURS, home / key) as side:
+                warm_up(side, scale)
                 figures = workload(side, scale)
             samples.add(OURS, key, figures)
             say(f"{key}: {_brief(figures)}")

@@ -9,6 +9,7 @@ class Scale:
 
     name: str
     rounds: int
+    jvm_warm_seconds: int
     warm_seconds: int
     run_seconds: int
     consume_messages: int
@@ -21,6 +22,7 @@ class Scale:
 FULL = Scale(
     name="full",
     rounds=3,
+    jvm_warm_seconds=15,
     warm_seconds=5,
     run_seconds=10,
     consume_messages=1_000_000,
@@ -32,6 +34,7 @@ FULL = Scale(
 QUICK = Scale(
     name="quick",
     rounds=1,
+    jvm_warm_seconds=5,
     warm_seconds=2,
     run_seconds=4,
     consume_messages=200_000,
@@ -43,6 +46,7 @@ QUICK = Scale(
 SMOKE = Scale(
     name="smoke",
     rounds=1,
+    jvm_warm_seconds=1,
     warm_seconds=1,
     run_seconds=1,
     consume_messages=2_000,

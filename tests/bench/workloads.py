@@ -9,6 +9,14 @@ Figures = dict[str, float]
 BODY_BYTES = 128
 
 
+def warm_up(side: Side, scale: Scale) -> None:
+    """Gives the JVMs, the load program's and Apache's, time to compile their hot paths before anything counts."""
+    topic = side.topic()
+    for mode, threads in (("sync", 64), ("async", 1), ("batch", 2)):
+        load = {"mode": mode, "threads": threads, "topic": topic, "size": BODY_BYTES}
+        side.ask("load-send", seconds=max(1, scale.jvm_warm_seconds // 3), **load)
+
+
 def sync_64_threads(side: Side, scale: Scale) -> Figures:
     return _send(side, scale, mode="sync", threads=64)
 
