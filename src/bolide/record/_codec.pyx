@@ -1,0 +1,447 @@
+# The compiled twin of codec_twin.py; its .pxd is what other compiled modules use.
+# cython: language_level=3
+
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcmp, memcpy
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+
+from bolide.model.errors import MessageIllegal
+
+cdef enum:
+    FIXED_BYTES = 91
+    BATCH_ITEM_FIXED_BYTES = 22
+    HOST_V4_BYTES = 8
+    HOST_V6_BYTES = 20
+    BORN_HOST_V6 = 0x10
+    STORE_HOST_V6 = 0x20
+    TOPIC_V1_BYTES_MAX = 127
+
+cdef uint32_t MAGIC_V1 = 0xDAA320A7
+cdef uint32_t MAGIC_V2 = 0xDAA320AB
+cdef uint32_t MAGIC_BLANK = 0xCBD43194
+
+# ---- numbers --------------------------------------------------------------------------------------------------
+
+cdef extern from *:
+    """
+    static inline uint32_t bolide_swap32(uint32_t v) { return __builtin_bswap32(v); }
+    static inline uint64_t bolide_swap64(uint64_t v) { return __builtin_bswap64(v); }
+    #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    #define BOLIDE_BE32(v) (v)
+    #define BOLIDE_BE64(v) (v)
+    #else
+    #define BOLIDE_BE32(v) bolide_swap32(v)
+    #define BOLIDE_BE64(v) bolide_swap64(v)
+    #endif
+    """
+    uint32_t BOLIDE_BE32(uint32_t) nogil
+    uint64_t BOLIDE_BE64(uint64_t) nogil
+
+
+cdef inline uint32_t load32(const unsigned char* at) noexcept nogil:
+    cdef uint32_t value
+    memcpy(&value, at, 4)
+    return BOLIDE_BE32(value)
+
+
+cdef inline uint64_t load64(const unsigned char* at) noexcept nogil:
+    cdef uint64_t value
+    memcpy(&value, at, 8)
+    return BOLIDE_BE64(value)
+
+
+cdef inline void store32(unsigned char* at, uint32_t value) noexcept nogil:
+    value = BOLIDE_BE32(value)
+    memcpy(at, &value, 4)
+
+
+cdef inline void store64(unsigned char* at, uint64_t value) noexcept nogil:
+    value = BOLIDE_BE64(value)
+    memcpy(at, &value, 8)
+
+
+cdef inline Py_ssize_t load16(const unsigned char* at) noexcept nogil:
+    return (<Py_ssize_t>at[0] << 8) | at[1]
+
+
+# ---- CRC-32, eight bytes at a time ----------------------------------------------------------------------------
+
+cdef uint32_t CRC[8][256]
+
+
+cdef void build_crc_tables() noexcept nogil:
+    cdef uint32_t value
+    cdef int byte, bit, table
+    for byte in range(256):
+        value = byte
+        for bit in range(8):
+            value = (value >> 1) ^ (0xEDB88320U if value & 1 else 0U)
+        CRC[0][byte] = value
+    for byte in range(256):
+        for table in range(1, 8):
+            CRC[table][byte] = (CRC[table - 1][byte] >> 8) ^ CRC[0][CRC[table - 1][byte] & 0xFF]
+
+
+build_crc_tables()
+
+
+cdef uint32_t crc32_of(const unsigned char* data, Py_ssize_t length) noexcept nogil:
+    """The masked checksum that records carry."""
+    cdef uint32_t value = 0xFFFFFFFFU
+    cdef uint32_t low, high
+    while length >= 8:
+        # Little-endian words, whatever the machine: the table order follows the bytes.
+        low = (data[0] | (<uint32_t>data[1] << 8) | (<uint32_t>data[2] << 16) | (<uint32_t>data[3] << 24)) ^ value
+        high = data[4] | (<uint32_t>data[5] << 8) | (<uint32_t>data[6] << 16) | (<uint32_t>data[7] << 24)
+        value = (
+            CRC[7][low & 0xFF] ^ CRC[6][(low >> 8) & 0xFF] ^ CRC[5][(low >> 16) & 0xFF] ^ CRC[4][low >> 24]
+            ^ CRC[3][high & 0xFF] ^ CRC[2][(high >> 8) & 0xFF] ^ CRC[1][(high >> 16) & 0xFF] ^ CRC[0][high >> 24]
+        )
+        data += 8
+        length -= 8
+    while length > 0:
+        value = (value >> 8) ^ CRC[0][(value ^ data[0]) & 0xFF]
+        data += 1
+        length -= 1
+    return ~value & 0x7FFFFFFFU
+
+
+# ---- tags -----------------------------------------------------------------------------------------------------
+
+cdef int64_t hash_of(const unsigned char* text, Py_ssize_t length) noexcept nogil:
+    """Java's String.hashCode of UTF-8 text, sign-extended."""
+    cdef uint32_t value = 0
+    cdef uint32_t point
+    cdef Py_ssize_t at = 0
+    cdef unsigned char first
+    while at < length:
+        first = text[at]
+        if first < 0x80:
+            point = first
+            at += 1
+        elif first < 0xE0 and at + 1 < length:
+            point = ((first & 0x1F) << 6) | (text[at + 1] & 0x3F)
+            at += 2
+        elif first < 0xF0 and at + 2 < length:
+            point = ((first & 0x0F) << 12) | ((text[at + 1] & 0x3F) << 6) | (text[at + 2] & 0x3F)
+            at += 3
+        elif at + 3 < length:
+            point = (
+                ((<uint32_t>first & 0x07) << 18) | ((text[at + 1] & 0x3F) << 12)
+                | ((text[at + 2] & 0x3F) << 6) | (text[at + 3] & 0x3F)
+            )
+            at += 4
+        else:
+            point = first
+            at += 1
+        if point >= 0x10000:  # beyond the basic plane Java counts two units
+            point -= 0x10000
+            value = 31 * value + (0xD800 + (point >> 10))
+            value = 31 * value + (0xDC00 + (point & 0x3FF))
+        else:
+            value = 31 * value + point
+    return <int64_t><int32_t>value
+
+
+# ---- properties -----------------------------------------------------------------------------------------------
+
+cdef inline bint is_name(const unsigned char* name, Py_ssize_t length, const char* wanted, Py_ssize_t size) noexcept nogil:
+    return length == size and memcmp(name, wanted, size) == 0
+
+
+cdef bint is_special(const unsigned char* name, Py_ssize_t length) noexcept nogil:
+    """Names that change how the broker must treat the message, or that it would have to replace."""
+    if length == 0:
+        return False
+    if name[0] == c'D':
+        return is_name(name, length, b"DELAY", 5)
+    if name[0] == c'T':
+        return (
+            is_name(name, length, b"TRAN_MSG", 8)
+            or is_name(name, length, b"TRACE_ON", 8)
+            or (length > 6 and memcmp(name, b"TIMER_", 6) == 0)
+        )
+    if name[0] == c'M':
+        return is_name(name, length, b"MSG_REGION", 10)
+    if name[0] == c'C':
+        return is_name(name, length, b"CLUSTER", 7)
+    if name[0] == c'P':
+        return is_name(name, length, b"POP_CK", 6)
+    if name[0] == c'I':
+        return length > 6 and memcmp(name, b"INNER_", 6) == 0
+    if name[0] == c'_':
+        return is_name(name, length, b"__CRC32#", 8)
+    return False
+
+
+cdef bint is_plain_key(const unsigned char* text, Py_ssize_t length) noexcept nogil:
+    """Whether the unique key may stand in a JSON answer as it is."""
+    cdef Py_ssize_t at
+    for at in range(length):
+        if text[at] < 0x20 or text[at] > 0x7E or text[at] == c'"' or text[at] == c'\\':
+            return False
+    return True
+
+
+cdef void scan_properties(const unsigned char* text, Py_ssize_t length, PropertyScan* scan) noexcept nogil:
+    """One walk over the pairs: where the interesting ones are, and whether all are plain."""
+    cdef Py_ssize_t at = 0, name_end, pair_end
+    cdef Py_ssize_t name_length, value_length
+    scan.plain = True
+    scan.tags_at = scan.tags_length = 0
+    scan.unique_key_at = scan.unique_key_length = 0
+    scan.wait_at = scan.wait_end = 0
+    scan.needs_separator = length > 0 and text[length - 1] != 2
+    while at < length:
+        name_end = at
+        while name_end < length and text[name_end] > 2:
+            name_end += 1
+        pair_end = name_end
+        while pair_end < length and text[pair_end] != 2:
+            pair_end += 1
+        name_length = name_end - at
+        value_length = pair_end - name_end - 1
+        if is_special(text + at, name_length):
+            scan.plain = False
+            return
+        if value_length > 0:
+            if is_name(text + at, name_length, b"TAGS", 4) and not scan.tags_length:
+                scan.tags_at = name_end + 1
+                scan.tags_length = value_length
+            elif is_name(text + at, name_length, b"UNIQ_KEY", 8):
+                scan.unique_key_at = name_end + 1
+                scan.unique_key_length = value_length
+            elif is_name(text + at, name_length, b"WAIT", 4):
+                if scan.wait_end or not is_name(text + name_end + 1, value_length, b"true", 4):
+                    scan.plain = False
+                    return
+                scan.wait_at = at
+                scan.wait_end = pair_end + 1 if pair_end < length else length
+        at = pair_end + 1
+    if scan.wait_end == length:  # the pair without a separator is the one that goes
+        scan.needs_separator = False
+    if not scan.unique_key_length or not is_plain_key(text + scan.unique_key_at, scan.unique_key_length):
+        scan.plain = False
+
+
+# ---- one record -----------------------------------------------------------------------------------------------
+
+cdef Py_ssize_t stored_properties_length(RecordParts* parts) noexcept nogil:
+    return (
+        parts.properties_length - (parts.cut_end - parts.cut_at)
+        + (1 if parts.needs_separator else 0) + parts.suffix_length
+    )
+
+
+cdef Py_ssize_t size_of(RecordParts* parts) noexcept nogil:
+    """How many bytes `write_record` will write."""
+    return (
+        FIXED_BYTES - 2 * HOST_V4_BYTES + parts.born_host_length + parts.store_host_length
+        + (1 if parts.topic_length > TOPIC_V1_BYTES_MAX else 0)
+        + parts.body_length + parts.topic_length + stored_properties_length(parts)
+    )
+
+
+cdef void write_record(unsigned char* to, RecordParts* parts) noexcept nogil:
+    cdef int64_t sys_flag = parts.sys_flag & ~(BORN_HOST_V6 | STORE_HOST_V6)
+    cdef bint wide = parts.topic_length > TOPIC_V1_BYTES_MAX
+    cdef Py_ssize_t properties_length = stored_properties_length(parts)
+    cdef Py_ssize_t piece
+    if parts.born_host_length == HOST_V6_BYTES:
+        sys_flag |= BORN_HOST_V6
+    if parts.store_host_length == HOST_V6_BYTES:
+        sys_flag |= STORE_HOST_V6
+    store32(to, <uint32_t>size_of(parts))
+    store32(to + 4, MAGIC_V2 if wide else MAGIC_V1)
+    store32(to + 8, crc32_of(parts.body, parts.body_length))
+    store32(to + 12, <uint32_t>parts.queue_id)
+    store32(to + 16, <uint32_t>parts.flag)
+    store64(to + 20, <uint64_t>parts.queue_offset)
+    store64(to + 28, <uint64_t>parts.log_offset)
+    store32(to + 36, <uint32_t>sys_flag)
+    store64(to + 40, <uint64_t>parts.born_timestamp_ms)
+    to += 48
+    memcpy(to, parts.born_host, parts.born_host_length)
+    to += parts.born_host_length
+    store64(to, <uint64_t>parts.store_timestamp_ms)
+    to += 8
+    memcpy(to, parts.store_host, parts.store_host_length)
+    to += parts.store_host_length
+    store32(to, <uint32_t>parts.reconsume_times)
+    store64(to + 4, <uint64_t>parts.prepared_offset)
+    store32(to + 12, <uint32_t>parts.body_length)
+    to += 16
+    memcpy(to, parts.body, parts.body_length)
+    to += parts.body_length
+    if wide:
+        to[0] = <unsigned char>(parts.topic_length >> 8)
+        to += 1
+    to[0] = <unsigned char>parts.topic_length
+    memcpy(to + 1, parts.topic, parts.topic_length)
+    to += 1 + parts.topic_length
+    to[0] = <unsigned char>(properties_length >> 8)
+    to[1] = <unsigned char>properties_length
+    to += 2
+    memcpy(to, parts.properties, parts.cut_at)
+    to += parts.cut_at
+    piece = parts.properties_length - parts.cut_end
+    memcpy(to, parts.properties + parts.cut_end, piece)
+    to += piece
+    if parts.needs_separator:
+        to[0] = 2
+        to += 1
+    memcpy(to, parts.suffix, parts.suffix_length)
+
+
+def encode_record(
+    *,
+    bytes topic not None,
+    bytes body not None,
+    bytes properties not None,
+    int64_t queue_id,
+    int64_t flag,
+    int64_t queue_offset,
+    int64_t log_offset,
+    int64_t sys_flag,
+    int64_t born_timestamp_ms,
+    bytes born_host not None,
+    int64_t store_timestamp_ms,
+    bytes store_host not None,
+    int64_t reconsume_times,
+    int64_t prepared_offset,
+):
+    cdef RecordParts parts
+    parts.topic = <const unsigned char*>PyBytes_AS_STRING(topic)
+    parts.topic_length = len(topic)
+    parts.body = <const unsigned char*>PyBytes_AS_STRING(body)
+    parts.body_length = len(body)
+    parts.properties = <const unsigned char*>PyBytes_AS_STRING(properties)
+    parts.properties_length = len(properties)
+    parts.cut_at = parts.cut_end = 0
+    parts.needs_separator = False
+    parts.suffix = parts.properties
+    parts.suffix_length = 0
+    parts.queue_id = queue_id
+    parts.flag = flag
+    parts.queue_offset = queue_offset
+    parts.log_offset = log_offset
+    parts.sys_flag = sys_flag
+    parts.born_timestamp_ms = born_timestamp_ms
+    parts.born_host = <const unsigned char*>PyBytes_AS_STRING(born_host)
+    parts.born_host_length = len(born_host)
+    parts.store_timestamp_ms = store_timestamp_ms
+    parts.store_host = <const unsigned char*>PyBytes_AS_STRING(store_host)
+    parts.store_host_length = len(store_host)
+    parts.reconsume_times = reconsume_times
+    parts.prepared_offset = prepared_offset
+    cdef bytes record = PyBytes_FromStringAndSize(NULL, size_of(&parts))
+    write_record(<unsigned char*>PyBytes_AS_STRING(record), &parts)
+    return record
+
+
+# ---- looking into records -------------------------------------------------------------------------------------
+
+cdef class RecordHead:
+    cdef public int64_t size
+    cdef public bytes topic
+    cdef public int64_t queue_id
+    cdef public int64_t queue_offset
+    cdef public int64_t log_offset
+    cdef public int64_t sys_flag
+    cdef public int64_t store_timestamp_ms
+    cdef public int64_t tags_code
+    cdef public int64_t body_at
+    cdef public int64_t body_length
+    cdef public int64_t properties_at
+    cdef public int64_t properties_length
+
+
+def inspect_record(const unsigned char[::1] data, Py_ssize_t at, Py_ssize_t end, bint check_crc):
+    cdef Py_ssize_t size, cursor, limit, store_time_at, topic_length, width
+    cdef uint32_t magic, crc
+    cdef const unsigned char* base
+    cdef RecordHead head
+    if at < 0 or end > data.shape[0] or end - at < 8:
+        return None
+    base = &data[0] + at
+    size = load32(base)
+    magic = load32(base + 4)
+    if magic == MAGIC_BLANK:
+        return size if size >= 8 else None
+    if (magic != MAGIC_V1 and magic != MAGIC_V2) or size < FIXED_BYTES or size > end - at:
+        return None
+    head = RecordHead.__new__(RecordHead)
+    head.size = size
+    crc = load32(base + 8)
+    head.queue_id = <int32_t>load32(base + 12)
+    head.queue_offset = <int64_t>load64(base + 20)
+    head.log_offset = <int64_t>load64(base + 28)
+    head.sys_flag = <int32_t>load32(base + 36)
+    limit = size
+    cursor = 48 + (HOST_V6_BYTES if head.sys_flag & BORN_HOST_V6 else HOST_V4_BYTES)
+    store_time_at = cursor
+    cursor += 8 + (HOST_V6_BYTES if head.sys_flag & STORE_HOST_V6 else HOST_V4_BYTES) + 12
+    if cursor + 4 > limit:
+        return None
+    head.store_timestamp_ms = <int64_t>load64(base + store_time_at)
+    head.body_length = load32(base + cursor)
+    head.body_at = cursor + 4
+    cursor += 4 + head.body_length
+    width = 1 if magic == MAGIC_V1 else 2
+    if cursor + width > limit:
+        return None
+    topic_length = base[cursor] if width == 1 else load16(base + cursor)
+    cursor += width
+    if cursor + topic_length + 2 > limit:
+        return None
+    head.topic = PyBytes_FromStringAndSize(<const char*>base + cursor, topic_length)
+    cursor += topic_length
+    head.properties_length = load16(base + cursor)
+    head.properties_at = cursor + 2
+    if head.properties_at + head.properties_length != limit:
+        return None
+    if check_crc and head.body_length and crc32_of(base + head.body_at, head.body_length) != crc:
+        return None
+    head.tags_code = tags_code_at(base + head.properties_at, head.properties_length)
+    return head
+
+
+cdef int64_t tags_code_at(const unsigned char* text, Py_ssize_t length) noexcept nogil:
+    cdef Py_ssize_t at = 0, end
+    while at < length:
+        end = at
+        while end < length and text[end] != 2:
+            end += 1
+        if end - at >= 5 and memcmp(text + at, b"TAGS\x01", 5) == 0:
+            return hash_of(text + at + 5, end - at - 5)
+        at = end + 1
+    return 0
+
+
+def tags_code_of(const unsigned char[::1] properties):
+    return tags_code_at(&properties[0], properties.shape[0]) if properties.shape[0] else 0
+
+
+def split_batch(bytes body not None):
+    cdef const unsigned char* base = <const unsigned char*>PyBytes_AS_STRING(body)
+    cdef Py_ssize_t length = len(body), at = 0, size, body_length, properties_at, properties_length
+    cdef list items = []
+    while at < length:
+        if length - at < BATCH_ITEM_FIXED_BYTES:
+            raise MessageIllegal("the batch ends in the middle of a message")
+        size = load32(base + at)
+        body_length = load32(base + at + 16)
+        if size > length - at or BATCH_ITEM_FIXED_BYTES + body_length > size:
+            raise MessageIllegal(f"message {len(items)} of the batch has a wrong size ({size} bytes)")
+        properties_at = at + 20 + body_length
+        properties_length = load16(base + properties_at)
+        if size != BATCH_ITEM_FIXED_BYTES + body_length + properties_length:
+            raise MessageIllegal(f"message {len(items)} of the batch has a wrong size ({size} bytes)")
+        items.append((
+            <int32_t>load32(base + at + 12),
+            PyBytes_FromStringAndSize(<const char*>base + at + 20, body_length),
+            PyBytes_FromStringAndSize(<const char*>base + properties_at + 2, properties_length),
+        ))
+        at += size
+    return items

@@ -1,0 +1,198 @@
+"""The readable twin of `_codec.pyx`."""
+
+import struct
+import zlib
+
+from bolide.model.errors import MessageIllegal
+from bolide.model.java_hash import java_hash
+from bolide.model.message import SysFlag
+from bolide.record.layout import (
+    BATCH_ITEM_FIXED_BYTES,
+    CRC_MASK,
+    FIXED_BYTES,
+    HOST_V4_BYTES,
+    HOST_V6_BYTES,
+    MAGIC_BLANK,
+    MAGIC_V1,
+    MAGIC_V2,
+)
+
+_HEAD = struct.Struct(">IIIiiqqiq")
+_STORE_TIMESTAMP = struct.Struct(">q")
+_RECONSUME = struct.Struct(">iqI")
+_U32 = struct.Struct(">I")
+_U16 = struct.Struct(">H")
+_BATCH_ITEM = struct.Struct(">IIIiI")
+
+_TAGS = b"TAGS\x01"
+_TOPIC_V1_BYTES_MAX = 127
+
+
+def encode_record(
+    *,
+    topic: bytes,
+    body: bytes,
+    properties: bytes,
+    queue_id: int,
+    flag: int,
+    queue_offset: int,
+    log_offset: int,
+    sys_flag: int,
+    born_timestamp_ms: int,
+    born_host: bytes,
+    store_timestamp_ms: int,
+    store_host: bytes,
+    reconsume_times: int,
+    prepared_offset: int,
+) -> bytes:
+    """One record.  The length of a host decides its sysFlag bit, the length of the topic the version."""
+    sys_flag &= ~(SysFlag.BORN_HOST_V6 | SysFlag.STORE_HOST_V6)
+    if len(born_host) == HOST_V6_BYTES:
+        sys_flag |= SysFlag.BORN_HOST_V6
+    if len(store_host) == HOST_V6_BYTES:
+        sys_flag |= SysFlag.STORE_HOST_V6
+    wide = len(topic) > _TOPIC_V1_BYTES_MAX
+    tail = b"".join(
+        (
+            born_host,
+            _STORE_TIMESTAMP.pack(store_timestamp_ms),
+            store_host,
+            _RECONSUME.pack(reconsume_times, prepared_offset, len(body)),
+            body,
+            _U16.pack(len(topic)) if wide else bytes((len(topic),)),
+            topic,
+            _U16.pack(len(properties)),
+            properties,
+        )
+    )
+    head = _HEAD.pack(
+        _HEAD.size + len(tail),
+        MAGIC_V2 if wide else MAGIC_V1,
+        zlib.crc32(body) & CRC_MASK,
+        queue_id,
+        flag,
+        queue_offset,
+        log_offset,
+        sys_flag,
+        born_timestamp_ms,
+    )
+    return head + tail
+
+
+class RecordHead:
+    """What dispatch and recovery need to know of a record."""
+
+    __slots__ = (
+        "body_at",
+        "body_length",
+        "log_offset",
+        "properties_at",
+        "properties_length",
+        "queue_id",
+        "queue_offset",
+        "size",
+        "store_timestamp_ms",
+        "sys_flag",
+        "tags_code",
+        "topic",
+    )
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.topic = b""
+        self.queue_id = 0
+        self.queue_offset = 0
+        self.log_offset = 0
+        self.sys_flag = 0
+        self.store_timestamp_ms = 0
+        self.tags_code = 0
+        self.body_at = 0
+        self.body_length = 0
+        self.properties_at = 0
+        self.properties_length = 0
+
+
+def inspect_record(
+    data: bytes | bytearray | memoryview, at: int, end: int, check_crc: bool
+) -> RecordHead | int | None:
+    """The record at `at`; for a blank record its size; None when there is no sound record.
+
+    Lengths must agree with each other and with the total; with `check_crc` the body must match its checksum.
+    """
+    if end - at < 8:
+        return None
+    size, magic = struct.unpack_from(">II", data, at)
+    if magic == MAGIC_BLANK:
+        return size if size >= 8 else None
+    if magic not in (MAGIC_V1, MAGIC_V2) or not FIXED_BYTES <= size <= end - at:
+        return None
+    head = RecordHead()
+    head.size = size
+    _, _, crc, head.queue_id, _, head.queue_offset, head.log_offset, head.sys_flag, _ = (
+        _HEAD.unpack_from(data, at)
+    )
+    limit = at + size
+    cursor = at + _HEAD.size
+    cursor += HOST_V6_BYTES if head.sys_flag & SysFlag.BORN_HOST_V6 else HOST_V4_BYTES
+    store_time_at = cursor
+    cursor += 8 + (HOST_V6_BYTES if head.sys_flag & SysFlag.STORE_HOST_V6 else HOST_V4_BYTES) + 12
+    if cursor + 4 > limit:
+        return None
+    (head.store_timestamp_ms,) = _STORE_TIMESTAMP.unpack_from(data, store_time_at)
+    (head.body_length,) = _U32.unpack_from(data, cursor)
+    head.body_at = cursor + 4 - at
+    cursor += 4 + head.body_length
+    width = 1 if magic == MAGIC_V1 else 2
+    if cursor + width > limit:
+        return None
+    topic_length = data[cursor] if width == 1 else _U16.unpack_from(data, cursor)[0]
+    cursor += width
+    if cursor + topic_length + 2 > limit:
+        return None
+    head.topic = bytes(data[cursor : cursor + topic_length])
+    cursor += topic_length
+    (head.properties_length,) = _U16.unpack_from(data, cursor)
+    head.properties_at = cursor + 2 - at
+    if cursor + 2 + head.properties_length != limit:
+        return None
+    body_at = at + head.body_at
+    if check_crc and head.body_length:
+        body = memoryview(data)[body_at : body_at + head.body_length]
+        if zlib.crc32(body) & CRC_MASK != crc:
+            return None
+    head.tags_code = tags_code_of(bytes(data[cursor + 2 : limit]))
+    return head
+
+
+def tags_code_of(properties: bytes) -> int:
+    """Java's hash of the TAGS property; 0 without one."""
+    for pair in properties.split(b"\x02"):
+        if pair.startswith(_TAGS):
+            value = pair[len(_TAGS) :]
+            return java_hash(value.decode("utf-8", "surrogatepass")) if value else 0
+    return 0
+
+
+def split_batch(body: bytes) -> list[tuple[int, bytes, bytes]]:
+    """(flag, body, properties) of each message in a batch body."""
+    items: list[tuple[int, bytes, bytes]] = []
+    at = 0
+    while at < len(body):
+        if len(body) - at < BATCH_ITEM_FIXED_BYTES:
+            raise MessageIllegal("the batch ends in the middle of a message")
+        size, _, _, flag, body_length = _BATCH_ITEM.unpack_from(body, at)
+        properties_at = at + _BATCH_ITEM.size + body_length
+        if not BATCH_ITEM_FIXED_BYTES + body_length <= size <= len(body) - at:
+            raise MessageIllegal(f"message {len(items)} of the batch has a wrong size ({size} bytes)")
+        (properties_length,) = _U16.unpack_from(body, properties_at)
+        if size != BATCH_ITEM_FIXED_BYTES + body_length + properties_length:
+            raise MessageIllegal(f"message {len(items)} of the batch has a wrong size ({size} bytes)")
+        items.append(
+            (
+                flag,
+                body[at + _BATCH_ITEM.size : properties_at],
+                body[properties_at + 2 : at + size],
+            )
+        )
+        at += size
+    return items

@@ -1,0 +1,8 @@
+from bolide.store.append_twin import DONE as DONE
+from bolide.store.append_twin import NEEDS_GENERAL_PATH as NEEDS_GENERAL_PATH
+from bolide.store.append_twin import SEGMENT_FULL as SEGMENT_FULL
+from bolide.store.append_twin import Appender as Appender
+from bolide.store.append_twin import QueueTail as QueueTail
+from bolide.store.append_twin import TopicLane as TopicLane
+from bolide.store.append_twin import gather as gather
+from bolide.store.append_twin import select_entries as select_entries

@@ -1,0 +1,361 @@
+# The compiled twin of append_twin.py: rows of a send run become records and queue entries.
+# cython: language_level=3
+
+from array import array
+
+from cpython cimport array as c_array
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy, memmove
+
+from bolide.model cimport send_rows as column
+from bolide.record._codec cimport (
+    PropertyScan,
+    RecordParts,
+    hash_of,
+    load32,
+    load64,
+    scan_properties,
+    size_of,
+    store32,
+    store64,
+    write_record,
+)
+
+DONE = 0
+SEGMENT_FULL = 1
+NEEDS_GENERAL_PATH = 2
+
+cdef enum:
+    C_DONE = 0
+    C_SEGMENT_FULL = 1
+    C_NEEDS_GENERAL_PATH = 2
+    ENTRY_BYTES = 20
+    ENTRIES_AT_FIRST = 16
+    ENTRIES_KEPT = 256
+    BLANK_BYTES = 8
+    PROPERTIES_BYTES_MAX = 32767
+    TRANSACTION_OR_INNER_BATCH = 0xCC
+    BATCH_ITEM_FIXED_BYTES = 22
+    GAP_SIZE = 0x7FFFFFFF
+
+
+cdef class QueueTail:
+    cdef public object key
+    cdef public object owner
+    cdef public int64_t next_offset
+    cdef public int64_t start
+    cdef public bint touched
+    cdef unsigned char* data
+    cdef Py_ssize_t capacity  # in entries
+
+    def __cinit__(self, key, int64_t next_offset, owner):
+        self.key = key
+        self.owner = owner
+        self.next_offset = next_offset
+        self.start = next_offset
+        self.touched = False
+        self.data = NULL
+        self.capacity = 0
+
+    def __dealloc__(self):
+        free(self.data)
+
+    cdef int push(self, int64_t log_offset, int64_t size, int64_t tags_code) except -1:
+        cdef Py_ssize_t used = self.next_offset - self.start
+        cdef Py_ssize_t capacity
+        cdef unsigned char* data
+        if used == self.capacity:
+            capacity = self.capacity * 2 if self.capacity else ENTRIES_AT_FIRST
+            data = <unsigned char*>realloc(self.data, capacity * ENTRY_BYTES)
+            if data == NULL:
+                raise MemoryError()
+            self.data = data
+            self.capacity = capacity
+        data = self.data + used * ENTRY_BYTES
+        store64(data, <uint64_t>log_offset)
+        store32(data + 8, <uint32_t>size)
+        store64(data + 12, <uint64_t>tags_code)
+        self.next_offset += 1
+        return 0
+
+    def append(self, int64_t log_offset, int64_t size, int64_t tags_code):
+        self.push(log_offset, size, tags_code)
+
+    def entries(self, int64_t first, int64_t last):
+        assert self.start <= first <= last <= self.next_offset
+        return PyBytes_FromStringAndSize(
+            <const char*>self.data + (first - self.start) * ENTRY_BYTES, (last - first) * ENTRY_BYTES
+        )
+
+    def drop_before(self, int64_t offset):
+        assert self.start <= offset <= self.next_offset
+        cdef Py_ssize_t left = self.next_offset - offset
+        if left:
+            memmove(self.data, self.data + (offset - self.start) * ENTRY_BYTES, left * ENTRY_BYTES)
+        elif self.capacity > ENTRIES_KEPT:  # a burst has passed
+            free(self.data)
+            self.data = NULL
+            self.capacity = 0
+        self.start = offset
+
+    def reset(self, int64_t next_offset):
+        self.start = self.next_offset = next_offset
+
+
+cdef class TopicLane:
+    cdef public bytes topic
+    cdef public list tails
+    cdef public int64_t write_queues
+    cdef int64_t turn
+
+    def __cinit__(self, bytes topic, tails, int64_t write_queues):
+        self.topic = topic
+        self.tails = list(tails)
+        self.write_queues = write_queues
+        self.turn = 0
+
+    def choose(self):
+        self.turn += 1
+        return self.turn % self.write_queues
+
+
+cdef class Appender:
+    cdef bytes store_host
+    cdef bytes suffix
+    cdef int64_t body_bytes_max
+
+    def __cinit__(self, bytes store_host, bytes suffix, int64_t body_bytes_max):
+        self.store_host = store_host
+        self.suffix = suffix
+        self.body_bytes_max = body_bytes_max
+
+    def append_run(
+        self,
+        int64_t[::1] rows,
+        int64_t[::1] log_offsets,
+        const unsigned char[::1] buffer,
+        const unsigned char[::1] properties,
+        list lanes not None,
+        Py_ssize_t first,
+        Py_ssize_t count,
+        unsigned char[::1] segment,
+        Py_ssize_t position,
+        int64_t base,
+        bytes born_host not None,
+        int64_t now_ms,
+        list touched not None,
+    ):
+        cdef RecordParts parts
+        cdef PropertyScan scan
+        cdef int64_t* values
+        cdef Py_ssize_t row, records = 0, size, end = segment.shape[0]
+        cdef int64_t queue_id
+        cdef QueueTail tail
+        cdef TopicLane lane
+        cdef object candidate
+        cdef int outcome
+        self.fill_constants(&parts, born_host, now_ms)
+        for row in range(first, count):
+            values = &rows[row * column.COLUMNS]
+            candidate = lanes[values[column.TOPIC]]
+            if candidate is None:
+                return row, position, C_NEEDS_GENERAL_PATH
+            lane = <TopicLane>candidate
+            queue_id = values[column.QUEUE_ID]
+            if (
+                queue_id >= len(lane.tails)
+                or values[column.SYS_FLAG] & TRANSACTION_OR_INNER_BATCH
+                or values[column.BODY_LENGTH] <= 0
+                or values[column.BODY_LENGTH] > self.body_bytes_max
+            ):
+                return row, position, C_NEEDS_GENERAL_PATH
+            parts.topic = <const unsigned char*>PyBytes_AS_STRING(lane.topic)
+            parts.topic_length = len(lane.topic)
+            parts.sys_flag = values[column.SYS_FLAG]
+            parts.born_timestamp_ms = values[column.BORN_TIMESTAMP]
+            parts.reconsume_times = values[column.RECONSUME_TIMES]
+            parts.body = &buffer[0] + values[column.BODY_AT]
+            parts.body_length = values[column.BODY_LENGTH]
+            if values[column.KIND] & column.KIND_BATCH:
+                outcome = self.measure_batch(&parts, records, end - position)
+            else:
+                parts.flag = values[column.FLAG]
+                parts.properties = &properties[0] + values[column.PROPERTIES_AT]
+                parts.properties_length = values[column.PROPERTIES_LENGTH]
+                outcome = self.measure(&parts, &scan, end - position)
+            if outcome != C_DONE:
+                return row, position, outcome
+            if queue_id < 0:
+                lane.turn += 1
+                queue_id = lane.turn % lane.write_queues
+            tail = <QueueTail>lane.tails[queue_id]
+            values[column.QUEUE_ID] = queue_id
+            values[column.QUEUE_OFFSET] = tail.next_offset
+            values[column.RECORDS_AT] = records
+            parts.queue_id = queue_id
+            if values[column.KIND] & column.KIND_BATCH:
+                values[column.UNIQUE_KEY_AT] = values[column.UNIQUE_KEY_LENGTH] = 0
+                size = self.write_batch(&parts, tail, segment, position, base, log_offsets, &records)
+                position += size
+            else:
+                values[column.UNIQUE_KEY_AT] = values[column.PROPERTIES_AT] + scan.unique_key_at
+                values[column.UNIQUE_KEY_LENGTH] = scan.unique_key_length
+                size = self.write_one(&parts, &scan, tail, &segment[0] + position, base + position)
+                log_offsets[records] = base + position
+                records += 1
+                position += size
+            values[column.RECORDS_COUNT] = records - values[column.RECORDS_AT]
+            if not tail.touched:
+                tail.touched = True
+                touched.append(tail)
+        return count, position, C_DONE
+
+    cdef void fill_constants(self, RecordParts* parts, bytes born_host, int64_t now_ms):
+        parts.born_host = <const unsigned char*>PyBytes_AS_STRING(born_host)
+        parts.born_host_length = len(born_host)
+        parts.store_host = <const unsigned char*>PyBytes_AS_STRING(self.store_host)
+        parts.store_host_length = len(self.store_host)
+        parts.suffix = <const unsigned char*>PyBytes_AS_STRING(self.suffix)
+        parts.suffix_length = len(self.suffix)
+        parts.store_timestamp_ms = now_ms
+        parts.prepared_offset = 0
+
+    cdef int measure(self, RecordParts* parts, PropertyScan* scan, Py_ssize_t room) noexcept:
+        """Whether this message is plain and fits; leaves the property cut in `parts`."""
+        scan_properties(parts.properties, parts.properties_length, scan)
+        if not scan.plain:
+            return C_NEEDS_GENERAL_PATH
+        parts.cut_at = scan.wait_at
+        parts.cut_end = scan.wait_end
+        parts.needs_separator = scan.needs_separator
+        if parts.properties_length + 1 + parts.suffix_length - (scan.wait_end - scan.wait_at) > PROPERTIES_BYTES_MAX:
+            return C_NEEDS_GENERAL_PATH
+        if size_of(parts) + BLANK_BYTES > room:
+            return C_SEGMENT_FULL
+        return C_DONE
+
+    cdef Py_ssize_t write_one(
+        self, RecordParts* parts, PropertyScan* scan, QueueTail tail, unsigned char* to, int64_t log_offset
+    ) except -1:
+        cdef Py_ssize_t size = size_of(parts)
+        cdef int64_t tags_code = 0
+        if scan.tags_length:
+            tags_code = hash_of(parts.properties + scan.tags_at, scan.tags_length)
+        parts.queue_offset = tail.next_offset
+        parts.log_offset = log_offset
+        write_record(to, parts)
+        tail.push(log_offset, size, tags_code)
+        return size
+
+    cdef int measure_batch(self, RecordParts* batch, Py_ssize_t records, Py_ssize_t room) noexcept:
+        """Whether every message of the batch is sound and plain, and all fit the segment together."""
+        cdef RecordParts parts = batch[0]
+        cdef PropertyScan scan
+        cdef const unsigned char* at = batch.body
+        cdef Py_ssize_t left = batch.body_length, total = 0
+        cdef int outcome
+        while left > 0:
+            if not open_item(at, left, &parts) or records >= column.RECORDS_MAX:
+                return C_NEEDS_GENERAL_PATH
+            outcome = self.measure(&parts, &scan, room - total)
+            if outcome != C_DONE:
+                return outcome
+            records += 1
+            total += size_of(&parts)
+            left -= load32(at)
+            at += load32(at)
+        return C_DONE
+
+    cdef Py_ssize_t write_batch(
+        self,
+        RecordParts* batch,
+        QueueTail tail,
+        unsigned char[::1] segment,
+        Py_ssize_t position,
+        int64_t base,
+        int64_t[::1] log_offsets,
+        Py_ssize_t* records,
+    ) except -1:
+        cdef RecordParts parts = batch[0]
+        cdef PropertyScan scan
+        cdef const unsigned char* at = batch.body
+        cdef const unsigned char* end = batch.body + batch.body_length
+        cdef Py_ssize_t start = position, room = segment.shape[0]
+        while at < end:
+            open_item(at, end - at, &parts)
+            self.measure(&parts, &scan, room - position)
+            log_offsets[records[0]] = base + position
+            records[0] += 1
+            position += self.write_one(&parts, &scan, tail, &segment[0] + position, base + position)
+            at += load32(at)
+        return position - start
+
+
+cdef bint open_item(const unsigned char* at, Py_ssize_t left, RecordParts* parts) noexcept nogil:
+    """Point `parts` at one message of a batch body; False when its lengths do not agree."""
+    cdef Py_ssize_t size, body_length, properties_length
+    if left < BATCH_ITEM_FIXED_BYTES:
+        return False
+    size = load32(at)
+    body_length = load32(at + 16)
+    if size > left or BATCH_ITEM_FIXED_BYTES + body_length > size:
+        return False
+    properties_length = (<Py_ssize_t>at[20 + body_length] << 8) | at[21 + body_length]
+    if size != BATCH_ITEM_FIXED_BYTES + body_length + properties_length:
+        return False
+    parts.flag = <int32_t>load32(at + 12)
+    parts.body = at + 20
+    parts.body_length = body_length
+    parts.properties = at + BATCH_ITEM_FIXED_BYTES + body_length
+    parts.properties_length = properties_length
+    return True
+
+
+def select_entries(
+    bytes entries not None, codes, Py_ssize_t count_max, int64_t size_bytes_max, int64_t log_offset_end
+):
+    cdef const unsigned char* at = <const unsigned char*>PyBytes_AS_STRING(entries)
+    cdef Py_ssize_t available = len(entries) // ENTRY_BYTES
+    cdef Py_ssize_t scanned = 0, taken = 0, limit
+    cdef int64_t total = 0, log_offset, tags_code, size
+    limit = min(count_max, available)
+    cdef c_array.array chosen = c_array.clone(array("q"), 2 * limit, zero=False)
+    cdef int64_t* pairs = <int64_t*>chosen.data.as_longlongs
+    while scanned < available:
+        log_offset = <int64_t>load64(at)
+        size = <int32_t>load32(at + 8)
+        if size != GAP_SIZE and log_offset + size > log_offset_end:
+            break
+        if taken >= count_max:
+            break
+        if size != GAP_SIZE:
+            tags_code = <int64_t>load64(at + 12)
+            if codes is None or tags_code in codes:
+                if taken and total + size > size_bytes_max:
+                    break
+                pairs[2 * taken] = log_offset
+                pairs[2 * taken + 1] = size
+                taken += 1
+                total += size
+        scanned += 1
+        at += ENTRY_BYTES
+    c_array.resize(chosen, 2 * taken)
+    return scanned, total, chosen
+
+
+def gather(const unsigned char[::1] segment, int64_t base, const int64_t[::1] chosen, Py_ssize_t total):
+    cdef bytes out = PyBytes_FromStringAndSize(NULL, total)
+    cdef unsigned char* to = <unsigned char*>PyBytes_AS_STRING(out)
+    cdef Py_ssize_t at, start, size, used = 0, end = segment.shape[0]
+    for at in range(0, chosen.shape[0], 2):
+        start = chosen[at] - base
+        size = chosen[at + 1]
+        if start < 0 or size < 0 or start + size > end or used + size > total:
+            raise ValueError("a chosen record lies outside its segment")
+        memcpy(to + used, &segment[0] + start, size)
+        used += size
+    if used != total:
+        raise ValueError("the chosen records are smaller than announced")
+    return out

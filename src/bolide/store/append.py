@@ -1,0 +1,39 @@
+"""Appending runs of sends, and the newest entries of each queue.  Chooses compiled code or its readable twin."""
+
+from typing import TYPE_CHECKING
+
+from bolide.compiled import use_compiled
+
+if TYPE_CHECKING or not use_compiled("bolide.store._append"):
+    from bolide.store.append_twin import (
+        DONE,
+        NEEDS_GENERAL_PATH,
+        SEGMENT_FULL,
+        Appender,
+        QueueTail,
+        TopicLane,
+        gather,
+        select_entries,
+    )
+else:
+    from bolide.store._append import (
+        DONE,
+        NEEDS_GENERAL_PATH,
+        SEGMENT_FULL,
+        Appender,
+        QueueTail,
+        TopicLane,
+        gather,
+        select_entries,
+    )
+
+__all__ = [
+    "DONE",
+    "NEEDS_GENERAL_PATH",
+    "SEGMENT_FULL",
+    "Appender",
+    "QueueTail",
+    "TopicLane",
+    "gather",
+    "select_entries",
+]

@@ -1,0 +1,142 @@
+"""The real disk."""
+
+import contextlib
+import fcntl
+import mmap
+import os
+import shutil
+
+from bolide.store.disk import DiskLock, File
+
+
+class OsFile:
+    """See `disk.File`."""
+
+    def __init__(self, path: str, descriptor: int, size: int) -> None:
+        self.path = path
+        self.size = size
+        self._descriptor = descriptor
+        self._map: mmap.mmap | None = None
+
+    def map(self) -> memoryview:
+        if self._map is None:
+            self._map = mmap.mmap(self._descriptor, self.size)
+        return memoryview(self._map)
+
+    def read(self, at: int, count: int) -> bytes:
+        return os.pread(self._descriptor, count, at)
+
+    def write(self, at: int, data: bytes) -> None:
+        while data:
+            written = os.pwrite(self._descriptor, data, at)
+            data = data[written:]
+            at += written
+
+    def sync(self) -> None:
+        # Not mmap.flush: that holds the interpreter lock for as long as the disk takes.
+        os.fdatasync(self._descriptor)
+
+    def close(self) -> None:
+        if self._map is not None:
+            # A reader may still hold a view; then the mapping goes with the last one.
+            with contextlib.suppress(BufferError):
+                self._map.close()
+            self._map = None
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class OsLock:
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        os.close(self._descriptor)
+
+
+class OsDisk:
+    """See `disk.Disk`."""
+
+    def create(self, path: str, size: int, *, reserve: bool) -> File:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        try:
+            if reserve:
+                os.posix_fallocate(descriptor, 0, size)
+            else:
+                os.ftruncate(descriptor, size)
+        except OSError:
+            os.close(descriptor)
+            os.unlink(path)
+            raise
+        return OsFile(path, descriptor, size)
+
+    def open(self, path: str) -> File:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        return OsFile(path, descriptor, os.fstat(descriptor).st_size)
+
+    def size_of(self, path: str) -> int:
+        return os.stat(path).st_size
+
+    def list(self, path: str) -> list[str]:
+        try:
+            return sorted(os.listdir(path))
+        except FileNotFoundError:
+            return []
+
+    def make_dirs(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def delete(self, path: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+
+    def delete_tree(self, path: str) -> None:
+        if os.path.exists(path):
+            shutil.rmtree(path)
+
+    def sync_dir(self, path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def read_whole(self, path: str) -> bytes | None:
+        try:
+            with open(path, "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+
+    def write_whole(self, path: str, data: bytes, *, keep_previous: bool = False) -> None:
+        folder = os.path.dirname(path)
+        temporary = path + ".tmp"
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if keep_previous and os.path.exists(path):
+            previous = path + ".bak"
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(previous)
+            os.link(path, previous)  # the current name never disappears
+        os.replace(temporary, path)
+        self.sync_dir(folder)
+
+    def lock(self, path: str) -> DiskLock:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1)
+            os.pwrite(descriptor, b"lock", 0)
+        except OSError:
+            os.close(descriptor)
+            raise
+        return OsLock(descriptor)
+
+    def used_ratio(self, path: str) -> float:
+        stat = os.statvfs(path)
+        return 1.0 - stat.f_bavail / stat.f_blocks if stat.f_blocks else 0.0

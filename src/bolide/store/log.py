@@ -1,0 +1,153 @@
+"""The commit log: all messages of all topics, one after the other, in segments of equal size.
+
+A segment's name is the log offset of its first byte, as 20 digits.  Segments are reserved on disk when they are
+made, and written through a mapping.  A record never crosses a segment: what does not fit leaves a blank record
+behind and starts the next one.
+
+The log is single-writer.  `end` is where the next record goes; nothing behind it has meaning.
+"""
+
+import bisect
+import os
+import struct
+
+from bolide.model.errors import ServiceUnavailable, StoreError
+from bolide.model.offsets import LogOffset
+from bolide.record.layout import BLANK_BYTES, MAGIC_BLANK
+from bolide.store.disk import Disk, File
+
+_BLANK = struct.Struct(">II")
+
+
+class Segment:
+    """One file of the log."""
+
+    __slots__ = ("base", "file", "size", "view")
+
+    def __init__(self, base: int, file: File) -> None:
+        self.base = base
+        self.file = file
+        self.size = file.size
+        self.view = file.map()
+
+
+class CommitLog:
+    """The segments of one log and the place where it grows."""
+
+    def __init__(self, disk: Disk, folder: str, segment_bytes: int) -> None:
+        self._disk = disk
+        self._folder = folder
+        self._segment_bytes = segment_bytes
+        self._segments: list[Segment] = []
+        self._bases: list[int] = []
+        self.position = 0  # in the last segment
+
+    # ---- where things are ----------------------------------------------------------------------------------
+
+    @property
+    def start(self) -> LogOffset:
+        """The first offset that is still stored."""
+        return LogOffset(self._bases[0] if self._bases else 0)
+
+    @property
+    def end(self) -> LogOffset:
+        return LogOffset(self._bases[-1] + self.position if self._bases else 0)
+
+    @property
+    def current(self) -> Segment:
+        return self._segments[-1]
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        return tuple(self._segments)
+
+    def segment_of(self, log_offset: int) -> Segment | None:
+        """The segment that holds this offset."""
+        at = bisect.bisect_right(self._bases, log_offset) - 1
+        if at < 0 or log_offset >= self._bases[at] + self._segments[at].size:
+            return None
+        return self._segments[at]
+
+    def read(self, log_offset: int, size: int) -> bytes | None:
+        """Bytes of one record; None when they are not, or no longer, in the log."""
+        segment = self.segment_of(log_offset)
+        at = log_offset - segment.base if segment else 0
+        if segment is None or size < 0 or at + size > segment.size or log_offset + size > self.end:
+            return None
+        return bytes(segment.view[at : at + size])
+
+    # ---- opening and growing -------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Map the segments that are there.  `position` is set by recovery, or 0 in a new log."""
+        self._disk.make_dirs(self._folder)
+        names = [name for name in self._disk.list(self._folder) if name.isdigit()]
+        for name in names:
+            path = os.path.join(self._folder, name)
+            size = self._disk.size_of(path)
+            if size == 0 and name == names[-1]:
+                self._disk.delete(path)  # made, but its blocks were never reserved
+                continue
+            if size != self._segment_bytes:
+                raise StoreError(
+                    f"{path} has {size} bytes where mappedFileSizeCommitLog is {self._segment_bytes};"
+                    " set it to the size that the files have"
+                )
+            self._add(Segment(int(name), self._disk.open(path)))
+        if not self._segments:
+            self._create(0)
+
+    def roll(self) -> None:
+        """Close the current segment with a blank record and begin the next."""
+        segment = self.current
+        room = segment.size - self.position
+        assert room >= BLANK_BYTES, "every record leaves room for a blank one"
+        self._create(segment.base + segment.size)  # first: a full disk leaves the log as it was
+        at = self._segments[-2].size - room
+        segment.view[at : at + BLANK_BYTES] = _BLANK.pack(room, MAGIC_BLANK)
+        self.position = 0
+
+    def reserve(self, size: int) -> int:
+        """Room for one record; returns the position in the current segment, rolled if need be."""
+        if size + BLANK_BYTES > self._segment_bytes:
+            raise ServiceUnavailable(
+                f"a record of {size} bytes does not fit a segment of {self._segment_bytes}"
+            )
+        if self.position + size + BLANK_BYTES > self.current.size:
+            self.roll()
+        return self.position
+
+    def cut(self, end: int) -> None:
+        """Forget everything from `end` on: later segments are deleted, the rest is overwritten in time."""
+        while len(self._segments) > 1 and self._bases[-1] >= end:
+            segment = self._segments.pop()
+            self._bases.pop()
+            self._close(segment)
+            self._disk.delete(segment.file.path)
+        self.position = max(0, end - self._bases[-1])
+
+    def close(self) -> None:
+        for segment in self._segments:
+            self._close(segment)
+        self._segments.clear()
+        self._bases.clear()
+
+    def _create(self, base: int) -> None:
+        path = os.path.join(self._folder, f"{base:020d}")
+        try:
+            file = self._disk.create(path, self._segment_bytes, reserve=True)
+            self._disk.sync_dir(self._folder)
+        except OSError as error:
+            raise ServiceUnavailable(
+                f"cannot make the next commit-log segment {path}: {error.strerror or error}"
+            ) from error
+        self._add(Segment(base, file))
+
+    def _add(self, segment: Segment) -> None:
+        self._segments.append(segment)
+        self._bases.append(segment.base)
+
+    @staticmethod
+    def _close(segment: Segment) -> None:
+        segment.view.release()
+        segment.file.close()

@@ -1,0 +1,192 @@
+"""Consume queues: for each queue of a topic, where its messages are in the log.
+
+An entry is 20 bytes: log offset (8), size of the record (4), hash of the tags (8).  Entry n of a queue is at byte
+20 n of its logical file, which is cut into files of equal size named by their first byte.  The files have full
+length but are sparse.  New entries stay in memory (`QueueTail`) and are written behind, in runs; whoever reads
+does not notice.  Losing them in a crash costs nothing: recovery rebuilds them from the log.
+"""
+
+import os
+import struct
+from collections import OrderedDict
+from collections.abc import Iterator
+
+from bolide.model.offsets import QueueOffset
+from bolide.store.append import QueueTail
+from bolide.store.disk import Disk, File
+
+ENTRY_BYTES = 20
+HANDLES_MAX = 1024
+_ENTRY = struct.Struct(">qiq")
+
+
+class FileHandles:
+    """Open files by path, at most so many; the one not used for longest is closed first."""
+
+    def __init__(self, disk: Disk, handles_max: int = HANDLES_MAX) -> None:
+        self._disk = disk
+        self._handles_max = handles_max
+        self._open: OrderedDict[str, File] = OrderedDict()
+
+    def get(self, path: str, create_bytes: int = 0) -> File | None:
+        """The file; made sparse with `create_bytes` when it is missing, else None."""
+        file = self._open.get(path)
+        if file is not None:
+            self._open.move_to_end(path)
+            return file
+        try:
+            file = self._disk.open(path)
+        except FileNotFoundError:
+            if not create_bytes:
+                return None
+            self._disk.make_dirs(os.path.dirname(path))
+            file = self._disk.create(path, create_bytes, reserve=False)
+        self._open[path] = file
+        if len(self._open) > self._handles_max:
+            self._open.popitem(last=False)[1].close()
+        return file
+
+    def close_under(self, folder: str) -> None:
+        for path in [path for path in self._open if path.startswith(folder + os.sep)]:
+            self._open.pop(path).close()
+
+    def sync(self) -> None:
+        for file in list(self._open.values()):
+            file.sync()
+
+    def close(self) -> None:
+        while self._open:
+            self._open.popitem()[1].close()
+
+
+class ConsumeQueue:
+    """One queue."""
+
+    __slots__ = ("_file_bytes", "_folder", "_handles", "start", "tail")
+
+    def __init__(
+        self, handles: FileHandles, folder: str, file_bytes: int, key: tuple[str, int], end: int = 0
+    ) -> None:
+        self._handles = handles
+        self._folder = folder
+        self._file_bytes = file_bytes
+        self.start = QueueOffset(0)
+        self.tail = QueueTail(key, end, self)
+
+    @property
+    def end(self) -> QueueOffset:
+        """The offset that the next message gets."""
+        return QueueOffset(self.tail.next_offset)
+
+    def read(self, first: int, count: int) -> bytes:
+        """Up to `count` entries from `first`, as bytes; from one file, or from memory."""
+        last = min(first + count, self.tail.next_offset)
+        if first >= last:
+            return b""
+        if first >= self.tail.start:
+            return self.tail.entries(first, last)
+        last = min(last, self.tail.start)
+        at = first * ENTRY_BYTES
+        in_file = at % self._file_bytes
+        size = min((last - first) * ENTRY_BYTES, self._file_bytes - in_file)
+        file = self._handles.get(self._path(at))
+        return b"" if file is None else file.read(in_file, size)
+
+    def entry(self, offset: int) -> tuple[int, int, int] | None:
+        """(log offset, size, tags code) of one entry."""
+        data = self.read(offset, 1)
+        return _ENTRY.unpack(data) if len(data) == ENTRY_BYTES else None
+
+    def write_behind(self) -> None:
+        """Write the entries in memory to the file."""
+        tail = self.tail
+        while tail.start < tail.next_offset:
+            at = tail.start * ENTRY_BYTES
+            in_file = at % self._file_bytes
+            room = (self._file_bytes - in_file) // ENTRY_BYTES
+            last = min(tail.start + room, tail.next_offset)
+            file = self._handles.get(self._path(at), self._file_bytes)
+            assert file is not None
+            file.write(in_file, tail.entries(tail.start, last))
+            tail.drop_before(last)
+
+    def cut(self, end: int) -> None:
+        """Forget entries from `end` on; their bytes become zero, which is what ends a queue."""
+        old = self.end
+        self.tail.reset(end)
+        while end < old:
+            at = end * ENTRY_BYTES
+            in_file = at % self._file_bytes
+            count = min(old - end, (self._file_bytes - in_file) // ENTRY_BYTES)
+            file = self._handles.get(self._path(at))
+            if file is not None:
+                file.write(in_file, bytes(count * ENTRY_BYTES))
+            end += count
+
+    def load(self, names: list[str]) -> None:
+        """Find start and end of a queue that has files: entries are there until the first empty one."""
+        first, last = int(names[0]), int(names[-1])
+        file = self._handles.get(self._path(last))
+        assert file is not None
+        low, high = 0, self._file_bytes // ENTRY_BYTES
+        while low < high:
+            middle = (low + high) // 2
+            _, size, _ = _ENTRY.unpack(file.read(middle * ENTRY_BYTES, ENTRY_BYTES))
+            if size > 0:
+                low = middle + 1
+            else:
+                high = middle
+        self.start = QueueOffset(first // ENTRY_BYTES)
+        self.tail.reset(last // ENTRY_BYTES + low)
+
+    def _path(self, at: int) -> str:
+        return os.path.join(self._folder, f"{at - at % self._file_bytes:020d}")
+
+
+class QueueIndex:
+    """All consume queues of a store."""
+
+    def __init__(self, disk: Disk, folder: str, file_bytes: int) -> None:
+        self._disk = disk
+        self._folder = folder
+        self._file_bytes = -(-file_bytes // ENTRY_BYTES) * ENTRY_BYTES
+        self._handles = FileHandles(disk)
+        self._queues: dict[tuple[str, int], ConsumeQueue] = {}
+
+    def __iter__(self) -> Iterator[ConsumeQueue]:
+        return iter(self._queues.values())
+
+    def open(self) -> None:
+        self._disk.make_dirs(self._folder)
+        for topic in self._disk.list(self._folder):
+            for number in self._disk.list(os.path.join(self._folder, topic)):
+                names = self._disk.list(os.path.join(self._folder, topic, number))
+                names = [name for name in names if name.isdigit()]
+                if number.isdigit() and names:
+                    self.get(topic, int(number)).load(names)
+
+    def find(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        return self._queues.get((topic, queue_id))
+
+    def get(self, topic: str, queue_id: int) -> ConsumeQueue:
+        """The queue; an unknown one exists in memory until something is written."""
+        key = (topic, queue_id)
+        queue = self._queues.get(key)
+        if queue is None:
+            folder = os.path.join(self._folder, topic, str(queue_id))
+            queue = ConsumeQueue(self._handles, folder, self._file_bytes, key)
+            self._queues[key] = queue
+        return queue
+
+    def delete_topic(self, topic: str) -> None:
+        for key in [key for key in self._queues if key[0] == topic]:
+            del self._queues[key]
+        folder = os.path.join(self._folder, topic)
+        self._handles.close_under(folder)
+        self._disk.delete_tree(folder)
+
+    def close(self) -> None:
+        for queue in self._queues.values():
+            queue.write_behind()
+        self._handles.sync()
+        self._handles.close()

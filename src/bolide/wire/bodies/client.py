@@ -1,0 +1,152 @@
+"""Bodies that clients write and read: heartbeats (34), members of a group (38), routes (105)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from bolide.model import java_json
+from bolide.model.errors import ProtocolError, RequestError
+from bolide.model.offsets import MessageQueue
+from bolide.model.topic import Permission, Subscription
+
+MASTER_ID = 0
+QUEUES_MAX = 65536
+"""Per topic and broker; a route that says more is not one."""
+
+
+# ---- routes ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RouteQueues:
+    """How many queues of a topic one broker name has."""
+
+    broker_name: str
+    read_queues: int
+    write_queues: int
+    perm: int
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where a topic lives.  `brokers` is broker name to broker id to address; id 0 is the master."""
+
+    queues: tuple[RouteQueues, ...]
+    brokers: Mapping[str, Mapping[int, str]]
+
+    def readable(self, topic: str) -> list[MessageQueue]:
+        """The queues that consumers share, in their common order."""
+        return [
+            MessageQueue(topic, part.broker_name, queue_id)
+            for part in self.queues
+            if part.perm & Permission.READ and part.broker_name in self.brokers
+            for queue_id in range(part.read_queues)
+        ]
+
+    def writable(self, topic: str, queues_max: int = QUEUES_MAX) -> list[MessageQueue]:
+        """The queues that can be sent to: permitted, and with a master to send to."""
+        return [
+            MessageQueue(topic, part.broker_name, queue_id)
+            for part in self.queues
+            if part.perm & Permission.WRITE and MASTER_ID in self.brokers.get(part.broker_name, ())
+            for queue_id in range(min(part.write_queues, queues_max))
+        ]
+
+
+def decode_route(body: bytes) -> Route:
+    """TopicRouteData; broker ids may come as text or as bare numbers."""
+    try:
+        data = java_json.loads(body)
+        queues = [
+            RouteQueues(
+                str(item["brokerName"]),
+                _queue_count(item["readQueueNums"]),
+                _queue_count(item["writeQueueNums"]),
+                int(item["perm"]),
+            )
+            for item in data.get("queueDatas") or ()
+        ]
+        brokers = {
+            str(item["brokerName"]): {
+                int(broker_id): str(address) for broker_id, address in (item["brokerAddrs"] or {}).items()
+            }
+            for item in data.get("brokerDatas") or ()
+        }
+    except (AttributeError, KeyError, TypeError, ValueError, RequestError) as error:
+        raise ProtocolError(f"a route that cannot be read: {error!r}") from error
+    return Route(tuple(sorted(queues, key=lambda item: item.broker_name)), brokers)
+
+
+def _queue_count(value: Any) -> int:
+    count = int(value)
+    if not 0 <= count <= QUEUES_MAX:
+        raise ValueError(f"{count} queues")
+    return count
+
+
+# ---- heartbeats --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerState:
+    """What a heartbeat says of one consumer group."""
+
+    group: str
+    subscriptions: tuple[Subscription, ...]
+    consume_from: str = "CONSUME_FROM_LAST_OFFSET"
+    consume_type: str = "CONSUME_PASSIVELY"
+    message_model: str = "CLUSTERING"
+
+
+def encode_heartbeat(
+    client_id: str, producer_groups: Iterable[str], consumers: Iterable[ConsumerState]
+) -> bytes:
+    """HeartbeatData, classic form."""
+    return orjson.dumps(
+        {
+            "clientID": client_id,
+            "consumerDataSet": [_consumer(state) for state in consumers],
+            "heartbeatFingerprint": 0,
+            "producerDataSet": [{"groupName": group} for group in producer_groups],
+            "withoutSub": False,
+        }
+    )
+
+
+def _consumer(state: ConsumerState) -> dict[str, Any]:
+    return {
+        "consumeFromWhere": state.consume_from,
+        "consumeType": state.consume_type,
+        "groupName": state.group,
+        "messageModel": state.message_model,
+        "subscriptionDataSet": [_subscription(item) for item in state.subscriptions],
+        "unitMode": False,
+    }
+
+
+def _subscription(subscription: Subscription) -> dict[str, Any]:
+    return {
+        "classFilterMode": False,
+        "codeSet": sorted(subscription.codes),
+        "expressionType": subscription.expression_type,
+        "subString": subscription.expression,
+        "subVersion": subscription.version,
+        "tagsSet": sorted(subscription.tags),
+        "topic": subscription.topic,
+    }
+
+
+# ---- members -----------------------------------------------------------------------------------------------
+
+
+def decode_members(body: bytes) -> list[str]:
+    """Client ids of a group (GetConsumerListByGroupResponseBody)."""
+    try:
+        ids = java_json.loads(body)["consumerIdList"] or []
+        if not all(isinstance(client_id, str) for client_id in ids):
+            raise TypeError("an id is no text")
+    except (KeyError, TypeError, RequestError) as error:
+        raise ProtocolError(f"a list of members that cannot be read: {error!r}") from error
+    return list(ids)
