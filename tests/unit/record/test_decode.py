@@ -94,7 +94,7 @@ def test_records_follow_each_other_and_may_come_as_a_view() -> None:
 
 
 def test_a_body_that_does_not_unpack_names_the_message() -> None:
-    with pytest.raises(MalformedRecord, match="queue offset 5.*does not unpack"):
+    with pytest.raises(MalformedRecord, match=r"queue offset 5.*does not unpack"):
         decode_messages(record(b"not zlib", sys_flag=SysFlag.COMPRESSED), "b")
 
 
