@@ -110,18 +110,10 @@ class RouteTable:
 
     def unregister(self, cluster: str, broker_name: str, address: str) -> None:
         """A broker leaves.  Topics go with the last address of its name."""
-        self._alive.pop((cluster, address), None)
-        broker = self._brokers.get(broker_name)
-        if broker is None:
-            return
-        addresses = {one: held for one, held in broker.addresses.items() if held != address}
-        if addresses:
-            self._brokers[broker_name] = replace(broker, addresses=addresses)
-            if broker.enable_acting_master and MASTER_ID not in addresses:
-                self._set_perm(broker_name, lambda perm: perm & ~Permission.WRITE)
-        else:
-            del self._brokers[broker_name]
-            self._forget_others(broker_name, frozenset())
+        alive = self._alive.pop((cluster, address), None)
+        self._release_address(cluster, broker_name, address)
+        if alive is not None and alive.broker_name != broker_name:
+            self._release_address(cluster, alive.broker_name, address)
 
     def connection_lost(self, connection: Hashable) -> list[str]:
         """Remove at once whoever registered last over this connection; returns the broker names."""
@@ -254,6 +246,19 @@ class RouteTable:
             news.enable_acting_master,
             news.zone_name,
         )
+
+    def _release_address(self, cluster: str, broker_name: str, address: str) -> None:
+        broker = self._brokers.get(broker_name)
+        if broker is None or broker.cluster != cluster:  # it has moved to another cluster meanwhile
+            return
+        addresses = {one: held for one, held in broker.addresses.items() if held != address}
+        if addresses:
+            self._brokers[broker_name] = replace(broker, addresses=addresses)
+            if broker.enable_acting_master and MASTER_ID not in addresses:
+                self._set_perm(broker_name, lambda perm: perm & ~Permission.WRITE)
+        else:
+            del self._brokers[broker_name]
+            self._forget_others(broker_name, frozenset())
 
     def _may_write_topics(self, news: Registration) -> bool:
         """A master may.  A slave only stands in where acting masters are wanted and it comes first."""
