@@ -1,0 +1,94 @@
+"""Who is connected to a broker: the answers to 203 (consumers of a group) and 204 (producers of a group)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bolide.model import java_json
+from bolide.model.topic import Subscription
+from bolide.wire.bodies.group import (
+    ConsumerData,
+    subscription_as_json,
+    subscription_from_json,
+)
+from bolide.wire.bodies.members import number, parse_object, rows, table, text
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConnection:
+    """One connected client (RocketMQ: Connection)."""
+
+    client_id: str
+    address: str
+    language: str
+    version: int
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "clientAddr": self.address,
+            "clientId": self.client_id,
+            "language": self.language,
+            "version": self.version,
+        }
+
+    @classmethod
+    def from_json(cls, members: Mapping[str, Any]) -> "ClientConnection":
+        return cls(
+            client_id=text(members, "clientId"),
+            address=text(members, "clientAddr"),
+            language=text(members, "language", "OTHER"),
+            version=number(members, "version"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupConnections:
+    """The answer to 203 (RocketMQ: ConsumerConnection); `group` says how the group consumes."""
+
+    connections: tuple[ClientConnection, ...]
+    group: ConsumerData
+
+    def encode(self) -> bytes:
+        return java_json.dumps(
+            {
+                "connectionSet": [connection.as_json() for connection in self.connections],
+                "consumeFromWhere": self.group.consume_from.value,
+                "consumeType": self.group.consume_type.value,
+                "messageModel": self.group.message_model.value,
+                "subscriptionTable": {
+                    one.topic: subscription_as_json(one) for one in self.group.subscriptions
+                },
+            }
+        )
+
+    @classmethod
+    def decode(cls, group: str, body: bytes) -> "GroupConnections":
+        members = parse_object(body, "the connections")
+        subscriptions = table(members, "subscriptionTable")
+        read: list[Subscription] = [
+            subscription_from_json(table(subscriptions, topic)) for topic in subscriptions
+        ]
+        described = ConsumerData.from_json({**members, "groupName": group, "subscriptionDataSet": None})
+        return cls(
+            connections=_connections(members),
+            group=ConsumerData(
+                group,
+                described.consume_type,
+                described.message_model,
+                described.consume_from,
+                tuple(read),
+            ),
+        )
+
+
+def encode_producer_connections(connections: tuple[ClientConnection, ...]) -> bytes:
+    """The answer to 204 (RocketMQ: ProducerConnection)."""
+    return java_json.dumps({"connectionSet": [connection.as_json() for connection in connections]})
+
+
+def decode_producer_connections(body: bytes) -> tuple[ClientConnection, ...]:
+    return _connections(parse_object(body, "the connections"))
+
+
+def _connections(members: Mapping[str, Any]) -> tuple[ClientConnection, ...]:
+    return tuple(ClientConnection.from_json(row) for row in rows(members, "connectionSet"))

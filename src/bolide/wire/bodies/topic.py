@@ -1,0 +1,88 @@
+"""Topics on a broker: the whole table (21), one topic (351), bounds of its queues (202), groups of a topic (300)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bolide.model import java_json
+from bolide.model.config_json import topic_as_json, topic_from_json
+from bolide.model.errors import InvalidRequest
+from bolide.model.offsets import MessageQueue
+from bolide.model.topic import TopicConfig
+from bolide.wire.bodies.members import number, parse_object, table, texts
+from bolide.wire.bodies.queue import queue_as_key, queue_from_key
+
+
+@dataclass(frozen=True, slots=True)
+class QueueBounds:
+    """One queue's offsets, and when its last message was stored (RocketMQ: TopicOffset)."""
+
+    offset_min: int
+    offset_max: int
+    last_stored_ms: int
+
+    def as_json(self) -> dict[str, int]:
+        return {
+            "lastUpdateTimestamp": self.last_stored_ms,
+            "maxOffset": self.offset_max,
+            "minOffset": self.offset_min,
+        }
+
+    @classmethod
+    def from_json(cls, members: Mapping[str, Any]) -> "QueueBounds":
+        return cls(
+            offset_min=number(members, "minOffset"),
+            offset_max=number(members, "maxOffset"),
+            last_stored_ms=number(members, "lastUpdateTimestamp"),
+        )
+
+
+def encode_topic_stats(queues: Mapping[MessageQueue, QueueBounds]) -> bytes:
+    """The answer to 202 (RocketMQ: TopicStatsTable)."""
+    return java_json.dumps(
+        {"offsetTable": {queue_as_key(queue): bounds.as_json() for queue, bounds in queues.items()}}
+    )
+
+
+def decode_topic_stats(body: bytes) -> dict[MessageQueue, QueueBounds]:
+    queues = table(parse_object(body, "the topic's state"), "offsetTable")
+    return {queue_from_key(key): QueueBounds.from_json(table(queues, key)) for key in queues}
+
+
+def encode_topic_config(config: TopicConfig) -> bytes:
+    """The answer to 351."""
+    return java_json.dumps(topic_as_json(config))
+
+
+def decode_topic_config(body: bytes) -> TopicConfig:
+    return topic_from_json(parse_object(body, "the topic"))
+
+
+def decode_topic_table(body: bytes) -> dict[str, TopicConfig]:
+    """From the answer to 21 (RocketMQ: TopicConfigSerializeWrapper)."""
+    topics = table(parse_object(body, "the topic table"), "topicConfigTable")
+    return {name: topic_from_json(topics[name]) for name in topics}
+
+
+def encode_groups(groups: Iterable[str]) -> bytes:
+    """The answer to 300 (RocketMQ: GroupList)."""
+    return java_json.dumps({"groupList": list(groups)})
+
+
+def decode_groups(body: bytes) -> list[str]:
+    return texts(parse_object(body, "the group list"), "groupList")
+
+
+def alter_attributes(current: Mapping[str, str], changes: str) -> dict[str, str]:
+    """Attributes after changes written as `+key=value,-key` (field `attributes` of 17)."""
+    altered = dict(current)
+    for change in filter(None, changes.split(",")):
+        sign, (key, separator, value) = change[0], change[1:].partition("=")
+        if sign == "+" and key and separator and value:
+            altered[key] = value
+        elif sign == "-" and key and not separator:
+            if altered.pop(key, None) is None:
+                raise InvalidRequest(f"the attribute {key[:64]!r} is not set and cannot be removed")
+        else:
+            raise InvalidRequest(f"{change[:64]!r} is neither +key=value nor -key")
+    return altered
