@@ -73,16 +73,26 @@ def decode_groups(body: bytes) -> list[str]:
     return texts(parse_object(body, "the group list"), "groupList")
 
 
-def alter_attributes(current: Mapping[str, str], changes: str) -> dict[str, str]:
-    """Attributes after changes written as `+key=value,-key` (field `attributes` of 17)."""
-    altered = dict(current)
+def parse_attribute_changes(changes: str) -> dict[str, str]:
+    """`+key=value,-key` (field `attributes` of 17) as signed keys and their values, the form of group bodies (200)."""
+    parsed: dict[str, str] = {}
     for change in filter(None, changes.split(",")):
-        sign, (key, separator, value) = change[0], change[1:].partition("=")
-        if sign == "+" and key and separator and value:
-            altered[key] = value
-        elif sign == "-" and key and not separator:
-            if altered.pop(key, None) is None:
-                raise InvalidRequest(f"the attribute {key[:64]!r} is not set and cannot be removed")
-        else:
+        key, separator, value = change.partition("=")
+        if change[0] not in "+-" or bool(separator) != (change[0] == "+"):
             raise InvalidRequest(f"{change[:64]!r} is neither +key=value nor -key")
+        parsed[key] = value
+    return parsed
+
+
+def alter_attributes(current: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, str]:
+    """Attributes after changes by signed keys: plus sets one, minus removes it."""
+    altered = dict(current)
+    for signed, value in changes.items():
+        sign, key = signed[:1], signed[1:]
+        if not key or sign not in ("+", "-"):
+            raise InvalidRequest(f"the attribute {signed[:64]!r} begins with neither + nor -")
+        if sign == "+":
+            altered[key] = value
+        elif altered.pop(key, None) is None:
+            raise InvalidRequest(f"the attribute {key[:64]!r} is not set and cannot be removed")
     return altered

@@ -39,6 +39,8 @@ class DeleteGroup(Header):
 class ConsumeStatsRequest(Header):
     consumer_group: str
     topic: str | None = None
+    topic_list: str | None = None
+    """Several topics, joined by semicolons; 5.x asks so."""
 
 
 @dataclasses.dataclass(frozen=True)
