@@ -6,8 +6,8 @@ crash between the two leaves only the copy.
 """
 
 import logging
+import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Protocol, TypeVar
 
 from bolide.model.errors import InvalidRequest, StoreError
@@ -18,19 +18,19 @@ T = TypeVar("T")
 
 
 class WholeFiles(Protocol):
-    """The part of a disk that small files need."""
+    """The part of a `Disk` that small files need."""
 
-    def read_whole(self, path: Path, /) -> bytes | None:
-        """The file's bytes; None when there is no such file."""
+    def make_dirs(self, path: str) -> None: ...
 
-    def write_whole(self, path: Path, data: bytes, /) -> None:
-        """Replace the file; after a crash it holds either the old bytes or the new ones."""
+    def read_whole(self, path: str) -> bytes | None: ...
+
+    def write_whole(self, path: str, data: bytes, *, keep_previous: bool = False) -> None: ...
 
 
 class SmallFile:
     """One such file."""
 
-    def __init__(self, disk: WholeFiles, path: Path) -> None:
+    def __init__(self, disk: WholeFiles, path: str) -> None:
         self._disk = disk
         self.path = path
 
@@ -41,7 +41,7 @@ class SmallFile:
         unreadable is, a `StoreError` names both files: starting empty would throw away what a person may still save.
         """
         damage: list[str] = []
-        for path in (self.path, self.path.with_name(self.path.name + ".bak")):
+        for path in (self.path, self.path + ".bak"):
             data = self._disk.read_whole(path)
             if not data:  # missing, or created and never written
                 continue
@@ -58,4 +58,5 @@ class SmallFile:
         return None
 
     def save(self, data: bytes) -> None:
-        self._disk.write_whole(self.path, data)
+        self._disk.make_dirs(os.path.dirname(self.path))
+        self._disk.write_whole(self.path, data, keep_previous=True)

@@ -1,7 +1,6 @@
 """GroupTable: which consumer groups exist and what they may do; `config/subscriptionGroup.json`."""
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from bolide.model import names
@@ -19,7 +18,7 @@ GROUPS_MAX = 100_000
 class GroupTable(PersistedTable):
     """Groups by name."""
 
-    def __init__(self, disk: WholeFiles, path: Path, clock: Clock) -> None:
+    def __init__(self, disk: WholeFiles, path: str, clock: Clock) -> None:
         super().__init__(disk, path, clock)
         self._groups: dict[str, GroupConfig] = {}
         self._forbidden: dict[str, Any] = {}

@@ -9,7 +9,6 @@ so a pull alone does not make the file be written.
 """
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from bolide.model.clock import Clock
@@ -29,7 +28,7 @@ _Offsets = dict[str, dict[int, GroupOffset]]
 class OffsetTable(PersistedTable):
     """Offsets by `topic@group`, then by queue."""
 
-    def __init__(self, disk: WholeFiles, path: Path, clock: Clock) -> None:
+    def __init__(self, disk: WholeFiles, path: str, clock: Clock) -> None:
         super().__init__(disk, path, clock)
         self._offsets: _Offsets = {}
         self._pulled: _Offsets = {}

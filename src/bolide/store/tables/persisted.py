@@ -6,7 +6,6 @@ off its own thread takes `pending()` here, writes it through `file` elsewhere, a
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from bolide.model import java_json
@@ -19,7 +18,7 @@ from bolide.store.small_file import SmallFile, WholeFiles
 class PersistedTable(ABC):
     """A table with a file of its own."""
 
-    def __init__(self, disk: WholeFiles, path: Path, clock: Clock) -> None:
+    def __init__(self, disk: WholeFiles, path: str, clock: Clock) -> None:
         self.file = SmallFile(disk, path)
         self.version = DataVersion(timestamp_ms=clock.now_ms())
         self._clock = clock

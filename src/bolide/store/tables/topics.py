@@ -6,7 +6,6 @@ once.  Built-in topics are there from the start and give no version of their own
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from bolide.model import names
@@ -36,7 +35,7 @@ REVIVE_QUEUES = 8
 class TopicTable(PersistedTable):
     """Topics by name."""
 
-    def __init__(self, disk: WholeFiles, path: Path, clock: Clock) -> None:
+    def __init__(self, disk: WholeFiles, path: str, clock: Clock) -> None:
         super().__init__(disk, path, clock)
         self._topics: dict[str, TopicConfig] = {}
         self.on_change: Callable[[], None] = _nobody_listens
