@@ -1,0 +1,99 @@
+"""NameServer: the running thing.  Builds its parts, listens, and forgets brokers that are gone.
+
+Life of a registration: `Server` -> `Dispatcher` -> `handlers.brokers.register` -> `RouteTable`.  It ends with
+UNREGISTER_BROKER, with the connection that carried it (`on_close`), or by silence (`_scan`).
+"""
+
+import asyncio
+import logging
+import os
+
+from bolide.machines.routes import RouteTable
+from bolide.model.clock import Clock
+from bolide.nameserver.config import NameServerConfig
+from bolide.nameserver.kv import KvTable
+from bolide.nameserver.registry import registry
+from bolide.nameserver.state import NameServerState
+from bolide.net.clock import SystemClock
+from bolide.net.dispatch import Dispatcher
+from bolide.net.link import Link
+from bolide.net.server import Server
+from bolide.store.disk import Disk
+from bolide.store.disk_os import OsDisk
+from bolide.wire.command import Command
+from bolide.wire.send_run import SendRun
+
+log = logging.getLogger(__name__)
+
+
+class NameServer:
+    """`start`, then `port` tells where; `stop` closes everything."""
+
+    def __init__(
+        self,
+        config: NameServerConfig | None = None,
+        *,
+        clock: Clock | None = None,
+        disk: Disk | None = None,
+    ) -> None:
+        self.config = NameServerConfig() if config is None else config
+        self._clock: Clock = SystemClock() if clock is None else clock
+        self._disk: Disk = OsDisk() if disk is None else disk
+        self._scan_timer: asyncio.TimerHandle | None = None
+        path = self.config.kv_config_path
+        self._state = NameServerState(
+            config=self.config,
+            routes=RouteTable(),
+            kv=KvTable(self._disk, None if path is None else os.path.abspath(path)),
+            clock=self._clock,
+            started_ms=self._clock.monotonic_ms(),
+        )
+        rows = registry(self._state)
+        self._dispatcher = Dispatcher({code: row.handler for code, row in rows.items()})
+        self._server = Server(self, self._clock)
+        self._stopping = False
+        self.port = 0
+
+    async def start(self) -> None:
+        """Listen; `ConfigError` says why not."""
+        self.port = await self._server.start(self.config.host, self.config.port)
+        self._state.started_ms = self._clock.monotonic_ms()
+        self._arm_scan()
+        log.info("the name server listens on %s:%d", self.config.host, self.port)
+
+    async def stop(self) -> None:
+        self._stopping = True
+        if self._scan_timer is not None:
+            self._scan_timer.cancel()
+            self._scan_timer = None
+        await self._server.close()
+        await self._dispatcher.close()
+
+    # ---- Service -------------------------------------------------------------------------------------------
+
+    def on_open(self, link: Link) -> None:
+        pass
+
+    def on_request(self, link: Link, request: Command) -> None:
+        self._dispatcher.on_request(link, request)
+
+    def on_sends(self, link: Link, run: SendRun) -> None:
+        raise AssertionError("a name server does not scan for sends")
+
+    def on_close(self, link: Link) -> None:
+        names = self._state.routes.connection_lost(link)
+        for name in () if self._stopping else names:
+            log.warning("broker %s is gone: its connection from %s closed", name, link.remote)
+
+    # ---- silence -------------------------------------------------------------------------------------------
+
+    def _arm_scan(self) -> None:
+        delay = self.config.scan_interval_ms / 1000
+        self._scan_timer = asyncio.get_running_loop().call_later(delay, self._scan)
+
+    def _scan(self) -> None:
+        for connection in self._state.routes.expire(self._clock.monotonic_ms()):
+            assert isinstance(connection, Link)
+            log.warning("the broker at the other end of %s has been silent for too long", connection.remote)
+            connection.close()
+        self._arm_scan()

@@ -1,0 +1,1 @@
+"""What a name server answers, one file per family of requests."""

@@ -1,0 +1,68 @@
+"""Topic lists, and what operators do with topics: codes 205, 206, 216, 224, 304, 311, 312, 313, 327."""
+
+from bolide.model.errors import RequestError
+from bolide.nameserver.state import NameServerState
+from bolide.net.link import Link
+from bolide.wire.command import Command
+from bolide.wire.headers.route import (
+    AddPermAnswer,
+    BrokerNameRequest,
+    ClusterRequest,
+    DeleteTopicRoute,
+    WipePermAnswer,
+)
+
+
+def wipe_write_permission(state: NameServerState, link: Link, request: Command) -> Command:
+    header = BrokerNameRequest.decode(request.fields)
+    count = state.routes.wipe_write_permission(header.broker_name)
+    return request.answer(fields=WipePermAnswer(count).encode())
+
+
+def add_write_permission(state: NameServerState, link: Link, request: Command) -> Command:
+    header = BrokerNameRequest.decode(request.fields)
+    count = state.routes.add_write_permission(header.broker_name)
+    return request.answer(fields=AddPermAnswer(count).encode())
+
+
+def delete(state: NameServerState, link: Link, request: Command) -> Command:
+    header = DeleteTopicRoute.decode(request.fields)
+    state.routes.delete_topic(header.topic, header.cluster_name)
+    return request.answer()
+
+
+def list_all(state: NameServerState, link: Link, request: Command) -> Command:
+    if not state.config.enable_all_topic_list:
+        raise RequestError("the list of all topics is switched off here (enableAllTopicList)")
+    return request.answer(body=state.routes.all_topics().encode())
+
+
+def list_of_cluster(state: NameServerState, link: Link, request: Command) -> Command:
+    _check_lists(state)
+    cluster = ClusterRequest.decode(request.fields).cluster
+    return request.answer(body=state.routes.topics_of_cluster(cluster).encode())
+
+
+def list_system(state: NameServerState, link: Link, request: Command) -> Command:
+    _check_lists(state)
+    return request.answer(body=state.routes.system_topics().encode())
+
+
+def list_unit(state: NameServerState, link: Link, request: Command) -> Command:
+    _check_lists(state)
+    return request.answer(body=state.routes.unit_topics().encode())
+
+
+def list_unit_subscription(state: NameServerState, link: Link, request: Command) -> Command:
+    _check_lists(state)
+    return request.answer(body=state.routes.unit_subscription_topics().encode())
+
+
+def list_unit_subscription_without_unit(state: NameServerState, link: Link, request: Command) -> Command:
+    _check_lists(state)
+    return request.answer(body=state.routes.unit_subscription_topics_without_unit().encode())
+
+
+def _check_lists(state: NameServerState) -> None:
+    if not state.config.enable_topic_list:
+        raise RequestError("topic lists are switched off here (enableTopicList)")

@@ -1,0 +1,18 @@
+"""What the handlers of a name server work on."""
+
+from dataclasses import dataclass
+
+from bolide.machines.routes import RouteTable
+from bolide.model.clock import Clock
+from bolide.nameserver.config import NameServerConfig
+from bolide.nameserver.kv import KvTable
+
+
+@dataclass
+class NameServerState:
+    config: NameServerConfig
+    routes: RouteTable
+    kv: KvTable
+    clock: Clock
+    started_ms: int
+    """On the monotonic clock, like every time in the route table."""
