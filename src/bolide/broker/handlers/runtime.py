@@ -1,0 +1,67 @@
+"""The broker's state as text: what `mqadmin clusterList` and `brokerStatus` show."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from bolide.net.link import Link
+from bolide.wire.bodies.route import encode_kv_table
+from bolide.wire.codes import RequestCode
+from bolide.wire.command import Command
+
+if TYPE_CHECKING:
+    from bolide.broker.app import Broker
+
+VERSION_TEXT = "V5_4_0"
+"""The name of `wire.command.VERSION` in RocketMQ's MQVersion."""
+
+_POOLS = ("send", "pull", "litePull", "query", "ack")
+
+NOT_HERE = {
+    **{f"{pool}ThreadPoolQueueSize": "0" for pool in _POOLS},
+    **{f"{pool}ThreadPoolQueueHeadWaitTimeMills": "0" for pool in _POOLS},
+    "dispatchBehindBytes": "0",
+    "dispatchMaxBuffer": "0",
+    "pageCacheLockTimeMills": "0",
+    "remainTransientStoreBufferNumbs": "0",
+    "timerCongestNum": "0",
+    "timerDequeueTps": "0.0",
+    "timerEnqueueTps": "0.0",
+    "timerOffsetBehind": "0",
+    "timerReadBehind": "0",
+}
+"""Queues, locks and pools that tools read and this broker does not have.  One loop serves all requests as they come
+and indexes a message in the step that stores it, so nothing ever waits there: 0 is the truth."""
+
+
+def runtime_info(broker: "Broker", link: Link, request: Command) -> Command:
+    """28: names to text."""
+    state = NOT_HERE | broker.store.runtime()
+    state["brokerActive"] = "true"
+    state["brokerVersionDesc"] = VERSION_TEXT
+    state["bootTimestamp"] = str(broker.started_ms)
+    state["startAcceptSendRequestTimeStamp"] = "0"
+    state["runtime"] = format_duration(broker.clock.now_ms() - broker.started_ms)
+    _add_daily_totals(state, "msgPut", "putMessageTimesTotal")
+    _add_daily_totals(state, "msgGet", "getMessageTimesTotal")
+    return request.answer(body=encode_kv_table(dict(sorted(state.items()))))
+
+
+def format_duration(duration_ms: int) -> str:
+    """As the original writes how long it has been running."""
+    seconds = max(0, duration_ms) // 1000
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    return f"[ {days} days, {hours} hours, {minutes} minutes, {seconds} seconds ]"
+
+
+def _add_daily_totals(state: dict[str, str], name: str, total: str) -> None:
+    """Tools subtract the morning's count from today's.  Counts begin with the process, so the mornings are 0."""
+    state[f"{name}TotalYesterdayMorning"] = "0"
+    state[f"{name}TotalTodayMorning"] = "0"
+    state[f"{name}TotalTodayNow"] = state.get(total, "0")
+
+
+HANDLERS: dict[RequestCode, Callable[["Broker", Link, Command], Command]] = {
+    RequestCode.GET_BROKER_RUNTIME_INFO: runtime_info,
+}
