@@ -1,0 +1,143 @@
+"""Assignment: which queues of the group are ours, kept in step with members and routes.
+
+Each round asks for the members, shares the queues out as every member does (`rules/allocate.py`), lets go what is not
+ours any more and takes what is new from the group's offset on.  Offsets go to the broker every few seconds, when a
+queue is let go, and at the end; once a queue is let go its offset is never sent again, because it has another owner.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+
+from bolide.client.held import HeldQueue
+from bolide.client.instance import ClientInstance
+from bolide.client.queue_calls import QueueCalls
+from bolide.client.reader import Reading, read_queue
+from bolide.client.rounds import Tasks
+from bolide.model.errors import BolideError, RouteNotFound
+from bolide.model.names import RETRY_PREFIX
+from bolide.model.offsets import GroupOffset, MessageQueue
+from bolide.model.topic import Subscription
+from bolide.rules.allocate import allocate_average
+
+log = logging.getLogger(__name__)
+
+FIRST = "first"
+LAST = "last"
+UNSETTLED_PAUSE_MS = 1_000
+
+
+class Assignment:
+    """The queues held now, each with a task that reads it."""
+
+    def __init__(
+        self,
+        instance: ClientInstance,
+        calls: QueueCalls,
+        reading: Reading,
+        subscriptions: Callable[[], Mapping[str, Subscription]],
+        start_from: str | int,
+    ) -> None:
+        self._instance = instance
+        self._calls = calls
+        self._reading = reading
+        self._subscriptions = subscriptions
+        self._start_from = start_from
+        self._held: dict[MessageQueue, HeldQueue] = {}
+        self._tasks = Tasks()
+
+    @property
+    def queues(self) -> list[MessageQueue]:
+        return sorted(self._held)
+
+    # ---- who has what --------------------------------------------------------------------------------------
+
+    async def rebalance(self) -> int | None:
+        """One round; a short pause until the next if something was missing, None if all is settled."""
+        for topic in self._subscriptions():  # brokers must know us before they are asked for members
+            try:
+                await self._instance.routes.route(topic)
+            except RouteNotFound:
+                continue
+        await self._instance.greet_all()
+        settled = True
+        for topic, subscription in self._subscriptions().items():
+            try:
+                settled &= await self._rebalance_topic(topic, subscription)
+            except RouteNotFound as error:
+                settled = False
+                if not topic.startswith(RETRY_PREFIX):
+                    log.info("%s", error)
+            except BolideError as error:
+                settled = False
+                log.warning("sharing the queues of %s: %s", topic, error)
+        return None if settled else UNSETTLED_PAUSE_MS
+
+    async def _rebalance_topic(self, topic: str, subscription: Subscription) -> bool:
+        queues = (await self._instance.routes.route(topic)).readable(topic)
+        members = await self._calls.members(topic)
+        if self._instance.client_id not in members:
+            await self._instance.beat_now()  # the broker has lost us: tell it again, keep what we have
+            return False
+        ours = set(allocate_average(queues, members, self._instance.client_id))
+        mine_before = [held for held in self._held.values() if held.queue.topic == topic]
+        await asyncio.gather(*(self._let_go(held) for held in mine_before if held.queue not in ours))
+        for held in mine_before:
+            held.subscription = subscription
+        settled = True
+        for queue in sorted(ours - self._held.keys()):
+            settled &= await self._take(queue, subscription)
+        return settled
+
+    async def _take(self, queue: MessageQueue, subscription: Subscription) -> bool:
+        try:
+            start = await self._start_offset(queue)
+        except BolideError as error:
+            log.warning("the start offset of %s: %s", queue, error)
+            return False
+        held = self._held[queue] = HeldQueue(queue, subscription, start)
+        held.reader = self._tasks.start(read_queue(held, self._reading), f"reader of {queue}")
+        log.info("took %s from offset %d", queue, start)
+        return True
+
+    async def _start_offset(self, queue: MessageQueue) -> GroupOffset:
+        """The group's offset; for a group without one, where the consumer was told to begin."""
+        is_retry = queue.topic.startswith(RETRY_PREFIX)
+        committed = await self._calls.committed_offset(queue, zero_for_young=self._start_from == LAST)
+        if committed is not None:
+            return committed
+        if is_retry or self._start_from == FIRST:
+            return GroupOffset(0)  # where the queue begins later, the broker corrects it
+        if isinstance(self._start_from, int):
+            return GroupOffset(await self._calls.offset_at(queue, self._start_from))
+        return GroupOffset(await self._calls.max_offset(queue))
+
+    async def _let_go(self, held: HeldQueue) -> None:
+        del self._held[held.queue]
+        held.let_go()
+        log.info("let go %s at offset %d", held.queue, held.process.commit_offset)
+        await self._commit(held)
+
+    # ---- offsets -------------------------------------------------------------------------------------------
+
+    async def persist(self) -> None:
+        """Send the offsets that have moved since they were sent last."""
+        for held in list(self._held.values()):
+            offset = held.process.commit_offset
+            if offset != held.committed and not held.is_gone:
+                await self._calls.commit_soon(held.queue, offset)
+                held.committed = offset
+
+    async def stop_reading(self) -> None:
+        """Take nothing more.  What was taken can still be worked on."""
+        await self._tasks.close()
+
+    async def close(self) -> None:
+        """Commit and let go everything."""
+        await asyncio.gather(*(self._let_go(held) for held in list(self._held.values())))
+
+    async def _commit(self, held: HeldQueue) -> None:
+        try:
+            await self._calls.commit(held.queue, held.process.commit_offset)
+        except BolideError as error:
+            log.warning("the offset of %s was not stored; messages may come again: %s", held.queue, error)

@@ -1,0 +1,133 @@
+"""Delivery: hands messages to the application's listener and learns how it went.
+
+Up to `concurrency` calls run at once, taking turns between the queues.  A plain function is called in threads of its
+own, a coroutine function on the event loop.  An exception means: not done, bring it again.
+"""
+
+import asyncio
+import inspect
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from bolide.client.held import HeldQueue
+from bolide.client.rounds import Tasks
+from bolide.model.clock import Clock
+from bolide.model.message import StoredMessage
+
+log = logging.getLogger(__name__)
+
+TIMER_SLACK_S = 0.005
+"""Event loops may fire a timer a moment early; a message that is not due then would be forgotten."""
+
+Listener = Callable[[list[StoredMessage]], Awaitable[None] | None]
+
+
+class Delivery:
+    """Calls one listener.  `prepare` sees each message before the listener does."""
+
+    def __init__(
+        self,
+        listener: Listener,
+        clock: Clock,
+        *,
+        concurrency: int,
+        messages_max: int,
+        prepare: Callable[[StoredMessage], StoredMessage],
+    ) -> None:
+        self._listener = listener
+        self._clock = clock
+        self._concurrency = concurrency
+        self._messages_max = messages_max
+        self._prepare = prepare
+        self._threads: ThreadPoolExecutor | None = None
+        self._tasks = Tasks()
+        self._running = 0
+        self._closing = False
+        self._turns: deque[HeldQueue] = deque()
+        self._in_turn: set[HeldQueue] = set()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def offer(self, held: HeldQueue) -> None:
+        """The queue has something for the listener."""
+        if not held.is_gone and held not in self._in_turn:
+            self._in_turn.add(held)
+            self._turns.append(held)
+        self._serve()
+
+    async def close(self, timeout_ms: int) -> None:
+        """Begin no call; wait for those that run, but not longer than this; then cancel what can be cancelled."""
+        self._closing = True
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._idle.wait()
+        except TimeoutError:
+            log.warning(
+                "%d calls of the listener still run after %g s; their messages will come again",
+                *(self._running, timeout_ms / 1000),
+            )
+        await self._tasks.close()
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _serve(self) -> None:
+        while self._running < self._concurrency and self._turns and not self._closing:
+            held = self._turns.popleft()
+            self._in_turn.discard(held)
+            now_ms = self._clock.monotonic_ms()
+            if held.is_gone or not (messages := held.process.take(now_ms, self._messages_max)):
+                continue
+            if held.process.has_work(now_ms):
+                self._in_turn.add(held)
+                self._turns.append(held)
+            self._arm_retry(held, now_ms)
+            self._running += 1
+            self._idle.clear()
+            self._tasks.start(self._deliver(held, messages), f"listener of {held.queue}")
+
+    async def _deliver(self, held: HeldQueue, messages: list[StoredMessage]) -> None:
+        try:
+            await self._call([self._prepare(message) for message in messages])
+        except Exception as error:
+            self._failed(held, messages, error)
+        else:
+            held.process.succeeded(messages)
+            held.progress.set()
+        finally:
+            self._running -= 1
+            if not self._running:
+                self._idle.set()
+            self._serve()
+
+    async def _call(self, messages: list[StoredMessage]) -> None:
+        if inspect.iscoroutinefunction(self._listener):
+            await self._listener(messages)
+            return
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self._concurrency, thread_name_prefix="bolide-listener")
+        loop = asyncio.get_running_loop()
+        outcome = await loop.run_in_executor(self._threads, self._listener, messages)
+        if inspect.isawaitable(outcome):
+            await outcome
+
+    def _failed(self, held: HeldQueue, messages: list[StoredMessage], error: Exception) -> None:
+        now_ms = self._clock.monotonic_ms()
+        pause_ms = held.process.failed(messages, now_ms)
+        log.warning(
+            "the listener failed for %d messages of %s from offset %d; they come again in %g s",
+            *(len(messages), held.queue, messages[0].queue_offset, pause_ms / 1000),
+            exc_info=error,
+        )
+        self._arm_retry(held, now_ms)
+
+    def _arm_retry(self, held: HeldQueue, now_ms: int) -> None:
+        """Offer the queue again when its next failed message is due."""
+        if held.retry_timer is not None:
+            held.retry_timer.cancel()
+            held.retry_timer = None
+        due_ms = held.process.retry_due_ms
+        if due_ms is not None and due_ms > now_ms and not held.is_gone:
+            delay_s = (due_ms - now_ms) / 1000 + TIMER_SLACK_S
+            held.retry_timer = asyncio.get_running_loop().call_later(delay_s, self.offer, held)

@@ -1,0 +1,165 @@
+"""What a consumer can ask the brokers about queues: messages, offsets, members of its group."""
+
+from collections.abc import Mapping
+
+from bolide.client.instance import ClientInstance, raise_for
+from bolide.client.results import PullBlock, PullStatus
+from bolide.model.errors import ClientError, ProtocolError, RemoteError, RequestError, RouteNotFound
+from bolide.model.offsets import GroupOffset, MessageQueue, QueueOffset
+from bolide.model.topic import Subscription
+from bolide.wire.bodies.client import MASTER_ID, decode_members
+from bolide.wire.codes import RequestCode, ResponseCode
+from bolide.wire.command import Command
+from bolide.wire.headers.group import GroupRequest
+from bolide.wire.headers.offset import (
+    OffsetAnswer,
+    QueryGroupOffset,
+    QueueRequest,
+    SearchOffset,
+    UpdateGroupOffset,
+)
+from bolide.wire.headers.pull import PullAnswer, PullFlag, PullRequest
+
+OFFSET_TIMEOUT_MS = 5_000
+PULL_TIMEOUT_MS = 15_000
+"""On top of the time that the broker may hold the pull."""
+
+_STATUSES: Mapping[int, PullStatus] = {
+    ResponseCode.SUCCESS: PullStatus.FOUND,
+    ResponseCode.PULL_NOT_FOUND: PullStatus.NO_NEW_MESSAGE,
+    ResponseCode.PULL_RETRY_IMMEDIATELY: PullStatus.NO_MATCHED_MESSAGE,
+    ResponseCode.PULL_OFFSET_MOVED: PullStatus.OFFSET_ILLEGAL,
+}
+
+
+class QueueCalls:
+    """Asks in the name of one group."""
+
+    def __init__(self, instance: ClientInstance, group: str) -> None:
+        self._instance = instance
+        self._group = group
+
+    async def pull(
+        self,
+        queue: MessageQueue,
+        offset: GroupOffset,
+        subscription: Subscription,
+        *,
+        messages_max: int,
+        bytes_max: int | None = None,
+        wait_ms: int = 0,
+        commit: GroupOffset | None = None,
+        broker_id: int = MASTER_ID,
+    ) -> PullBlock:
+        """Records from `offset` on.  `wait_ms` lets the broker hold the request until something comes.
+
+        The subscription travels with the request, so a broker that has just started answers it too.
+        """
+        flags = PullFlag.SUBSCRIPTION
+        if wait_ms > 0:
+            flags |= PullFlag.SUSPEND
+        if commit is not None and broker_id == MASTER_ID:
+            flags |= PullFlag.COMMIT_OFFSET
+        header = PullRequest(
+            consumer_group=self._group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            queue_offset=offset,
+            max_msg_nums=messages_max,
+            sys_flag=int(flags),
+            commit_offset=commit or 0,
+            suspend_timeout_millis=wait_ms,
+            sub_version=subscription.version,
+            subscription=subscription.expression,
+            expression_type=subscription.expression_type,
+            max_msg_bytes=bytes_max,
+        )
+        address = await self._instance.queue_address(queue, broker_id)
+        request = Command(RequestCode.PULL_MESSAGE, header.encode())
+        answer = await self._instance.call(address, request, wait_ms + PULL_TIMEOUT_MS)
+        return _read_pull(answer)
+
+    async def min_offset(self, queue: MessageQueue) -> QueueOffset:
+        header = QueueRequest(queue.topic, queue.queue_id)
+        return QueueOffset(await self._ask_offset(queue, RequestCode.GET_MIN_OFFSET, header.encode()))
+
+    async def max_offset(self, queue: MessageQueue) -> QueueOffset:
+        header = QueueRequest(queue.topic, queue.queue_id)
+        return QueueOffset(await self._ask_offset(queue, RequestCode.GET_MAX_OFFSET, header.encode()))
+
+    async def offset_at(self, queue: MessageQueue, timestamp_ms: int) -> QueueOffset:
+        """The first message stored at or after the time; the end of the queue when there is none."""
+        header = SearchOffset(queue.topic, queue.queue_id, timestamp_ms)
+        code = RequestCode.SEARCH_OFFSET_BY_TIMESTAMP
+        return QueueOffset(await self._ask_offset(queue, code, header.encode()))
+
+    async def committed_offset(
+        self, queue: MessageQueue, *, zero_for_young: bool = False
+    ) -> GroupOffset | None:
+        """The group's offset, or None.
+
+        `zero_for_young`: where the group has none and the queue still has its very first messages, brokers answer
+        0, so that a group started a moment after the first send misses nothing.
+        """
+        unset_is_zero = None if zero_for_young else False
+        header = QueryGroupOffset(self._group, queue.topic, queue.queue_id, unset_is_zero)
+        try:
+            offset = await self._ask_offset(queue, RequestCode.QUERY_CONSUMER_OFFSET, header.encode())
+        except RemoteError as error:
+            if error.response_code == ResponseCode.QUERY_NOT_FOUND:
+                return None
+            raise
+        return GroupOffset(offset) if offset >= 0 else None
+
+    async def commit(self, queue: MessageQueue, offset: GroupOffset) -> None:
+        """Store the group's offset and wait until the broker has it."""
+        address = await self._instance.queue_address(queue)
+        raise_for(await self._instance.call(address, self._commit_request(queue, offset), OFFSET_TIMEOUT_MS))
+
+    async def commit_soon(self, queue: MessageQueue, offset: GroupOffset) -> None:
+        """Send the group's offset without waiting for an answer."""
+        address = await self._instance.queue_address(queue)
+        await self._instance.notify(address, self._commit_request(queue, offset))
+
+    async def members(self, topic: str) -> list[str]:
+        """Client ids of the group, from the first broker of the topic that answers."""
+        route = await self._instance.routes.route(topic)
+        trouble: ClientError = RouteNotFound(f"the topic {topic!r} has no broker now")
+        for broker_name in sorted(route.brokers):
+            request = Command(RequestCode.GET_CONSUMER_LIST_BY_GROUP, GroupRequest(self._group).encode())
+            try:
+                answer = await self._instance.call(self._instance.routes.address(broker_name), request)
+                return decode_members(raise_for(answer).body)
+            except ClientError as error:
+                trouble = error
+        raise trouble
+
+    def _commit_request(self, queue: MessageQueue, offset: GroupOffset) -> Command:
+        header = UpdateGroupOffset(self._group, queue.topic, queue.queue_id, offset)
+        return Command(RequestCode.UPDATE_CONSUMER_OFFSET, header.encode())
+
+    async def _ask_offset(self, queue: MessageQueue, code: RequestCode, fields: dict[str, str]) -> int:
+        address = await self._instance.queue_address(queue)
+        answer = raise_for(await self._instance.call(address, Command(code, fields), OFFSET_TIMEOUT_MS))
+        try:
+            return OffsetAnswer.decode(answer.fields).offset
+        except RequestError as error:
+            raise ProtocolError(f"an answer to {code.name} that cannot be read: {error}") from error
+
+
+def _read_pull(answer: Command) -> PullBlock:
+    status = _STATUSES.get(answer.code)
+    if status is None:
+        raise RemoteError(answer.code, answer.remark or "")
+    try:
+        header = PullAnswer.decode(answer.fields)
+    except RequestError as error:
+        raise ProtocolError(f"a pull answer that cannot be read: {error}") from error
+    return PullBlock(
+        status,
+        GroupOffset(header.next_begin_offset),
+        QueueOffset(header.min_offset),
+        QueueOffset(header.max_offset),
+        answer.body if status is PullStatus.FOUND else b"",
+        header.suggest_which_broker_id,
+    )

@@ -1,0 +1,74 @@
+"""Work that a client does again and again in the background, and the tasks that do it.
+
+A `Round` runs at its period, or at once when somebody says `soon()`.  `Tasks` owns background tasks: nothing is
+started that nobody ends and awaits.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+
+from bolide.model.errors import BolideError
+
+log = logging.getLogger(__name__)
+
+
+async def wait_at_most(event: asyncio.Event, timeout_ms: int) -> bool:
+    """Wait for the event; False when the time was up first."""
+    try:
+        async with asyncio.timeout(timeout_ms / 1000):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+class Round:
+    """`work` returns the pause until the next round in milliseconds, or None for the usual period."""
+
+    def __init__(self, name: str, period_ms: int, work: Callable[[], Awaitable[int | None]]) -> None:
+        self._name = name
+        self._period_ms = period_ms
+        self._work = work
+        self._wake = asyncio.Event()
+
+    def soon(self) -> None:
+        """Run as soon as the present round is over."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Never returns; ends by cancellation."""
+        pause_ms = self._period_ms
+        while True:
+            await wait_at_most(self._wake, pause_ms)
+            self._wake.clear()
+            try:
+                pause_ms = await self._work() or self._period_ms
+            except BolideError as error:
+                pause_ms = self._period_ms
+                log.warning("%s failed, again in %g s: %s", self._name, pause_ms / 1000, error)
+
+
+class Tasks:
+    """Background tasks of one owner."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, work: Coroutine[None, None, None], name: str) -> "asyncio.Task[None]":
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    async def close(self) -> None:
+        """Cancel what still runs and wait until it has ended."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("the background task %r ended with an error", task.get_name(), exc_info=error)

@@ -1,0 +1,144 @@
+"""RouteCache: where topics live, asked from the name servers and remembered.
+
+Any name server will do: the cache begins with one by chance and moves on to the next when one does not answer.  A
+route once known stays in use until a newer one comes, so a name server that is down, or has just started and knows
+nothing yet, stops nobody.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from random import Random
+
+from bolide.model.errors import CallTimeout, ConnectionLost, ProtocolError, RemoteError, RouteNotFound
+from bolide.model.names import DEFAULT_TOPIC
+from bolide.net.caller import Caller
+from bolide.wire.bodies.client import MASTER_ID, Route, decode_route
+from bolide.wire.codes import RequestCode, ResponseCode
+from bolide.wire.command import Command
+from bolide.wire.headers.route import RouteRequest
+
+log = logging.getLogger(__name__)
+
+CALL_TIMEOUT_MS = 3_000
+
+
+class RouteCache:
+    """Routes of the topics in use, and from them the addresses of brokers."""
+
+    def __init__(self, caller: Caller, nameservers: Sequence[str], random: Random) -> None:
+        self._caller = caller
+        self._nameservers = list(nameservers)
+        self._at = random.randrange(len(nameservers))
+        self._routes: dict[str, Route] = {}
+        self._borrowed: dict[str, Route] = {}  # topics that do not exist yet: the default topic's route
+        self._brokers: dict[str, dict[int, str]] = {}  # broker name to broker id to address, of all routes
+        self._asking = asyncio.Lock()
+
+    async def route(self, topic: str) -> Route:
+        """The topic's own route; `RouteNotFound` when no broker has it."""
+        route = self._routes.get(topic) or await self._find(topic)
+        if route is None:
+            raise RouteNotFound(
+                f"no broker has the topic {topic!r} (asked {self._servers()}): "
+                f"create it with `bolide topic create {topic}`, or send a first message to it"
+            )
+        return route
+
+    async def route_for_sending(self, topic: str) -> tuple[Route, bool]:
+        """The route to send to, and whether it is borrowed: the broker then creates the topic on demand."""
+        if (route := self._routes.get(topic)) is not None:
+            return route, False
+        if (route := self._borrowed.get(topic)) is not None:
+            return route, True
+        if (route := await self._find(topic)) is not None:
+            return route, False
+        default = await self._ask(DEFAULT_TOPIC)
+        if default is None:
+            raise RouteNotFound(
+                f"no broker has the topic {topic!r} and none creates topics on demand (asked "
+                f"{self._servers()}): create it with `bolide topic create {topic}`, or set "
+                "autoCreateTopicEnable=true on a broker; if there is no broker at all, start one"
+            )
+        self._borrowed[topic] = default
+        self._gather_brokers()
+        return default, True
+
+    async def refresh(self) -> bool:
+        """Ask again for every topic in use; whether any route has changed."""
+        changed = False
+        for topic in {*self._routes, *self._borrowed}:
+            route = await self._ask(topic)
+            if route is not None and route != self._routes.get(topic):
+                self._remember(topic, route)
+                changed = True
+        return changed
+
+    def address(self, broker_name: str, broker_id: int = MASTER_ID) -> str:
+        """Where to reach a broker: the member asked for, else the master, else any."""
+        members = self._brokers.get(broker_name) or {}
+        for member in (broker_id, MASTER_ID, *members):
+            if member in members:
+                return members[member]
+        raise RouteNotFound(f"no address of the broker {broker_name!r} is known")
+
+    def addresses(self, *, masters_only: bool) -> list[str]:
+        """Every broker of the topics in use."""
+        return sorted(
+            {
+                address
+                for members in self._brokers.values()
+                for broker_id, address in members.items()
+                if broker_id == MASTER_ID or not masters_only
+            }
+        )
+
+    def _remember(self, topic: str, route: Route) -> None:
+        self._routes[topic] = route
+        self._borrowed.pop(topic, None)
+        self._gather_brokers()
+
+    def _gather_brokers(self) -> None:
+        self._brokers = {}
+        for route in (*self._borrowed.values(), *self._routes.values()):
+            for name, members in route.brokers.items():
+                self._brokers.setdefault(name, {}).update(members)
+
+    async def _find(self, topic: str) -> Route | None:
+        async with self._asking:  # many sends may want the same first route
+            if (known := self._routes.get(topic)) is not None:
+                return known
+            route = await self._ask(topic)
+            if route is not None:
+                self._remember(topic, route)
+            return route
+
+    async def _ask(self, topic: str) -> Route | None:
+        failures: list[str] = []
+        for _ in self._nameservers:
+            address = self._nameservers[self._at]
+            request = Command(
+                RequestCode.GET_ROUTEINFO_BY_TOPIC,
+                RouteRequest(topic, accept_standard_json_only=True).encode(),
+            )
+            try:
+                answer = await self._caller.call(address, request, CALL_TIMEOUT_MS)
+                return _read(answer)
+            except (CallTimeout, ConnectionLost, ProtocolError) as error:
+                failures.append(str(error))
+                self._at = (self._at + 1) % len(self._nameservers)
+        raise ConnectionLost(
+            f"no name server answers: {'; '.join(failures)}."
+            " Is the address right, and is one running there (`bolide up` starts one)?"
+        )
+
+    def _servers(self) -> str:
+        return ", ".join(self._nameservers)
+
+
+def _read(answer: Command) -> Route | None:
+    if answer.code == ResponseCode.SUCCESS:
+        return decode_route(answer.body)
+    if answer.code == ResponseCode.TOPIC_NOT_EXIST:
+        return None
+    raise RemoteError(answer.code, answer.remark or "")
