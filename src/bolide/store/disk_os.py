@@ -113,19 +113,17 @@ class OsDisk:
             return None
 
     def write_whole(self, path: str, data: bytes, *, keep_previous: bool = False) -> None:
-        folder = os.path.dirname(path)
         temporary = path + ".tmp"
         with open(temporary, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         if keep_previous and os.path.exists(path):
-            previous = path + ".bak"
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(previous)
-            os.link(path, previous)  # the current name never disappears
+                os.unlink(path + ".bak")
+            os.link(path, path + ".bak")  # the current name never disappears
         os.replace(temporary, path)
-        self.sync_dir(folder)
+        self.sync_dir(os.path.dirname(path))
 
     def lock(self, path: str) -> DiskLock:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

@@ -3,7 +3,7 @@
 Plain, it is JSON.  Compressed, it is one zlib stream of blocks, each behind its length in 4 bytes, big-endian:
 
     length  data version as JSON
-    count   topics, each: length  "name readQueues writeQueues perm FILTER_TYPE attributesAsJson"
+    count   topics, each: length  "name readQueues writeQueues perm FILTER_TYPE [attributesAsJson]"
     length  filter servers as a JSON list
     count   static topic mappings, each: length  JSON          (only from brokers that say 5.0.0 or newer)
 
@@ -81,11 +81,9 @@ def checksum(body: bytes) -> int:
 
 
 def format_topic_line(topic: TopicConfig) -> str:
-    attributes = orjson.dumps(dict(topic.attributes)).decode()
-    return (
-        f"{topic.name} {topic.read_queues} {topic.write_queues} {int(topic.perm)}"
-        f" {topic.filter_type} {attributes}"
-    )
+    """Without attributes the sixth word stays away: 4.x takes lines of exactly five."""
+    line = f"{topic.name} {topic.read_queues} {topic.write_queues} {int(topic.perm)} {topic.filter_type}"
+    return f"{line} {orjson.dumps(dict(topic.attributes)).decode()}" if topic.attributes else line
 
 
 def parse_topic_line(line: str) -> TopicConfig:

@@ -30,6 +30,7 @@ class PullRequest(Header):
     subscription: str | None = None
     expression_type: str | None = None
     max_msg_bytes: int | None = None
+    bulk: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,332 @@
+"""Broker: builds the object graph and owns its life.  The only file of the room that knows everyone.
+
+One event loop owns all state.  Background work is a handful of tasks in one group; the only other thread syncs the
+log.  When a sync fails the broker can no longer keep its promises: `failed()` returns and the process must end.
+"""
+
+import asyncio
+import logging
+import os
+import secrets
+import socket
+from collections.abc import Callable
+
+from bolide.broker.config import BrokerConfig
+from bolide.broker.flusher import Flusher
+from bolide.broker.handlers.group import client_gone, expire_clients
+from bolide.broker.handlers.pull import resume
+from bolide.broker.handlers.send import on_sends
+from bolide.broker.hold import PullHold
+from bolide.broker.lanes import Lanes
+from bolide.broker.register import Registrar
+from bolide.broker.registry import handlers_for
+from bolide.machines.clients import ClientTable
+from bolide.machines.locks import QueueLocks
+from bolide.model.clock import Clock
+from bolide.model.data_version import DataVersion
+from bolide.model.errors import BolideError, ConfigError
+from bolide.model.message import NAME_END, PAIR_END, Property
+from bolide.model.response_code import ResponseCode
+from bolide.model.topic import TopicConfig
+from bolide.net.caller import Caller, parse_addresses
+from bolide.net.clock import SystemClock
+from bolide.net.dispatch import Dispatcher
+from bolide.net.link import Link, encode_host
+from bolide.net.server import Server
+from bolide.record.message_id import UniqueIds
+from bolide.store.append import QueueTail, TopicLane
+from bolide.store.disk import Disk
+from bolide.store.disk_os import OsDisk
+from bolide.store.store import MessageStore, StoreOptions
+from bolide.store.tables import GroupTable, OffsetTable, TopicTable
+from bolide.wire.command import LANGUAGE, VERSION, Command, encode_frame
+from bolide.wire.frame import FrameReader, Intake
+from bolide.wire.send_run import SendRun
+
+log = logging.getLogger(__name__)
+
+WRITE_BEHIND_S = 0.01
+"""How long queue entries stay in memory only; a crash in between costs nothing but their rebuilding."""
+
+SWEEP_HOLD_S = 0.5
+SWEEP_CLIENTS_S = 10.0
+PERSIST_TOPICS_S = 0.2
+VIP_PORT_BELOW = 2
+
+
+class Broker:
+    """A broker on its own ports and its own store directory."""
+
+    def __init__(self, config: BrokerConfig, clock: Clock | None = None, disk: Disk | None = None) -> None:
+        self.config = config
+        self.clock = clock or SystemClock()
+        self._disk = disk or OsDisk()
+        self._root = os.path.expanduser(config.root)
+        self.memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        self.started_ms = self.clock.now_ms()
+        self.config_version = DataVersion(timestamp_ms=self.started_ms)
+        folder = os.path.join(self._root, "config")
+        self.topics = TopicTable(self._disk, os.path.join(folder, "topics.json"), self.clock)
+        self.groups = GroupTable(self._disk, os.path.join(folder, "subscriptionGroup.json"), self.clock)
+        self.offsets = OffsetTable(self._disk, os.path.join(folder, "consumerOffset.json"), self.clock)
+        self.clients: ClientTable[Link] = ClientTable(self._wants_notice)
+        self.locks = QueueLocks()
+        self.hold = PullHold(lambda held: resume(self, held))
+        self.host = _advertised_host(config)
+        self._behind: set[QueueTail] = set()
+        self._undurable: set[QueueTail] = set()
+        self._behind_timer: asyncio.TimerHandle | None = None
+        self._chosen: dict[str, TopicLane] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self.port = 0
+
+    @property
+    def address(self) -> str:
+        """Where clients reach this broker; what the name server tells them."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    # ---- life ----------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Listen, open the store, register: in this order, so that a used port leaves the store alone."""
+        self._dispatcher = Dispatcher(handlers_for(self))
+        self._server = Server(self, self.clock, sends=True)
+        self.port = await self._server.start(self.config.bind_host, self.config.port)
+        try:
+            self._open_store()
+            await self._listen_vip()
+        except BaseException:
+            await self._server.close()
+            raise
+        self.topics.on_change = self.topic_changed
+        self.flusher = Flusher(self.store, lambda: self.config, self.clock, self._on_durable)
+        self._caller = Caller(self.clock)
+        self._start_tasks()
+        await self._start_registration()
+        log.info("broker %s serves at %s", self.config.broker_name, self.address)
+
+    async def stop(self) -> None:
+        """Leave the cluster, answer nothing more, write everything down."""
+        if self._registrar is not None:
+            await self._registrar.stop()
+        await self._server.close()
+        await self._dispatcher.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._caller.close()
+        if self._behind_timer is not None:
+            self._behind_timer.cancel()
+        self.flusher.close()
+        self._persist_tables()
+        if self.store.durability.failure is None:
+            self.store.close()
+
+    async def failed(self) -> OSError:
+        """Returns only when the store can no longer be trusted."""
+        return await asyncio.shield(self.flusher.failure)
+
+    def _open_store(self) -> None:
+        config = self.config
+        self.store_host = encode_host(self.host, self.port)
+        self.host_hex = self.store_host.hex().upper().encode()
+        self.properties_suffix = _pairs(
+            (Property.MSG_REGION, config.region),
+            (Property.TRACE_ON, "true" if config.trace_on else "false"),
+            (Property.CLUSTER, config.cluster_name),
+        )
+        self.answer_tail = _answer_tail(config)
+        self.unique_ids = UniqueIds(
+            self.store_host[:-4], os.getpid(), secrets.randbits(32), self.clock
+        )
+        self.store = MessageStore(
+            self._disk,
+            StoreOptions(
+                root=self._root,
+                store_host=self.store_host,
+                properties_suffix=self.properties_suffix,
+                body_bytes_max=config.body_bytes_max,
+                segment_bytes=config.segment_bytes,
+                queue_file_bytes=config.queue_file_bytes,
+                sync_flush=config.sync_flush,
+                recent_bytes=self.memory_bytes * config.memory_ratio // 100,
+            ),
+            self.clock,
+        )
+        self.store.open()
+        for table in (self.topics, self.groups, self.offsets):
+            table.load()
+        self.topics.add_built_in(
+            config.cluster_name, config.broker_name, auto_create=config.auto_create_topic
+        )
+        self.groups.add_built_in()
+        self.lanes = Lanes(self.topics, self.store, lambda: self.config.writable)
+
+    async def _listen_vip(self) -> None:
+        """Clients of 4.4 and older send to the port two below."""
+        if self.config.port > VIP_PORT_BELOW:
+            try:
+                await self._server.start(self.config.bind_host, self.port - VIP_PORT_BELOW)
+            except ConfigError as error:
+                log.warning("no VIP channel for old clients: %s", error)
+
+    async def _start_registration(self) -> None:
+        self._registrar: Registrar | None = None
+        if self.config.nameservers:
+            self._registrar = Registrar(self, self._caller, parse_addresses(self.config.nameservers))
+            await self._registrar.start()
+
+    def _start_tasks(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._tasks = [
+            loop.create_task(work)
+            for work in (
+                self.flusher.run(),
+                self.flusher.watch_deadlines(),
+                self._every(SWEEP_HOLD_S, lambda: self.hold.sweep(self.clock.monotonic_ms())),
+                self._every(SWEEP_CLIENTS_S, lambda: expire_clients(self)),
+                self._every(PERSIST_TOPICS_S, self._persist_topics_and_groups),
+                self._every(self.config.persist_offsets_ms / 1000, self._persist_tables),
+            )
+        ]
+
+    async def _every(self, seconds: float, work: Callable[[], object]) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                work()
+            except (BolideError, OSError) as error:
+                log.error("background work failed and is tried again: %s", error)
+
+    # ---- Service: what the server calls --------------------------------------------------------------------
+
+    def on_open(self, link: Link) -> None:
+        pass
+
+    def on_request(self, link: Link, request: Command) -> None:
+        self._dispatcher.on_request(link, request)
+
+    def on_sends(self, link: Link, run: SendRun) -> None:
+        on_sends(self, link, run)
+
+    def on_close(self, link: Link) -> None:
+        client_gone(self, link)
+
+    # ---- what handlers call --------------------------------------------------------------------------------
+
+    def stored(self) -> None:
+        """Messages were appended: wake who waits for them, and write their queue entries soon."""
+        touched = self.store.take_touched()
+        if self.config.sync_flush:
+            self._undurable.update(touched)
+        else:
+            for tail in touched:
+                self.hold.arrived(tail)
+        self._behind.update(touched)
+        if self._behind_timer is None:
+            loop = asyncio.get_running_loop()
+            self._behind_timer = loop.call_later(WRITE_BEHIND_S, self._write_behind)
+
+    def acknowledge(self, link: Link, answers: bytes) -> None:
+        """Send the answers of a run, at once or when its records are durable."""
+        if not answers:
+            return
+        if not self.config.sync_flush:
+            link.write(answers)
+            return
+        end = self.store.log.end
+        self.flusher.wait(end, lambda durable: link.write(answers if durable else _timed_out(answers)))
+
+    def topic_changed(self) -> None:
+        """A topic was created, changed or deleted, or the broker's permission changed."""
+        self.lanes.forget()
+        self._chosen.clear()
+        if self._registrar is not None:
+            self._registrar.topic_changed()
+
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """Settings changed at run time."""
+        self.config = config
+        self.config_version = self.config_version.next(self.clock.now_ms())
+        self.lanes.forget()
+
+    def choose_queue(self, topic: TopicConfig) -> int:
+        """A write queue for a message that left the choice to us."""
+        lane = self._chosen.get(topic.name)
+        if lane is None:
+            lane = self._chosen[topic.name] = self.lanes.of_topic(topic)
+        return lane.choose()
+
+    # ---- background ----------------------------------------------------------------------------------------
+
+    def _on_durable(self) -> None:
+        tails, self._undurable = self._undurable, set()
+        for tail in tails:
+            self.hold.arrived(tail)
+
+    def _write_behind(self) -> None:
+        self._behind_timer = None
+        tails, self._behind = self._behind, set()
+        try:
+            self.store.write_behind(list(tails))
+        except BolideError as error:
+            log.error("%s; the entries stay in memory and are written later", error)
+            self._behind |= tails
+
+    def _persist_topics_and_groups(self) -> None:
+        self.topics.persist()
+        self.groups.persist()
+
+    def _persist_tables(self) -> None:
+        self._persist_topics_and_groups()
+        self.offsets.persist()
+
+    def _wants_notice(self, group: str) -> bool:
+        config = self.groups.get(group)
+        return config is None or config.notify_consumer_ids_changed_enable
+
+
+def _advertised_host(config: BrokerConfig) -> str:
+    """The address that clients are told: the configured one, else the bound one, else the one towards others."""
+    if config.advertised_host:
+        return _resolve(config.advertised_host)
+    if config.bind_host not in ("", "0.0.0.0", "::"):
+        return _resolve(config.bind_host)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            # Connecting a datagram socket sends nothing; it only asks for the route's own address.
+            probe.connect(("192.0.2.1", 9))
+            return str(probe.getsockname()[0])
+        except OSError:
+            return "127.0.0.1"
+
+
+def _resolve(host: str) -> str:
+    try:
+        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+    except OSError as error:
+        raise ConfigError(f"the address {host!r} cannot be resolved: {error}; set brokerIP1") from error
+
+
+def _pairs(*pairs: tuple[str, str]) -> bytes:
+    return "".join(f"{name}{NAME_END}{value}{PAIR_END}" for name, value in pairs).encode()
+
+
+def _answer_tail(config: BrokerConfig) -> bytes:
+    """What all answers to plain sends share, up to the opaque."""
+    trace = "true" if config.trace_on else "false"
+    return (
+        f',"MSG_REGION":"{config.region}","TRACE_ON":"{trace}"}},"flag":1,"language":"{LANGUAGE}"'
+        f',"version":{VERSION},"opaque":'
+    ).encode()
+
+
+def _timed_out(answers: bytes) -> bytes:
+    """The same answers, saying that the disk took too long; rare enough to decode them again."""
+    frames: list[bytes] = []
+    for answer in FrameReader(Intake(len(answers))).feed(answers):
+        assert isinstance(answer, Command)
+        answer.code = ResponseCode.FLUSH_DISK_TIMEOUT
+        answer.remark = "the message is stored, but syncing it to disk took too long"
+        frames.append(encode_frame(answer))
+    return b"".join(frames)

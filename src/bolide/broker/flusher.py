@@ -1,0 +1,96 @@
+"""Flusher: decides when the log is synced, on a thread of its own, and who may be answered then.
+
+SYNC_FLUSH is group commit: one sync answers everybody whose record lies before it.  ASYNC_FLUSH syncs by interval
+once enough pages are dirty.  After a failed sync nothing is ever acknowledged again: `failure` is set and the
+broker ends.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from bolide.broker.config import BrokerConfig
+from bolide.model.clock import Clock
+from bolide.store.store import MessageStore
+
+log = logging.getLogger(__name__)
+
+Ready = Callable[[bool], None]
+"""Called with True when the record is durable, with False when that took too long."""
+
+
+class Flusher:
+    def __init__(
+        self,
+        store: MessageStore,
+        settings: Callable[[], BrokerConfig],
+        clock: Clock,
+        on_durable: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+        self._on_durable = on_durable
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="bolide-sync")
+        self._wanted = asyncio.Event()
+        self._waiting: deque[tuple[int, int, Ready]] = deque()  # (log end, deadline, whom to tell)
+        self._last_sync_ms = clock.monotonic_ms()
+        self.failure: asyncio.Future[OSError] = asyncio.get_running_loop().create_future()
+
+    def wait(self, end: int, ready: Ready) -> None:
+        """Tell `ready` when the log is durable up to `end`."""
+        deadline_ms = self._clock.monotonic_ms() + self._settings().sync_flush_timeout_ms
+        self._waiting.append((end, deadline_ms, ready))
+        self._wanted.set()
+
+    async def run(self) -> None:
+        """Sync for ever; ends when a sync has failed."""
+        while not self.failure.done():
+            interval_ms = self._settings().flush_interval_ms
+            try:
+                async with asyncio.timeout(interval_ms / 1000):
+                    await self._wanted.wait()
+            except TimeoutError:
+                if not self._is_due():
+                    continue
+            self._wanted.clear()
+            await self._sync()
+
+    async def watch_deadlines(self) -> None:
+        """Answer those for whom the disk is too slow; their messages stay stored."""
+        while True:
+            await asyncio.sleep(0.1)
+            now_ms = self._clock.monotonic_ms()
+            while self._waiting and self._waiting[0][1] <= now_ms:
+                self._waiting.popleft()[2](False)
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=True)
+
+    def _is_due(self) -> bool:
+        config = self._settings()
+        pages = self._store.durability.dirty_pages
+        if pages == 0:
+            return False
+        thorough_ms = self._last_sync_ms + config.flush_thorough_ms
+        return pages >= config.flush_pages_least or self._clock.monotonic_ms() >= thorough_ms
+
+    async def _sync(self) -> None:
+        durability = self._store.durability
+        point = durability.next_point()
+        if point is not None:
+            loop = asyncio.get_running_loop()
+            try:
+                await loop.run_in_executor(self._thread, point.run)
+            except OSError as error:
+                log.critical("syncing the commit log failed, nothing more is acknowledged: %s", error)
+                durability.failed(error)
+                self.failure.set_result(error)
+                return
+            durability.reached(point)
+        self._last_sync_ms = self._clock.monotonic_ms()
+        while self._waiting and self._waiting[0][0] <= durability.durable:
+            self._waiting.popleft()[2](True)
+        self._on_durable()

@@ -1,0 +1,175 @@
+"""Pulling: codes 11 and 361.
+
+Every answer carries the four offsets.  A pull that finds nothing new is held if it allows that, and executed again
+when a message arrives or its time is over.
+"""
+
+from typing import TYPE_CHECKING
+
+from bolide.broker.hold import HeldPull
+from bolide.model.errors import (
+    InvalidRequest,
+    PermissionDenied,
+    RequestError,
+    SubscriptionMissing,
+    SubscriptionOutdated,
+)
+from bolide.model.offsets import GroupOffset
+from bolide.model.response_code import ResponseCode
+from bolide.model.topic import GroupConfig, Subscription
+from bolide.net.dispatch import error_answer
+from bolide.net.link import Link
+from bolide.store.store import PullLimits, PullResult, PullStatus
+from bolide.wire.bodies.group import MessageModel
+from bolide.wire.codes import RequestCode
+from bolide.wire.command import Command
+from bolide.wire.headers.pull import PullAnswer, PullFlag, PullRequest
+
+if TYPE_CHECKING:
+    from bolide.broker.app import Broker
+
+HOLD_MS_MAX = 25_000
+"""Clients give a pull up after 30 s, so it must be answered before, whatever it asks for."""
+
+BULK_COUNT_MAX = 32_768
+BULK_BYTES_MAX = 4 * 1024 * 1024
+
+_CODES = {
+    PullStatus.FOUND: ResponseCode.SUCCESS,
+    PullStatus.NO_MATCHED_MESSAGE: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    PullStatus.MESSAGE_WAS_REMOVING: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    PullStatus.OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
+    PullStatus.OFFSET_FOUND_NULL: ResponseCode.PULL_NOT_FOUND,
+    PullStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
+    PullStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
+}
+
+
+def pull(broker: "Broker", link: Link, request: Command) -> Command | None:
+    """Messages from an offset, now or when there are some."""
+    header = PullRequest.decode(request.fields)
+    subscription = _check(broker, header)
+    if header.sys_flag & PullFlag.COMMIT_OFFSET:
+        offset = GroupOffset(header.commit_offset)
+        broker.offsets.commit(header.consumer_group, header.topic, header.queue_id, offset)
+    result = _read(broker, header, subscription)
+    code = _code_of(result, header)
+    if code == ResponseCode.PULL_NOT_FOUND and header.sys_flag & PullFlag.SUSPEND:
+        wait_ms = min(header.suspend_timeout_millis, HOLD_MS_MAX)
+        if not broker.config.long_polling:
+            wait_ms = broker.config.short_polling_ms
+        held = HeldPull(
+            link, request, header.queue_offset, _codes(subscription), broker.clock.monotonic_ms() + wait_ms
+        )
+        if wait_ms > 0 and broker.hold.add((header.topic, header.queue_id), held):
+            return None
+    return _answer(request, result, code)
+
+
+def resume(broker: "Broker", held: HeldPull) -> None:
+    """Execute a held pull again; it is answered now, whatever it finds."""
+    if not held.link.is_open:
+        return
+    try:
+        header = PullRequest.decode(held.request.fields)
+        result = _read(broker, header, _check(broker, header))
+        answer = _answer(held.request, result, _code_of(result, header))
+    except RequestError as error:
+        answer = error_answer(held.request, error)
+    held.link.answer(answer)
+
+
+def _check(broker: "Broker", header: PullRequest) -> Subscription:
+    """May this group read this queue, and which messages of it does it want?"""
+    if not broker.config.readable:
+        raise PermissionDenied(f"the broker {broker.config.broker_name} may not be read now")
+    group = broker.groups.find(header.consumer_group, auto_create=broker.config.auto_create_group)
+    if not group.consume_enable:
+        raise PermissionDenied(f"the group {group.name} may not consume")
+    topic = broker.topics.require(header.topic)
+    if not topic.readable:
+        raise PermissionDenied(f"the topic {topic.name} may not be read")
+    if not 0 <= header.queue_id < topic.read_queues:
+        raise InvalidRequest(
+            f"queue {header.queue_id} cannot be read: the topic {topic.name} has {topic.read_queues} read queues"
+        )
+    if header.queue_offset < 0 or header.max_msg_nums < 1:
+        raise InvalidRequest("queueOffset must not be negative and maxMsgNums at least 1")
+    if header.sys_flag & PullFlag.SUBSCRIPTION:
+        return _inline_subscription(header)
+    return _known_subscription(broker, header, group)
+
+
+def _inline_subscription(header: PullRequest) -> Subscription:
+    if header.expression_type and header.expression_type != "TAG":
+        raise RequestError(f"filters of type {header.expression_type} are not supported by this broker")
+    return Subscription.parse(header.topic, header.subscription, header.sub_version)
+
+
+def _known_subscription(broker: "Broker", header: PullRequest, group: GroupConfig) -> Subscription:
+    members = broker.clients.group(group.name)
+    if members is None:
+        raise SubscriptionMissing(f"no member of the group {group.name} is connected")
+    if members.message_model is MessageModel.BROADCASTING and not group.consume_broadcast_enable:
+        raise PermissionDenied(f"the group {group.name} may not consume by broadcasting")
+    subscription = members.subscriptions.get(header.topic)
+    if subscription is None:
+        raise SubscriptionMissing(f"the group {group.name} does not subscribe to {header.topic}")
+    if subscription.version < header.sub_version:
+        raise SubscriptionOutdated(
+            f"the subscription of {group.name} to {header.topic} is older than the pull's"
+        )
+    if subscription.expression_type != "TAG":
+        raise RequestError(f"filters of type {subscription.expression_type} are not supported by this broker")
+    return subscription
+
+
+def _codes(subscription: Subscription) -> frozenset[int] | None:
+    return None if subscription.takes_all else subscription.codes
+
+
+def _read(broker: "Broker", header: PullRequest, subscription: Subscription) -> PullResult:
+    return broker.store.pull(
+        header.topic,
+        header.queue_id,
+        header.queue_offset,
+        limits=_limits(broker, header),
+        codes=_codes(subscription),
+    )
+
+
+def _limits(broker: "Broker", header: PullRequest) -> PullLimits:
+    """The original's limits; readers of whole topics (Spark) may ask for more with `bulk`."""
+    if header.bulk:
+        size = min(header.max_msg_bytes or BULK_BYTES_MAX, BULK_BYTES_MAX)
+        count = min(header.max_msg_nums, BULK_COUNT_MAX)
+        return PullLimits(count, size, count, size, hot_bytes_behind=0)
+    config = broker.config
+    return PullLimits(
+        hot_count=min(header.max_msg_nums, config.hot_count_max),
+        hot_bytes=min(header.max_msg_bytes or config.hot_bytes_max, config.hot_bytes_max),
+        cold_count=min(header.max_msg_nums, config.cold_count_max),
+        cold_bytes=min(header.max_msg_bytes or config.cold_bytes_max, config.cold_bytes_max),
+        hot_bytes_behind=broker.memory_bytes * config.memory_ratio // 100,
+    )
+
+
+def _code_of(result: PullResult, header: PullRequest) -> ResponseCode:
+    if result.status is PullStatus.NO_MESSAGE_IN_QUEUE:
+        if header.queue_offset == 0:
+            return ResponseCode.PULL_NOT_FOUND
+        return ResponseCode.PULL_OFFSET_MOVED
+    return _CODES[result.status]
+
+
+def _answer(request: Command, result: PullResult, code: ResponseCode) -> Command:
+    header = PullAnswer(
+        suggest_which_broker_id=0,  # no slave to read from
+        next_begin_offset=result.next_offset,
+        min_offset=result.offset_min,
+        max_offset=result.offset_max,
+    )
+    return request.answer(code, header.encode(), result.data, result.status.value)
+
+
+HANDLERS = {RequestCode.PULL_MESSAGE: pull, RequestCode.LITE_PULL_MESSAGE: pull}

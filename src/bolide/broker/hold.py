@@ -1,0 +1,87 @@
+"""Held pulls: requests at the end of a queue that wait for a message instead of being answered "nothing new".
+
+A held pull ends when a message arrives that it wants, when its time is over, or when its connection closes.  It is
+then executed again, without permission to wait a second time.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bolide.net.link import Link
+from bolide.store.append import QueueTail, select_entries
+from bolide.store.queue_index import ConsumeQueue
+from bolide.wire.command import Command
+
+HELD_MAX = 100_000
+"""Pulls held at once; above this new ones are answered at once."""
+
+QueueKey = tuple[str, int]
+
+
+@dataclass(slots=True)
+class HeldPull:
+    link: Link
+    request: Command
+    offset: int
+    codes: frozenset[int] | None
+    deadline_ms: int
+
+
+class PullHold:
+    """`resume` executes a pull again and answers it."""
+
+    def __init__(self, resume: Callable[[HeldPull], None]) -> None:
+        self._resume = resume
+        self._held: dict[QueueKey, list[HeldPull]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, key: QueueKey, held: HeldPull) -> bool:
+        """Hold a pull; False when too many are held already."""
+        if self._count >= HELD_MAX:
+            return False
+        self._held.setdefault(key, []).append(held)
+        self._count += 1
+        return True
+
+    def arrived(self, tail: QueueTail) -> None:
+        """Messages were added to a queue: wake the pulls that want one of them, of whatever group."""
+        waiting = self._held.get(tail.key)
+        if waiting is None:
+            return
+        queue = tail.owner
+        assert isinstance(queue, ConsumeQueue)
+        self._keep(tail.key, [held for held in waiting if not _wants(held, queue)])
+        for held in waiting:
+            if _wants(held, queue):
+                self._resume(held)
+
+    def sweep(self, now_ms: int) -> None:
+        """Answer pulls whose time is over and forget those whose connection is gone."""
+        for key, waiting in list(self._held.items()):
+            over = [held for held in waiting if held.deadline_ms <= now_ms]
+            alive = [held for held in waiting if held.deadline_ms > now_ms and held.link.is_open]
+            if len(alive) != len(waiting):
+                self._keep(key, alive)
+            for held in over:
+                self._resume(held)
+
+    def _keep(self, key: QueueKey, alive: list[HeldPull]) -> None:
+        self._count -= len(self._held[key]) - len(alive)
+        if alive:
+            self._held[key] = alive
+        else:
+            del self._held[key]
+
+
+def _wants(held: HeldPull, queue: ConsumeQueue) -> bool:
+    """Whether the queue now has something for this pull; entries of other tags leave it waiting."""
+    if queue.end <= held.offset:
+        return False
+    if held.codes is None:
+        return True
+    entries = queue.read(held.offset, queue.end - held.offset)
+    _, _, chosen = select_entries(entries, held.codes, 1, 0, 2**63 - 1)
+    return bool(chosen)

@@ -1,0 +1,44 @@
+"""Which topics may take the fast path, and through which queues.
+
+A topic has a lane when a plain message to it needs no decision: it exists, clients may write to it, and it is not a
+retry or dead-letter topic.  Lanes are forgotten whenever the topic table or the broker's settings change.
+"""
+
+from collections.abc import Callable
+
+from bolide.model.names import NO_SEND_TOPICS
+from bolide.model.topic import TopicConfig
+from bolide.store.append import TopicLane
+from bolide.store.store import MessageStore
+from bolide.store.tables import TopicTable
+
+
+class Lanes:
+    def __init__(
+        self, topics: TopicTable, store: MessageStore, is_writable: Callable[[], bool]
+    ) -> None:
+        self._topics = topics
+        self._store = store
+        self._is_writable = is_writable
+        self._lanes: dict[bytes, TopicLane] = {}
+
+    def of(self, topics: list[bytes]) -> list[TopicLane | None]:
+        """A lane for each topic name, None for those that need the general path."""
+        return [self._lanes.get(topic) or self._find(topic) for topic in topics]
+
+    def of_topic(self, topic: TopicConfig) -> TopicLane:
+        """The lane of a known topic, whether plain messages may use it or not."""
+        return self._store.lane(topic.name, topic.queues, topic.write_queues)
+
+    def forget(self) -> None:
+        self._lanes.clear()
+
+    def _find(self, name: bytes) -> TopicLane | None:
+        topic = self._topics.get(name.decode("utf-8", "replace"))
+        if topic is None or topic.name.startswith("%") or topic.name in NO_SEND_TOPICS:
+            return None
+        if topic.order and not self._is_writable():
+            return None
+        lane = self.of_topic(topic)
+        self._lanes[name] = lane
+        return lane

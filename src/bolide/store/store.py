@@ -1,0 +1,395 @@
+"""MessageStore: the log, its queues and what is durable, as one thing.
+
+Appending writes the record and its queue entry in the same step, so whoever waits for a message can have it at
+once.  Queue entries are written to their files behind (`write_behind`), the log is made durable by syncs that the
+broker runs on its sync thread (`durability`).
+"""
+
+import os
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from bolide.model.clock import Clock
+from bolide.model.errors import ServiceUnavailable, StoreError
+from bolide.model.offsets import LogOffset, QueueOffset
+from bolide.record.codec import RecordHead, encode_record, inspect_record, tags_code_of
+from bolide.store.append import (
+    NEEDS_GENERAL_PATH,
+    SEGMENT_FULL,
+    Appender,
+    QueueTail,
+    TopicLane,
+    gather,
+    select_entries,
+)
+from bolide.store.disk import Disk, DiskLock
+from bolide.store.flush import Durability
+from bolide.store.log import CommitLog
+from bolide.store.queue_index import ConsumeQueue, QueueIndex
+from bolide.store.recover import Recovery, recover
+
+SCAN_ENTRIES = 800
+"""Entries that one pull looks at when a filter drops most of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOptions:
+    root: str
+    store_host: bytes
+    properties_suffix: bytes
+    body_bytes_max: int
+    segment_bytes: int = 1024**3
+    queue_file_bytes: int = 6_000_000
+    sync_flush: bool = False
+    recent_bytes: int = 8 * 1024**3  # so much of the log's end counts as being in memory
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """What the general path appends: everything decided but its place."""
+
+    topic: str
+    queue_id: int
+    body: bytes
+    properties: bytes
+    flag: int
+    sys_flag: int
+    born_timestamp_ms: int
+    born_host: bytes
+    reconsume_times: int = 0
+    prepared_offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    log_offset: LogOffset
+    queue_offset: QueueOffset
+    end: LogOffset
+
+
+class PullStatus(Enum):
+    """How a read ended; the names travel to clients as the remark (RocketMQ: GetMessageStatus)."""
+
+    FOUND = "FOUND"
+    NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
+    MESSAGE_WAS_REMOVING = "MESSAGE_WAS_REMOVING"
+    NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"
+    OFFSET_OVERFLOW_ONE = "OFFSET_OVERFLOW_ONE"
+    OFFSET_OVERFLOW_BADLY = "OFFSET_OVERFLOW_BADLY"
+    OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
+    OFFSET_FOUND_NULL = "OFFSET_FOUND_NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class PullLimits:
+    """How much one pull may bring: more from recent messages, which are in memory, than from old ones."""
+
+    hot_count: int
+    hot_bytes: int
+    cold_count: int
+    cold_bytes: int
+    hot_bytes_behind: int
+
+
+@dataclass(slots=True)
+class PullResult:
+    status: PullStatus
+    next_offset: int
+    offset_min: int
+    offset_max: int
+    data: bytes = b""
+    count: int = 0
+
+
+class MessageStore:
+    """Single writer; every method is called by the thread that owns the store."""
+
+    def __init__(self, disk: Disk, options: StoreOptions, clock: Clock) -> None:
+        self._disk = disk
+        self._options = options
+        self._clock = clock
+        self._lock: DiskLock | None = None
+        self._last_store_ms = 0
+        self._appender = Appender(
+            options.store_host, options.properties_suffix, options.body_bytes_max
+        )
+        self.log = CommitLog(disk, os.path.join(options.root, "commitlog"), options.segment_bytes)
+        self.queues = QueueIndex(
+            disk, os.path.join(options.root, "consumequeue"), options.queue_file_bytes
+        )
+        self.touched: list[QueueTail] = []
+        self.messages_appended = 0
+
+    # ---- opening and closing -------------------------------------------------------------------------------
+
+    def open(self) -> Recovery:
+        """Take the directory, find out what is true, and be ready to append."""
+        root = self._options.root
+        self._disk.make_dirs(os.path.join(root, "config"))
+        try:
+            self._lock = self._disk.lock(os.path.join(root, "lock"))
+        except BlockingIOError:
+            raise StoreError(f"another broker uses the store {root}") from None
+        clean = not self._disk.exists(self._abort_path)
+        self.log.open()
+        self.queues.open()
+        recovery = recover(self.log, self.queues, clean=clean)
+        self.durability = Durability(self.log)
+        if not clean:  # what was walked may not have reached the disk before
+            self.durability.durable = self.log.start
+        self._disk.write_whole(self._abort_path, str(os.getpid()).encode())
+        return recovery
+
+    def close(self) -> None:
+        """Everything to disk; the files then say that the stop was clean."""
+        point = self.durability.next_point()
+        if point is not None:
+            point.run()
+            self.durability.reached(point)
+        self.queues.close()
+        self.log.close()
+        self._disk.delete(self._abort_path)
+        if self._lock is not None:
+            self._lock.release()
+
+    @property
+    def _abort_path(self) -> str:
+        return os.path.join(self._options.root, "abort")
+
+    # ---- appending -----------------------------------------------------------------------------------------
+
+    def lane(self, topic: str, queues: int, write_queues: int) -> TopicLane:
+        """A fast path for plain messages of a topic."""
+        tails = [self.queues.get(topic, queue_id).tail for queue_id in range(queues)]
+        return TopicLane(topic.encode(), tails, write_queues)
+
+    def append_run(
+        self,
+        rows: "array[int]",
+        log_offsets: "array[int]",
+        buffer: bytearray,
+        properties: bytearray,
+        lanes: Sequence[TopicLane | None],
+        first: int,
+        count: int,
+        born_host: bytes,
+    ) -> tuple[int, bool]:
+        """Append rows from `first`; returns the first row not appended and whether it needs the general path.
+
+        Log offsets are valid for the rows of this call only.
+        """
+        segment = self.log.current
+        row, position, why = self._appender.append_run(
+            rows,
+            log_offsets,
+            buffer,
+            properties,
+            lanes,
+            first,
+            count,
+            segment.view,
+            self.log.position,
+            segment.base,
+            born_host,
+            self._store_time_ms(),
+            self.touched,
+        )
+        self.log.position = position
+        self.messages_appended += row - first
+        if why == SEGMENT_FULL and row == first:
+            if position == 0:
+                return row, True  # larger than a segment: the general path says so
+            self.log.roll()
+            return self.append_run(
+                rows, log_offsets, buffer, properties, lanes, first, count, born_host
+            )
+        return row, why == NEEDS_GENERAL_PATH
+
+    def append(self, messages: Sequence[NewMessage]) -> list[Appended]:
+        """Append messages one behind the other, all or none, in one segment."""
+        now_ms = self._store_time_ms()
+        tail = self.queues.get(messages[0].topic, messages[0].queue_id).tail
+        sizes = [len(self._encode(message, 0, 0, now_ms)) for message in messages]
+        self.log.reserve(sum(sizes))
+        segment = self.log.current
+        appended: list[Appended] = []
+        for message in messages:
+            at = self.log.position
+            log_offset = segment.base + at
+            record = self._encode(message, tail.next_offset, log_offset, now_ms)
+            segment.view[at : at + len(record)] = record
+            self.log.position += len(record)
+            queue_offset = QueueOffset(tail.next_offset)
+            tail.append(log_offset, len(record), tags_code_of(message.properties))
+            appended.append(Appended(LogOffset(log_offset), queue_offset, self.log.end))
+        if not tail.touched:
+            tail.touched = True
+            self.touched.append(tail)
+        self.messages_appended += len(messages)
+        return appended
+
+    def take_touched(self) -> list[QueueTail]:
+        """Queues that got entries since the last call."""
+        touched, self.touched = self.touched, []
+        for tail in touched:
+            tail.touched = False
+        return touched
+
+    def write_behind(self, tails: Sequence[QueueTail]) -> None:
+        """Write the entries of these queues to their files."""
+        for tail in tails:
+            queue = tail.owner
+            assert isinstance(queue, ConsumeQueue)
+            try:
+                queue.write_behind()
+            except OSError as error:
+                raise ServiceUnavailable(f"cannot write a consume queue: {error}") from error
+
+    def _encode(self, message: NewMessage, queue_offset: int, log_offset: int, now_ms: int) -> bytes:
+        return encode_record(
+            topic=message.topic.encode(),
+            body=message.body,
+            properties=message.properties,
+            queue_id=message.queue_id,
+            flag=message.flag,
+            queue_offset=queue_offset,
+            log_offset=log_offset,
+            sys_flag=message.sys_flag,
+            born_timestamp_ms=message.born_timestamp_ms,
+            born_host=message.born_host,
+            store_timestamp_ms=now_ms,
+            store_host=self._options.store_host,
+            reconsume_times=message.reconsume_times,
+            prepared_offset=message.prepared_offset,
+        )
+
+    def _store_time_ms(self) -> int:
+        """Never goes back along the log, whatever the clock does."""
+        self._last_store_ms = max(self._last_store_ms, self._clock.now_ms())
+        return self._last_store_ms
+
+    # ---- reading -------------------------------------------------------------------------------------------
+
+    @property
+    def readable_end(self) -> LogOffset:
+        """Consumers see what is durable under SYNC_FLUSH, everything otherwise."""
+        return self.durability.durable if self._options.sync_flush else self.log.end
+
+    def pull(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        *,
+        limits: PullLimits,
+        codes: frozenset[int] | None,
+    ) -> PullResult:
+        """Messages of a queue from an offset, as stored bytes."""
+        queue = self.queues.find(topic, queue_id)
+        start, end = (queue.start, queue.end) if queue is not None else (0, 0)
+        if queue is None or end == 0:
+            return PullResult(PullStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
+        if offset < start:
+            return PullResult(PullStatus.OFFSET_TOO_SMALL, start, start, end)
+        if offset == end:
+            return PullResult(PullStatus.OFFSET_OVERFLOW_ONE, offset, start, end)
+        if offset > end:
+            return PullResult(PullStatus.OFFSET_OVERFLOW_BADLY, end, start, end)
+        entries = queue.read(offset, max(SCAN_ENTRIES if codes else 0, limits.hot_count))
+        if not entries:
+            return PullResult(PullStatus.OFFSET_FOUND_NULL, offset, start, end)
+        if self.log.end - int.from_bytes(entries[:8], "big") <= limits.hot_bytes_behind:
+            count_max, size_bytes_max = limits.hot_count, limits.hot_bytes
+        else:
+            count_max, size_bytes_max = limits.cold_count, limits.cold_bytes
+        scanned, total, chosen = select_entries(
+            entries, codes, count_max, size_bytes_max, self.readable_end
+        )
+        if scanned == 0:  # nothing durable yet
+            return PullResult(PullStatus.OFFSET_OVERFLOW_ONE, offset, start, offset)
+        if not chosen:
+            return PullResult(PullStatus.NO_MATCHED_MESSAGE, offset + scanned, start, end)
+        data = self._gather(chosen, total)
+        status = PullStatus.FOUND if data else PullStatus.MESSAGE_WAS_REMOVING
+        return PullResult(status, offset + scanned, start, end, data, len(chosen) // 2)
+
+    def _gather(self, chosen: "array[int]", total: int) -> bytes:
+        segment = self.log.segment_of(chosen[0])
+        if segment is not None and segment is self.log.segment_of(chosen[-2]):
+            return gather(segment.view, segment.base, chosen, total)
+        records = (
+            self.log.read(chosen[at], chosen[at + 1]) for at in range(0, len(chosen), 2)
+        )
+        return b"".join(record for record in records if record is not None)
+
+    def read_at(self, log_offset: int) -> bytes | None:
+        """The record that begins at this place of the log."""
+        head = self._head_at(log_offset)
+        return None if head is None else self.log.read(log_offset, head.size)
+
+    def queue_range(self, topic: str, queue_id: int) -> tuple[QueueOffset, QueueOffset]:
+        """First and next offset of a queue; (0, 0) for one that was never written."""
+        queue = self.queues.find(topic, queue_id)
+        return (QueueOffset(0), QueueOffset(0)) if queue is None else (queue.start, queue.end)
+
+    def store_time(self, topic: str, queue_id: int, offset: int) -> int | None:
+        """When a queue's message was stored."""
+        queue = self.queues.find(topic, queue_id)
+        entry = queue.entry(offset) if queue is not None and offset >= queue.start else None
+        head = self._head_at(entry[0]) if entry is not None else None
+        return None if head is None else head.store_timestamp_ms
+
+    def first_is_in_memory(self, topic: str, queue_id: int) -> bool:
+        """Whether a queue still has its very first message, and recent enough to be read from memory."""
+        queue = self.queues.find(topic, queue_id)
+        if queue is None or queue.start > 0:
+            return False
+        entry = queue.entry(0)
+        return entry is not None and self.log.end - entry[0] <= self._options.recent_bytes
+
+    def earliest_store_time(self, topic: str, queue_id: int) -> int:
+        start, end = self.queue_range(topic, queue_id)
+        found = self.store_time(topic, queue_id, start) if end > start else None
+        return -1 if found is None else found
+
+    def search_offset(
+        self, topic: str, queue_id: int, timestamp_ms: int, *, upper: bool = False
+    ) -> QueueOffset:
+        """The first message stored at or after a time; with `upper`, the last one at or before it."""
+        low, high = self.queue_range(topic, queue_id)
+        first, last = low, high
+        while low < high:
+            middle = QueueOffset((low + high) // 2)
+            stored = self.store_time(topic, queue_id, middle)
+            before = stored is None or (stored <= timestamp_ms if upper else stored < timestamp_ms)
+            if before:
+                low = QueueOffset(middle + 1)
+            else:
+                high = middle
+        return QueueOffset(max(first, low - 1)) if upper and last > first else low
+
+    def delete_topic(self, topic: str) -> None:
+        """Forget a topic's queues; its records stay in the log until they expire."""
+        self.touched = [tail for tail in self.touched if tail.key[0] != topic]
+        self.queues.delete_topic(topic)
+
+    def runtime(self) -> dict[str, str]:
+        """State as text, under the names that admin tools know."""
+        return {
+            "commitLogMinOffset": str(self.log.start),
+            "commitLogMaxOffset": str(self.log.end),
+            "commitLogDiskRatio": f"{self._disk.used_ratio(self._options.root):.4f}",
+            "consumeQueueDiskRatio": f"{self._disk.used_ratio(self._options.root):.4f}",
+            "remainHowManyDataToFlush": f"{self.log.end - self.durability.durable} B",
+            "dispatchBehindBytes": "0",
+            "putMessageTimesTotal": str(self.messages_appended),
+        }
+
+    def _head_at(self, log_offset: int) -> RecordHead | None:
+        segment = self.log.segment_of(log_offset)
+        if segment is None or not self.log.start <= log_offset < self.log.end:
+            return None
+        head = inspect_record(segment.view, log_offset - segment.base, segment.size, False)
+        return head if isinstance(head, RecordHead) and head.log_offset == log_offset else None
