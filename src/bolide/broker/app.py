@@ -18,7 +18,7 @@ from bolide.broker.handlers.pull import resume
 from bolide.broker.handlers.send import on_sends
 from bolide.broker.hold import PullHold
 from bolide.broker.lanes import Lanes
-from bolide.broker.register import Registrar
+from bolide.broker.register import BrokerIdentity, RegisterOptions, Registrar
 from bolide.broker.registry import handlers_for
 from bolide.machines.clients import ClientTable
 from bolide.machines.locks import QueueLocks
@@ -78,6 +78,7 @@ class Broker:
         self._behind_timer: asyncio.TimerHandle | None = None
         self._chosen: dict[str, TopicLane] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self._registrar: Registrar | None = None
         self.port = 0
 
     @property
@@ -100,7 +101,7 @@ class Broker:
             raise
         self.topics.on_change = self.topic_changed
         self.flusher = Flusher(self.store, lambda: self.config, self.clock, self._on_durable)
-        self._caller = Caller(self.clock)
+        self._caller = Caller(self.clock, on_close=self._on_caller_close)
         self._start_tasks()
         await self._start_registration()
         log.info("broker %s serves at %s", self.config.broker_name, self.address)
@@ -171,10 +172,23 @@ class Broker:
                 log.warning("no VIP channel for old clients: %s", error)
 
     async def _start_registration(self) -> None:
-        self._registrar: Registrar | None = None
-        if self.config.nameservers:
-            self._registrar = Registrar(self, self._caller, parse_addresses(self.config.nameservers))
-            await self._registrar.start()
+        config = self.config
+        if not config.nameservers:
+            log.warning("no name server is configured (namesrvAddr); clients cannot find this broker")
+            return
+        self._registrar = Registrar(
+            self._caller,
+            parse_addresses(config.nameservers),
+            BrokerIdentity(config.cluster_name, config.broker_name, self.address, config.broker_id),
+            lambda: (self.topics.version, list(self.topics)),
+            permission=lambda: self.config.permission,
+            options=RegisterOptions(
+                period_ms=config.register_period_ms,
+                force=config.force_register,
+                compressed=config.compress_register,
+            ),
+        )
+        await self._registrar.start()
 
     def _start_tasks(self) -> None:
         loop = asyncio.get_running_loop()
@@ -256,6 +270,10 @@ class Broker:
         if lane is None:
             lane = self._chosen[topic.name] = self.lanes.of_topic(topic)
         return lane.choose()
+
+    def _on_caller_close(self, address: str) -> None:
+        if self._registrar is not None:
+            self._registrar.connection_lost(address)
 
     # ---- background ----------------------------------------------------------------------------------------
 

@@ -97,7 +97,7 @@ def group_progress(broker: "Broker", link: Link, request: Command) -> Command:
 def topics_of_group(broker: "Broker", link: Link, request: Command) -> Command:
     """343: the topics in which a group has made progress."""
     group = GroupConfigRequest.decode(request.fields).group
-    topics = TopicList(tuple(broker.offsets.topics_of(group)), broker.config.address)
+    topics = TopicList(tuple(broker.offsets.topics_of(group)), broker.address)
     return request.answer(body=topics.encode())
 
 
