@@ -142,9 +142,12 @@ class Registrar:
             contact.wake.set()
 
     def connection_lost(self, address: str) -> None:
-        """The connection to a name server has closed, and with it our registration there."""
+        """The connection to a name server has closed, and with it our registration there.
+
+        One that is in trouble already keeps the pace of its retries.
+        """
         contact = self._contacts.get(address)
-        if contact is not None:
+        if contact is not None and contact.problem is None:
             contact.wake.set()
 
     async def settled(self, timeout_ms: int = SETTLE_MS) -> bool:

@@ -1,0 +1,315 @@
+"""A broker's registration with real name servers, some of them down (check-list NS-01, NS-03, NS-06)."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from bolide.broker import register
+from bolide.broker.register import BrokerIdentity, RegisterOptions, Registrar, RegistrationNews
+from bolide.model.data_version import DataVersion
+from bolide.model.errors import ConfigError
+from bolide.model.topic import TopicConfig
+from bolide.nameserver.app import NameServer
+from bolide.nameserver.config import NameServerConfig
+from bolide.net.caller import Caller
+from bolide.net.clock import SystemClock
+from bolide.net.link import Link
+from bolide.wire.codes import RequestCode
+from bolide.wire.command import Command
+from tests.unit.nameserver.stage import Stage, eventually, serving
+
+ME = BrokerIdentity("C", "broker-a", "127.0.0.1:10911", ha_address="127.0.0.1:10912")
+
+
+class Topics:
+    """The topic table of a broker, as far as a registrar sees it."""
+
+    def __init__(self, *topics: TopicConfig) -> None:
+        self.version = DataVersion(counter=1)
+        self.topics = list(topics)
+
+    def __call__(self) -> tuple[DataVersion, Sequence[TopicConfig]]:
+        return self.version, self.topics
+
+    def add(self, topic: TopicConfig) -> None:
+        self.topics.append(topic)
+        self.version = self.version.next(0)
+
+
+@asynccontextmanager
+async def registering(
+    addresses: Sequence[str],
+    topics: Topics,
+    *,
+    permission: Callable[[], int] = lambda: 6,
+    options: RegisterOptions | None = None,
+    news: list[RegistrationNews] | None = None,
+    identity: BrokerIdentity = ME,
+) -> AsyncIterator[Registrar]:
+    def on_close(address: str) -> None:
+        registrar.connection_lost(address)
+
+    caller = Caller(SystemClock(), on_close=on_close)
+    registrar = Registrar(
+        caller,
+        addresses,
+        identity,
+        topics,
+        permission=permission,
+        options=options,
+        on_news=None if news is None else news.append,
+    )
+    await registrar.start()
+    try:
+        yield registrar
+    finally:
+        await registrar.stop()
+        await caller.close()
+
+
+def closed_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def count_requests(server: NameServer, code: int) -> list[Command]:
+    """The requests of one code that reach the server from now on."""
+    seen: list[Command] = []
+    handle = server.on_request
+
+    def on_request(link: Link, request: Command) -> None:
+        if request.code == code:
+            seen.append(request)
+        handle(link, request)
+
+    server.on_request = on_request  # type: ignore[method-assign]
+    return seen
+
+
+def knows(stage: Stage, name: str = "broker-a") -> Callable[[], Awaitable[bool]]:
+    async def check() -> bool:
+        return name in await stage.brokers()
+
+    return check
+
+
+def test_every_listed_name_server_is_told_and_no_other() -> None:
+    async def scenario() -> None:
+        async with serving() as first, serving() as second, serving() as unlisted:
+            async with registering([first.address, second.address], Topics(TopicConfig("orders", 4, 4))):
+                for stage in (first, second):
+                    route = await stage.route("orders")
+                    assert route is not None
+                    assert route.brokers[0].addresses == {0: ME.address}
+                assert await unlisted.brokers() == set()
+            for stage in (first, second):
+                assert await stage.brokers() == set()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("topics", [Topics(), Topics(TopicConfig("orders"))])
+def test_even_a_broker_with_one_topic_or_none_is_accepted(topics: Topics) -> None:
+    async def scenario() -> None:
+        async with serving() as stage, registering([stage.address], topics) as registrar:
+            assert registrar.problems() == {}
+            assert await stage.brokers() == {"broker-a"}
+
+    asyncio.run(scenario())
+
+
+def test_a_dead_name_server_delays_nobody_and_is_told_when_it_comes_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(register, "RETRY_MS", 20)
+
+    async def scenario() -> None:
+        dead = f"127.0.0.1:{closed_port()}"
+        topics = Topics(TopicConfig("orders"))
+        async with serving() as stage, registering([dead, stage.address], topics) as registrar:
+            assert await stage.brokers() == {"broker-a"}
+            assert list(registrar.problems()) == [dead]
+            topics.add(TopicConfig("bills"))
+            registrar.topic_changed()
+            assert await registrar.settled()
+            assert await stage.route("bills") is not None
+
+            late = NameServer(NameServerConfig(host="127.0.0.1", port=int(dead.rpartition(":")[2])))
+            await late.start()
+            try:
+                await eventually(lambda: not registrar.problems())
+                assert await knows(Stage(late, stage.caller))()
+            finally:
+                await late.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_name_server_that_accepts_and_says_nothing_delays_nobody() -> None:
+    async def scenario() -> None:
+        mute = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+        address = f"127.0.0.1:{mute.sockets[0].getsockname()[1]}"
+        async with serving() as stage:
+            caller = Caller(SystemClock())
+            registrar = Registrar(caller, [address, stage.address], ME, Topics())
+            start = asyncio.create_task(registrar.start())
+            await eventually(knows(stage))
+            start.cancel()
+            await registrar.stop()
+            await caller.close()
+        mute.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_restarted_name_server_is_filled_again_without_waiting_for_the_period(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(register, "RETRY_MS", 20)
+
+    async def scenario() -> None:
+        async with serving() as stage, registering([stage.address], Topics()):
+            port = stage.server.port
+            await stage.server.stop()
+            again = NameServer(NameServerConfig(host="127.0.0.1", port=port))
+            await again.start()
+            try:
+                await eventually(knows(Stage(again, stage.caller)))
+            finally:
+                await again.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_changed_topic_is_told_at_once() -> None:
+    async def scenario() -> None:
+        topics = Topics(TopicConfig("orders", 4, 4))
+        async with serving() as stage, registering([stage.address], topics) as registrar:
+            topics.add(TopicConfig("new", 2, 2))
+            registrar.topic_changed()
+            assert await registrar.settled()
+            assert await stage.route("new") is not None
+
+    asyncio.run(scenario())
+
+
+def test_changes_that_come_together_are_told_together() -> None:
+    async def scenario() -> None:
+        topics = Topics()
+        async with serving() as stage, registering([stage.address], topics) as registrar:
+            seen = count_requests(stage.server, RequestCode.REGISTER_BROKER)
+            for number in range(100):
+                topics.add(TopicConfig(f"topic-{number}"))
+                registrar.topic_changed()
+            assert await registrar.settled()
+            assert await stage.route("topic-99") is not None
+            assert len(seen) <= 2
+
+    asyncio.run(scenario())
+
+
+def test_registration_is_repeated_every_period(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(register, "PERIOD_MS_MIN", 5)
+
+    async def scenario() -> None:
+        options = RegisterOptions(period_ms=5)
+        async with serving() as stage, registering([stage.address], Topics(), options=options):
+            seen = count_requests(stage.server, RequestCode.REGISTER_BROKER)
+            await eventually(lambda: len(seen) >= 3)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("asked", "used"), [(1, 10_000), (30_000, 30_000), (600_000, 60_000)])
+def test_the_period_stays_between_ten_seconds_and_a_minute(asked: int, used: int) -> None:
+    options = RegisterOptions(period_ms=asked)
+    assert Registrar(Caller(SystemClock()), [], ME, Topics(), options=options).period_ms == used
+
+
+def test_without_force_a_broker_asks_first_and_registers_only_news(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(register, "PERIOD_MS_MIN", 5)
+
+    async def scenario() -> None:
+        topics, options = Topics(), RegisterOptions(period_ms=5, force=False)
+        async with serving() as stage, registering([stage.address], topics, options=options):
+            asked = count_requests(stage.server, RequestCode.QUERY_DATA_VERSION)
+            told = count_requests(stage.server, RequestCode.REGISTER_BROKER)
+            await eventually(lambda: len(asked) >= 3)
+            assert told == []
+            topics.add(TopicConfig("news"))
+            await eventually(lambda: len(told) == 1)
+            assert await stage.route("news") is not None
+
+    asyncio.run(scenario())
+
+
+def test_what_the_broker_does_not_permit_no_topic_permits() -> None:
+    async def scenario() -> None:
+        permission = 6
+        topics = Topics(TopicConfig("orders", 4, 4), TopicConfig("TBW102", 8, 8, perm=7))
+        async with (
+            serving() as stage,
+            registering([stage.address], topics, permission=lambda: permission) as registrar,
+        ):
+
+            async def perms() -> list[int]:
+                routes = [await stage.route(topic) for topic in ("orders", "TBW102")]
+                return [route.queues[0].perm for route in routes if route is not None]
+
+            assert await perms() == [6, 7]
+            permission = 4
+            topics.version = topics.version.next(0)
+            registrar.topic_changed()
+            assert await registrar.settled()
+            assert await perms() == [4, 4]
+
+    asyncio.run(scenario())
+
+
+def test_a_compressed_registration_arrives() -> None:
+    async def scenario() -> None:
+        options = RegisterOptions(compressed=True)
+        topics = Topics(TopicConfig("orders", 4, 2, attributes={"message.type": "FIFO"}))
+        async with serving() as stage, registering([stage.address], topics, options=options):
+            route = await stage.route("orders")
+            assert route is not None
+            assert (route.queues[0].read_queues, route.queues[0].write_queues) == (4, 2)
+
+    asyncio.run(scenario())
+
+
+def test_a_slave_learns_its_master_and_everyone_the_ordered_topics() -> None:
+    async def scenario() -> None:
+        news: list[RegistrationNews] = []
+        async with serving() as stage:
+            put = {"namespace": "ORDER_TOPIC_CONFIG", "key": "orders", "value": "broker-a:4"}
+            await stage.ask(RequestCode.PUT_KV_CONFIG, put)
+            slave = replace(ME, address="127.0.0.1:20911", broker_id=1, ha_address="")
+            async with (
+                registering([stage.address], Topics()),
+                registering([stage.address], Topics(), identity=slave, news=news),
+            ):
+                assert news == [RegistrationNews({"orders": "broker-a:4"}, ME.address, ME.ha_address)]
+
+    asyncio.run(scenario())
+
+
+def test_a_refusal_is_a_problem_with_its_reason() -> None:
+    async def scenario() -> None:
+        identity = replace(ME, name="x" * 300)
+        async with serving() as stage, registering([stage.address], Topics(), identity=identity) as registrar:
+            assert "255 characters" in registrar.problems()[stage.address]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:10911", "[::]:10911", "nowhere"])
+def test_an_address_that_clients_cannot_use_is_refused(address: str) -> None:
+    with pytest.raises(ConfigError):
+        BrokerIdentity("C", "broker-a", address)
