@@ -2,9 +2,9 @@
 
 import asyncio
 import os
-import random
 import socket
 from dataclasses import dataclass, field
+from random import Random, SystemRandom
 
 from bolide.model.clock import Clock
 from bolide.net.caller import parse_address
@@ -18,7 +18,7 @@ class Surroundings:
     """The defaults are the real ones; tests give their own."""
 
     clock: Clock = field(default_factory=SystemClock)
-    random: random.Random = field(default_factory=random.SystemRandom)
+    random: Random = field(default_factory=SystemRandom)
     pid: int = field(default_factory=os.getpid)
 
 
