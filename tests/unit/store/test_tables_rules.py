@@ -1,0 +1,238 @@
+"""What the tables of topics, groups and offsets allow, create and count."""
+
+from pathlib import Path
+
+import pytest
+
+from bolide.model.errors import GroupNotFound, InvalidRequest, ServiceUnavailable, TopicNotFound
+from bolide.model.offsets import GroupOffset
+from bolide.model.topic import GroupConfig, TopicConfig
+from bolide.store.disk_os import OsDisk
+from bolide.store.tables import GroupTable, OffsetTable, TopicTable, groups, topics
+
+
+class TickingClock:
+    def __init__(self) -> None:
+        self.ms = 1_000
+
+    def now_ms(self) -> int:
+        self.ms += 1
+        return self.ms
+
+    def monotonic_ms(self) -> int:
+        return self.ms
+
+
+@pytest.fixture
+def topic_table(tmp_path: Path) -> TopicTable:
+    table = TopicTable(OsDisk(), str(tmp_path / "topics.json"), TickingClock())
+    table.add_built_in("DefaultCluster", "broker-a", auto_create=True)
+    return table
+
+
+@pytest.fixture
+def group_table(tmp_path: Path) -> GroupTable:
+    table = GroupTable(OsDisk(), str(tmp_path / "subscriptionGroup.json"), TickingClock())
+    table.add_built_in()
+    return table
+
+
+@pytest.fixture
+def offset_table(tmp_path: Path) -> OffsetTable:
+    return OffsetTable(OsDisk(), str(tmp_path / "consumerOffset.json"), TickingClock())
+
+
+# ---- topics
+
+
+def test_a_new_broker_has_the_built_in_topics(topic_table: TopicTable) -> None:
+    shapes = {config.name: (config.read_queues, config.write_queues, config.perm) for config in topic_table}
+    assert shapes == {
+        "SELF_TEST_TOPIC": (1, 1, 6),
+        "BenchmarkTest": (1024, 1024, 6),
+        "DefaultCluster": (16, 16, 7),
+        "broker-a": (1, 1, 7),
+        "OFFSET_MOVED_EVENT": (1, 1, 6),
+        "SCHEDULE_TOPIC_XXXX": (18, 18, 6),
+        "DefaultCluster_REPLY_TOPIC": (1, 1, 6),
+        "RMQ_SYS_TRANS_HALF_TOPIC": (1, 1, 6),
+        "RMQ_SYS_TRANS_OP_HALF_TOPIC": (1, 1, 6),
+        "rmq_sys_wheel_timer": (1, 1, 6),
+        "rmq_sys_REVIVE_LOG_DefaultCluster": (8, 8, 6),
+        "rmq_sys_SYNC_BROKER_MEMBER_broker-a": (1, 1, 1),
+        "TBW102": (8, 8, 7),
+    }
+    assert topic_table.version.counter == 0
+    assert topic_table.is_dirty
+
+
+def test_without_automatic_creation_there_is_no_template(tmp_path: Path) -> None:
+    table = TopicTable(OsDisk(), str(tmp_path / "topics.json"), TickingClock())
+    table.add_built_in("C", "b", auto_create=False)
+    assert "TBW102" not in table
+    assert len(table) == 12
+
+
+def test_a_send_creates_a_topic_from_the_template(topic_table: TopicTable) -> None:
+    told: list[int] = []
+    topic_table.on_change = lambda: told.append(topic_table.version.counter)
+    made = topic_table.create_for_send("orders", "TBW102", 4, auto_create=True)
+    assert made == topic_table.get("orders") == TopicConfig("orders", 4, 4, 6)
+    assert told == [1]
+    assert topic_table.create_for_send("orders", "TBW102", 16, auto_create=True) is made
+
+
+@pytest.mark.parametrize(("asked", "got"), [(4, 4), (100, 8), (0, 1), (-5, 1)])
+def test_a_created_topic_has_at_most_the_queues_of_its_template(
+    topic_table: TopicTable, asked: int, got: int
+) -> None:
+    assert topic_table.create_for_send("orders", "TBW102", asked, auto_create=True).queues == got
+
+
+@pytest.mark.parametrize("template", ["TBW102", "BenchmarkTest", "nowhere"])
+def test_a_topic_that_may_not_be_created_is_not_found(topic_table: TopicTable, template: str) -> None:
+    """Automatic creation is off, the template does not lend, or there is none."""
+    with pytest.raises(TopicNotFound):
+        topic_table.create_for_send("orders", template, 4, auto_create=False)
+    assert "orders" not in topic_table
+
+
+def test_a_retry_topic_is_created_in_any_case(topic_table: TopicTable) -> None:
+    assert topic_table.create_for_send("%RETRY%g", "TBW102", 4, auto_create=False).queues == 1
+
+
+@pytest.mark.parametrize("name", ["", " ", "a/b", "../up", "a" * 128, "tab\t"])
+def test_a_hostile_name_never_becomes_a_topic(topic_table: TopicTable, name: str) -> None:
+    with pytest.raises(InvalidRequest):
+        topic_table.create_for_send(name, "TBW102", 4, auto_create=True)
+    with pytest.raises(InvalidRequest):
+        topic_table.put(TopicConfig(name))
+
+
+@pytest.mark.parametrize(("read", "write"), [(0, 4), (4, 0), (-1, 4), (topics.QUEUES_MAX + 1, 4)])
+def test_the_number_of_queues_is_bounded(topic_table: TopicTable, read: int, write: int) -> None:
+    with pytest.raises(InvalidRequest):
+        topic_table.put(TopicConfig("orders", read, write))
+
+
+def test_the_number_of_topics_is_bounded(topic_table: TopicTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topics, "TOPICS_MAX", len(topic_table) + 1)
+    topic_table.put(TopicConfig("one"))
+    with pytest.raises(ServiceUnavailable):
+        topic_table.put(TopicConfig("two"))
+    topic_table.put(TopicConfig("one", 2, 2))
+
+
+def test_each_change_of_a_topic_is_a_version_and_the_same_again_is_none(topic_table: TopicTable) -> None:
+    topic_table.put(TopicConfig("orders", 4, 4))
+    topic_table.put(TopicConfig("orders", 4, 4))
+    assert topic_table.version.counter == 1
+    topic_table.put(TopicConfig("orders", 8, 4))
+    before_ms = topic_table.version.timestamp_ms
+    assert topic_table.delete("orders")
+    assert not topic_table.delete("orders")
+    assert topic_table.version.counter == 3
+    assert topic_table.version.timestamp_ms > before_ms
+
+
+def test_the_retry_topic_follows_its_group(topic_table: TopicTable) -> None:
+    made = topic_table.create_for_retry("g", 3, unit_mode=True)
+    assert made == TopicConfig("%RETRY%g", 3, 3, sys_flag=2)
+    assert topic_table.create_for_retry("g", 1) == made
+    assert topic_table.create_for_retry("g", 1, order=True).order
+
+
+# ---- groups
+
+
+def test_the_built_in_groups_are_there(group_table: GroupTable) -> None:
+    assert "TOOLS_CONSUMER" in group_table
+    assert len(group_table) == 8
+
+
+def test_a_group_is_created_when_that_is_allowed(group_table: GroupTable) -> None:
+    with pytest.raises(GroupNotFound):
+        group_table.find("billing", auto_create=False)
+    assert group_table.find("billing", auto_create=True) == GroupConfig("billing")
+    assert group_table.find("billing", auto_create=False) == GroupConfig("billing")
+    assert group_table.find("CID_RMQ_SYS_NEW", auto_create=False).name == "CID_RMQ_SYS_NEW"
+
+
+def test_a_hostile_name_never_becomes_a_group(group_table: GroupTable) -> None:
+    with pytest.raises(InvalidRequest):
+        group_table.find("a" * 121, auto_create=True)
+
+
+def test_the_number_of_groups_is_bounded(group_table: GroupTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "GROUPS_MAX", len(group_table))
+    with pytest.raises(ServiceUnavailable):
+        group_table.find("billing", auto_create=True)
+
+
+def test_a_deleted_group_is_gone(group_table: GroupTable) -> None:
+    group_table.put(GroupConfig("billing"))
+    assert group_table.delete("billing")
+    assert not group_table.delete("billing")
+    assert group_table.version.counter == 2
+
+
+# ---- offsets
+
+
+def test_a_commit_may_go_backwards_but_not_below_zero(offset_table: OffsetTable) -> None:
+    offset_table.commit("g", "t", 0, GroupOffset(9))
+    offset_table.commit("g", "t", 0, GroupOffset(3))
+    assert offset_table.query("g", "t", 0) == 3
+    offset_table.commit("g", "t", 0, GroupOffset(-1))
+    assert offset_table.query("g", "t", 0) == 3
+
+
+def test_a_negative_commit_of_a_new_queue_leaves_no_trace(offset_table: OffsetTable) -> None:
+    offset_table.commit("g", "t", 0, GroupOffset(-1))
+    assert offset_table.query("g", "t", 0) is None
+    assert offset_table.topics_of("g") == []
+    assert not offset_table.is_dirty
+
+
+def test_the_version_moves_every_five_hundred_commits(offset_table: OffsetTable) -> None:
+    for number in range(1, 1_001):
+        offset_table.commit("g", "t", number % 4, GroupOffset(number))
+        assert offset_table.version.counter == number // 500
+
+
+def test_topics_and_groups_find_each_other(offset_table: OffsetTable) -> None:
+    offset_table.commit("g", "t", 0, GroupOffset(1))
+    offset_table.commit("g", "u", 0, GroupOffset(1))
+    offset_table.commit("h", "t", 0, GroupOffset(1))
+    assert offset_table.topics_of("g") == ["t", "u"]
+    assert offset_table.groups_of("t") == ["g", "h"]
+
+
+def test_a_dropped_topic_takes_everybodys_progress_with_it(offset_table: OffsetTable) -> None:
+    offset_table.commit("g", "t", 0, GroupOffset(1))
+    offset_table.commit("g", "u", 0, GroupOffset(2))
+    offset_table.note_pull("h", "t", 0, GroupOffset(5))
+    offset_table.drop_topic("t")
+    assert offset_table.query("g", "t", 0) is None
+    assert offset_table.last_pull("h", "t", 0) is None
+    assert offset_table.query("g", "u", 0) == 2
+
+
+def test_a_dropped_group_leaves_the_others_alone(offset_table: OffsetTable) -> None:
+    offset_table.commit("g", "t", 0, GroupOffset(1))
+    offset_table.commit("h", "t", 0, GroupOffset(2))
+    offset_table.drop_group("g")
+    assert offset_table.groups_of("t") == ["h"]
+
+
+def test_a_cloned_group_stands_where_the_other_stands_and_goes_on_alone(offset_table: OffsetTable) -> None:
+    offset_table.commit("g", "t", 0, GroupOffset(4))
+    offset_table.clone("g", "h", "t")
+    offset_table.commit("g", "t", 0, GroupOffset(5))
+    assert offset_table.query("h", "t", 0) == 4
+
+
+def test_a_pull_is_remembered_but_does_not_make_the_file_be_written(offset_table: OffsetTable) -> None:
+    offset_table.note_pull("g", "t", 0, GroupOffset(7))
+    assert offset_table.last_pull("g", "t", 0) == 7
+    assert not offset_table.is_dirty
