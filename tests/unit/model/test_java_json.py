@@ -1,0 +1,52 @@
+"""JSON in the dialect of fastjson, compact and pretty."""
+
+from types import MappingProxyType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bolide.model import java_json
+from bolide.model.errors import InvalidRequest
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+def test_integer_and_object_keys_are_bare() -> None:
+    assert java_json.dumps({0: "a", java_json.Bare('{"q":1}'): [1]}) == b'{0:"a",{"q":1}:[1]}'
+    assert java_json.loads(b'{0:"a",{"q":1}:[1], "x" : {} }') == {"0": "a", '{"q":1}': [1], "x": {}}
+
+
+def test_pretty_text_has_a_line_for_each_item_and_none_for_nothing() -> None:
+    value = {"empty": {}, "none": [], "list": ["a", {"b": 1}], "offsets": {0: 8}}
+    assert java_json.dumps_pretty(value).decode().replace("\t", ">") == (
+        '{\n>"empty":{},\n>"none":[],\n>"list":[\n>>"a",\n>>{\n>>>"b":1\n>>}\n>],\n>"offsets":{\n>>0:8\n>}\n}'
+    )
+
+
+@given(VALUES)
+def test_what_is_written_is_read_back(value: object) -> None:
+    assert java_json.loads(java_json.dumps(value)) == value
+    assert java_json.loads(java_json.dumps_pretty(value)) == value
+
+
+@given(VALUES)
+def test_the_tolerant_reader_reads_all_that_the_strict_one_reads(value: object) -> None:
+    wrapped = java_json.dumps_pretty({0: value})
+    assert java_json.loads(wrapped) == {"0": value}
+
+
+def test_read_only_maps_are_written_like_others() -> None:
+    assert java_json.dumps_pretty(MappingProxyType({})) == b"{}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"{", b"{0:1", b"{0 1}", b"[1,", b"{0:1}}", b'{0:"a}', b"{0:\xff}", b"{0:tru}", b"[" * 100 + b"0:"],
+)
+def test_malformed_text_is_refused(text: bytes) -> None:
+    with pytest.raises(InvalidRequest):
+        java_json.loads(text)
