@@ -1,6 +1,7 @@
 """Caller: outgoing connections by address, made when needed and shared by all calls to that address."""
 
 import asyncio
+import os
 from collections.abc import Callable
 
 from bolide.model.clock import Clock
@@ -67,7 +68,7 @@ class Caller:
         except TimeoutError as error:
             raise ConnectionLost(f"{address} did not accept a connection in time") from error
         except OSError as error:
-            raise ConnectionLost(f"cannot connect to {address}: {error.strerror or error}") from error
+            raise ConnectionLost(f"cannot connect to {address}: {_reason(error)}") from error
         self._addresses[link] = address
         return link
 
@@ -105,6 +106,13 @@ def parse_addresses(addresses: str) -> list[str]:
     for part in parts:
         parse_address(part)
     return parts
+
+
+def _reason(error: OSError) -> str:
+    """The system's own words; asyncio puts "Connect call failed" with the address in their place."""
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return error.strerror or str(error)
 
 
 def _is_open(attempt: "asyncio.Future[Link]") -> bool:

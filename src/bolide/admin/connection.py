@@ -1,0 +1,75 @@
+"""AdminConnection: the name servers and brokers that an operation talks to, and nothing about what it says.
+
+Any name server may answer a question about routes; a change of their tables goes to all of them.  An answer that is
+no success becomes an error that names the server.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from bolide.model.clock import Clock
+from bolide.model.errors import BolideError, ConnectionLost, RemoteError
+from bolide.net.caller import Caller, parse_addresses
+from bolide.net.clock import SystemClock
+from bolide.wire.codes import RequestCode, ResponseCode
+from bolide.wire.command import Command
+
+TIMEOUT_MS = 5_000
+
+
+class AdminConnection:
+    """An asynchronous context manager; connections are made when they are first needed."""
+
+    def __init__(
+        self, nameservers: str, *, clock: Clock | None = None, timeout_ms: int = TIMEOUT_MS
+    ) -> None:
+        self.nameservers: Sequence[str] = parse_addresses(nameservers)
+        self.timeout_ms = timeout_ms
+        self.clock: Clock = clock or SystemClock()
+        self._caller = Caller(self.clock)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._caller.close()
+
+    async def ask(
+        self, address: str, code: RequestCode, fields: Mapping[str, str] | None = None, body: bytes = b""
+    ) -> Command:
+        """The successful answer of one server; `RemoteError` with the server's own words otherwise."""
+        answer = await self._caller.call(address, Command(code, dict(fields or {}), body), self.timeout_ms)
+        if answer.code != ResponseCode.SUCCESS:
+            raise RemoteError(answer.code, f"{answer.remark or 'no reason given'} (said {address})")
+        return answer
+
+    async def ask_nameserver(self, code: RequestCode, fields: Mapping[str, str] | None = None) -> Command:
+        """The answer of the first name server that gives one."""
+        failures: list[str] = []
+        for address in self.nameservers:
+            try:
+                return await self.ask(address, code, fields)
+            except RemoteError:
+                raise
+            except BolideError as error:
+                failures.append(str(error))
+        raise ConnectionLost(f"no name server answers: {'; '.join(failures)}")
+
+    async def tell_nameservers(self, code: RequestCode, fields: Mapping[str, str]) -> None:
+        """Every name server that is up; an error when none is."""
+        failures: list[str] = []
+        for address in self.nameservers:
+            try:
+                await self.ask(address, code, fields)
+            except RemoteError:
+                raise
+            except BolideError as error:
+                failures.append(str(error))
+        if len(failures) == len(self.nameservers):
+            raise ConnectionLost(f"no name server answers: {'; '.join(failures)}")

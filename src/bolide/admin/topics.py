@@ -1,0 +1,233 @@
+"""Topics: list, describe, create, update and delete them.
+
+A change goes to every master of a cluster, or to one broker, and is over when the name servers that are up tell it to
+clients.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from bolide.admin.cluster import masters
+from bolide.admin.connection import AdminConnection
+from bolide.model.errors import BolideError, CallTimeout, InvalidRequest, RemoteError, RouteNotFound
+from bolide.model.names import check_topic, is_system_topic
+from bolide.model.topic import Permission, TopicConfig
+from bolide.wire.bodies.route import BrokerData, TopicList, TopicRoute
+from bolide.wire.bodies.topic import QueueBounds, decode_topic_config, decode_topic_stats
+from bolide.wire.codes import RequestCode, ResponseCode
+from bolide.wire.headers.route import DeleteTopicRoute, RouteRequest
+from bolide.wire.headers.topic import TopicRequest, UpdateTopic
+
+QUEUES_MAX = 65_536
+VISIBLE_MS = 10_000
+"""How long a change may take to reach the name servers; the original's brokers need a moment."""
+
+VISIBLE_POLL_MS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """One queue: its offsets and when its last message was stored (0: never)."""
+
+    broker_name: str
+    queue_id: int
+    bounds: QueueBounds
+
+    @property
+    def messages(self) -> int:
+        return self.bounds.offset_max - self.bounds.offset_min
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """What each broker has of a topic."""
+
+    name: str
+    configs: Mapping[str, TopicConfig]
+    addresses: Mapping[str, str]
+    queues: Sequence[QueueState]
+
+    @property
+    def messages(self) -> int:
+        return sum(queue.messages for queue in self.queues)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicChange:
+    """What an update changes; None leaves it as it is."""
+
+    read_queues: int | None = None
+    write_queues: int | None = None
+    perm: Permission | None = None
+    order: bool | None = None
+
+    def applied(self, config: TopicConfig) -> TopicConfig:
+        given = {name: getattr(self, name) for name in self.__slots__}
+        return replace(config, **{name: value for name, value in given.items() if value is not None})
+
+
+async def list_topics(servers: AdminConnection, *, system: bool = False) -> list[str]:
+    """Topic names in order; those that RocketMQ itself uses only on request."""
+    answer = await servers.ask_nameserver(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
+    hidden = set() if system else await _broker_topics(servers)
+    topics = set(TopicList.decode(answer.body).topics) - hidden
+    return sorted(topic for topic in topics if system or not is_system_topic(topic))
+
+
+async def describe_topic(servers: AdminConnection, topic: str) -> TopicDescription:
+    """Settings by broker and the state of every queue, asked from the masters; `RouteNotFound` without one."""
+    found = await _masters_of(servers, topic)
+    configs: dict[str, TopicConfig] = {}
+    queues: list[QueueState] = []
+    for broker in found:
+        configs[broker.broker_name] = await _topic_config(servers, broker, topic)
+        fields = TopicRequest(topic).encode()
+        stats = await servers.ask(_master(broker), RequestCode.GET_TOPIC_STATS_INFO, fields)
+        queues += [
+            QueueState(broker.broker_name, queue.queue_id, bounds)
+            for queue, bounds in sorted(decode_topic_stats(stats.body).items())
+        ]
+    return TopicDescription(
+        topic, configs, {broker.broker_name: _master(broker) for broker in found}, queues
+    )
+
+
+async def create_topic(
+    servers: AdminConnection, config: TopicConfig, *, cluster: str | None = None, broker: str | None = None
+) -> list[str]:
+    """Create it, or give it these settings where it exists; returns the broker names that have it now."""
+    _check(config)
+    targets = await masters(servers, cluster=cluster, broker=broker)
+    for target in targets:
+        await _put(servers, target, config)
+    await _until_visible(servers, {target.broker_name: config for target in targets}, config.name)
+    return [target.broker_name for target in targets]
+
+
+async def update_topic(
+    servers: AdminConnection, topic: str, change: TopicChange, *, broker: str | None = None
+) -> dict[str, TopicConfig]:
+    """Change some settings of a topic that exists, on every master that has it or on one."""
+    targets = [one for one in await _masters_of(servers, topic) if broker in (None, one.broker_name)]
+    if not targets:
+        raise RouteNotFound(f"the broker {broker!r} does not have the topic {topic!r}")
+    changed: dict[str, TopicConfig] = {}
+    for target in targets:
+        config = change.applied(await _topic_config(servers, target, topic))
+        _check(config)
+        await _put(servers, target, config)
+        changed[target.broker_name] = config
+    await _until_visible(servers, changed, topic)
+    return changed
+
+
+async def delete_topic(servers: AdminConnection, topic: str) -> list[str]:
+    """Delete it on every master that has it and forget its route; returns those broker names."""
+    targets = await _masters_of(servers, topic)
+    for target in targets:
+        await servers.ask(
+            _master(target), RequestCode.DELETE_TOPIC_IN_BROKER, TopicRequest(topic).encode()
+        )
+    for cluster in sorted({target.cluster for target in targets}):
+        fields = DeleteTopicRoute(topic, cluster or None).encode()
+        await servers.tell_nameservers(RequestCode.DELETE_TOPIC_IN_NAMESRV, fields)
+    return [target.broker_name for target in targets]
+
+
+async def topic_route(servers: AdminConnection, topic: str) -> TopicRoute:
+    """What clients are told; `RouteNotFound` says what to do when no broker has the topic."""
+    fields = RouteRequest(check_topic(topic), accept_standard_json_only=True).encode()
+    try:
+        answer = await servers.ask_nameserver(RequestCode.GET_ROUTEINFO_BY_TOPIC, fields)
+    except RemoteError as error:
+        if error.response_code == ResponseCode.TOPIC_NOT_EXIST:
+            raise RouteNotFound(
+                f"there is no topic {topic!r}: see `bolide topic list`, or create it with"
+                f" `bolide topic create {topic}`"
+            ) from error
+        raise
+    return TopicRoute.decode(answer.body)
+
+
+async def _masters_of(servers: AdminConnection, topic: str) -> list[BrokerData]:
+    route = await topic_route(servers, topic)
+    found = [broker for broker in route.brokers if broker.master is not None]
+    if not found:
+        raise RouteNotFound(f"no master of the topic {topic!r} is up")
+    return sorted(found, key=lambda broker: broker.broker_name)
+
+
+async def _topic_config(servers: AdminConnection, broker: BrokerData, topic: str) -> TopicConfig:
+    fields = TopicRequest(topic).encode()
+    answer = await servers.ask(_master(broker), RequestCode.GET_TOPIC_CONFIG, fields)
+    return decode_topic_config(answer.body)
+
+
+async def _broker_topics(servers: AdminConnection) -> set[str]:
+    """Cluster and broker names are topics too; RocketMQ makes them for itself."""
+    answer = await servers.ask_nameserver(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS)
+    return set(TopicList.decode(answer.body).topics)
+
+
+async def _put(servers: AdminConnection, broker: BrokerData, config: TopicConfig) -> None:
+    header = UpdateTopic(
+        topic=config.name,
+        read_queues=config.read_queues,
+        write_queues=config.write_queues,
+        perm=int(config.perm),
+        topic_filter_type=config.filter_type,
+        topic_sys_flag=config.sys_flag,
+        order=config.order,
+    )
+    await servers.ask(_master(broker), RequestCode.UPDATE_AND_CREATE_TOPIC, header.encode())
+
+
+async def _until_visible(
+    servers: AdminConnection, wanted: Mapping[str, TopicConfig], topic: str
+) -> None:
+    """Return when the first name server that is up tells these settings."""
+    deadline_ms = servers.clock.monotonic_ms() + VISIBLE_MS
+    while not await _is_visible(servers, wanted, topic):
+        if servers.clock.monotonic_ms() >= deadline_ms:
+            raise CallTimeout(
+                f"the brokers took the change of {topic!r}, but after {VISIBLE_MS // 1000} s the name server"
+                " does not tell it: do the brokers register with this name server?"
+            )
+        await _pause(VISIBLE_POLL_MS)
+
+
+async def _is_visible(servers: AdminConnection, wanted: Mapping[str, TopicConfig], topic: str) -> bool:
+    try:
+        route = await topic_route(servers, topic)
+    except RouteNotFound:
+        return False
+    told = {
+        queue.broker_name: (queue.read_queues, queue.write_queues, queue.perm) for queue in route.queues
+    }
+    return all(
+        told.get(name) == (config.read_queues, config.write_queues, config.perm)
+        for name, config in wanted.items()
+    )
+
+
+async def _pause(pause_ms: int) -> None:
+    try:
+        async with asyncio.timeout(pause_ms / 1000):
+            await asyncio.get_running_loop().create_future()
+    except TimeoutError:
+        pass
+
+
+def _check(config: TopicConfig) -> None:
+    check_topic(config.name)
+    for what, number in (("read", config.read_queues), ("write", config.write_queues)):
+        if not 1 <= number <= QUEUES_MAX:
+            raise InvalidRequest(f"{number} {what} queues are not possible: 1 to {QUEUES_MAX}")
+
+
+def _master(broker: BrokerData) -> str:
+    address = broker.master
+    if address is None:
+        raise BolideError(f"the broker {broker.broker_name!r} has no master")
+    return address

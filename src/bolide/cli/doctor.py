@@ -1,0 +1,95 @@
+"""`bolide doctor`: why something does not work, in words.  One check after the other, with what to do about each."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bolide.cli.options import DEFAULT_DATA, DEFAULT_NAMESERVER, AsJson, Nameserver
+from bolide.cli.outcome import ExitCode
+from bolide.cli.output import write_json
+
+if TYPE_CHECKING:
+    from bolide.cli.findings import Finding
+
+MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
+BROKER_PORT = 10911
+
+
+def doctor(
+    probe: Annotated[
+        bool, typer.Option("--probe", help="Also send a message to the topic bolide-doctor and read it back.")
+    ] = False,
+    data: Annotated[
+        Path, typer.Option("--data", metavar="DIR", envvar="BOLIDE_DATA", help="Where messages are stored.")
+    ] = Path(DEFAULT_DATA),
+    as_json: AsJson = False,
+    nameserver: Nameserver = DEFAULT_NAMESERVER,
+) -> None:
+    """Find out why something does not work: this machine, the name servers, the brokers.
+
+    Run it where the client runs: an address that is fine on the server may be useless here. Exit code 1 when there is
+    a problem, 0 when there are at most warnings.
+
+    [bold]Examples[/bold]
+
+        bolide doctor
+        bolide doctor -n 10.0.0.5:9876 --probe
+    """
+    findings = asyncio.run(_examine(nameserver, data, probe, quiet=as_json))
+    problems = sum(finding.verdict.value == "problem" for finding in findings)
+    if as_json:
+        write_json({"problems": problems, "findings": [finding.as_json() for finding in findings]})
+    else:
+        print(f"\n{problems} problem{'' if problems == 1 else 's'}" if problems else "\nno problems")
+    if problems:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+async def _examine(nameserver: str, data: Path, probe: bool, *, quiet: bool) -> "list[Finding]":
+    findings: list[Finding] = []
+    async for finding in _checks(nameserver, data, probe):
+        findings.append(finding)
+        if not quiet:
+            _print(finding)
+    return findings
+
+
+async def _checks(nameserver: str, data: Path, probe: bool) -> "AsyncIterator[Finding]":
+    from bolide.cli import checks_here, checks_there
+    from bolide.net.caller import parse_address, parse_addresses
+    from bolide.net.clock import SystemClock
+
+    clock = SystemClock()
+    for finding in checks_here.check_python():
+        yield finding
+    yield checks_here.check_disk(data)
+    yield checks_here.check_file_limit()
+    yield checks_here.check_clock(clock.now_ms())
+    addresses = parse_addresses(nameserver)
+    known = None
+    async for finding, info in checks_there.check_nameservers(addresses):
+        yield finding
+        known = known or info
+    if known is None:
+        for host, port in map(parse_address, addresses):
+            if host in ("127.0.0.1", "localhost", "::1"):
+                yield checks_here.check_port("name server", port)
+                yield checks_here.check_port("broker", BROKER_PORT)
+        return
+    async for finding in checks_there.check_brokers(known, clock):
+        yield finding
+    if probe:
+        yield await checks_there.check_probe(nameserver, clock)
+
+
+def _print(finding: "Finding") -> None:
+    mark, color = MARKS[finding.verdict.value]
+    if sys.stdout.isatty():
+        mark = typer.style(mark, fg=color)
+    print(f"{mark} {finding.check}: {finding.text}")
+    if finding.advice:
+        print(f"    -> {finding.advice}", flush=True)

@@ -1,0 +1,100 @@
+"""How a command ends: the exit codes, and the one line that says what went wrong and what to do about it.
+
+The codes are a contract: scripts rely on them, and `bolide --help` lists them.
+"""
+
+from enum import IntEnum
+
+from bolide.model.errors import (
+    BolideError,
+    CallTimeout,
+    ConfigError,
+    ConnectionLost,
+    InvalidRequest,
+    ProtocolError,
+    RemoteError,
+    RouteNotFound,
+    StoreError,
+)
+from bolide.model.response_code import ResponseCode
+
+
+class ExitCode(IntEnum):
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    UNREACHABLE = 3
+    NOT_FOUND = 4
+    CANNOT_START = 5
+    STORE_FAILED = 6
+    INTERRUPTED = 130
+
+
+MEANINGS = {
+    ExitCode.OK: "done",
+    ExitCode.FAILED: "failed: the server refused, or a check found a problem",
+    ExitCode.USAGE: "wrong usage: an unknown option, setting or value",
+    ExitCode.UNREACHABLE: "no answer from a name server or broker",
+    ExitCode.NOT_FOUND: "the topic, cluster or broker does not exist",
+    ExitCode.CANNOT_START: "a server cannot start, for example because its port is in use",
+    ExitCode.STORE_FAILED: "the server stopped itself because its disk failed",
+    ExitCode.INTERRUPTED: "interrupted by Ctrl-C",
+}
+
+
+class CannotStart(BolideError):
+    """A server did not come up."""
+
+
+class StoreFailed(BolideError):
+    """A running server found that it can no longer trust its disk."""
+
+
+class Partly(BolideError):
+    """A part of the work was done; the text says how much, the cause why not the rest."""
+
+
+_CODES: tuple[tuple[type[Exception], ExitCode], ...] = (
+    (CannotStart, ExitCode.CANNOT_START),
+    (StoreFailed, ExitCode.STORE_FAILED),
+    (StoreError, ExitCode.CANNOT_START),
+    (ConfigError, ExitCode.USAGE),
+    (InvalidRequest, ExitCode.USAGE),
+    (RouteNotFound, ExitCode.NOT_FOUND),
+    (ConnectionLost, ExitCode.UNREACHABLE),
+    (CallTimeout, ExitCode.UNREACHABLE),
+    (ProtocolError, ExitCode.UNREACHABLE),
+)
+
+_NOT_FOUND_ANSWERS = (ResponseCode.TOPIC_NOT_EXIST, ResponseCode.QUERY_NOT_FOUND)
+
+
+def exit_code_of(error: BaseException) -> ExitCode:
+    """The code that an error becomes; everything unforeseen is a plain failure."""
+    if isinstance(error, Partly) and error.__cause__ is not None:
+        return exit_code_of(error.__cause__)
+    if isinstance(error, RemoteError) and error.response_code in _NOT_FOUND_ANSWERS:
+        return ExitCode.NOT_FOUND
+    for kind, code in _CODES:
+        if isinstance(error, kind):
+            return code
+    return ExitCode.FAILED
+
+
+def explain(error: BaseException) -> str:
+    """One line: what happened, then what to do."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    hint = _hint(error)
+    return text if not hint or hint in text else f"{text.rstrip('.')}. {hint}"
+
+
+def _hint(error: BaseException) -> str:
+    if isinstance(error, Partly) and error.__cause__ is not None:
+        return _hint(error.__cause__)
+    if isinstance(error, ConnectionLost) and "bolide up" not in str(error):
+        return "Start a server with `bolide up`, or give the address of a running one with -n."
+    if isinstance(error, CallTimeout):
+        return "Is the server busy or behind a firewall? `bolide doctor` looks."
+    if isinstance(error, ProtocolError):
+        return "Is this the port of a RocketMQ name server or broker?"
+    return ""

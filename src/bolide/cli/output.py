@@ -1,0 +1,39 @@
+"""What commands write: results to stdout, words about them to stderr, tables for people and JSON for programs."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+
+def write_json(value: Any) -> None:
+    """One JSON document, indented, in the order that it was built in."""
+    import orjson
+
+    text = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
+    print(text.decode())
+
+
+def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """A table; columns whose values are numbers are aligned to the right.  Plain enough for `awk`."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    listed = [list(row) for row in rows]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for number, name in enumerate(columns):
+        is_numeric = bool(listed) and all(isinstance(row[number], int) for row in listed)
+        table.add_column(name, justify="right" if is_numeric else "left", no_wrap=True)
+    for row in listed:
+        table.add_row(*(Text(str(value)) for value in row))
+    Console(width=None if sys.stdout.isatty() else 500, highlight=False).print(table)
+
+
+def say(text: str) -> None:
+    """A line for people; stays out of pipes."""
+    print(text, file=sys.stderr)
+
+
+def say_error(text: str) -> None:
+    print(f"error: {text}", file=sys.stderr)

@@ -1,0 +1,218 @@
+"""`bolide up`, `bolide nameserver` and `bolide broker`: run servers in the foreground until told to stop.
+
+Ctrl-C or SIGTERM stops in order: connections are closed, tables written, the log synced.  A second one stops at once.
+A broker that can no longer trust its disk says so and ends with an exit code of its own.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Annotated, Any, Protocol
+
+import typer
+
+from bolide.cli.options import DEFAULT_DATA, Settings, Verbose
+from bolide.cli.outcome import CannotStart, ExitCode, StoreFailed
+from bolide.cli.settings import parse_assignments, read_settings
+from bolide.model.errors import BolideError
+
+LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s"
+
+
+class Service(Protocol):
+    """What can be run in the foreground."""
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    async def failed(self) -> BaseException: ...
+
+
+def up(
+    data: Annotated[
+        Path,
+        typer.Option("--data", metavar="DIR", envvar="BOLIDE_DATA", help="Where messages are stored."),
+    ] = Path(DEFAULT_DATA),
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host",
+            metavar="HOST",
+            help="Address to listen on. Clients are told the same one; for 0.0.0.0 they are told this"
+            " machine's own address, or what --set brokerIP1=… says.",
+        ),
+    ] = "127.0.0.1",
+    nameserver_port: Annotated[int, typer.Option(min=0, max=65535, metavar="PORT")] = 9876,
+    broker_port: Annotated[int, typer.Option(min=0, max=65535, metavar="PORT")] = 10911,
+    settings: Settings = None,
+    verbose: Verbose = False,
+) -> None:
+    """Run a name server and a broker in this terminal.
+
+    Prints where it serves, where it stores, and how to send a first message; Ctrl-C stops it.
+
+    [bold]Examples[/bold]
+
+        bolide up
+        bolide up --data ./data --set flushDiskType=SYNC_FLUSH
+        bolide up --host 0.0.0.0 --set brokerIP1=203.0.113.7    # behind NAT or in a container
+    """
+    from bolide.cli.standalone import Standalone, make_directory
+
+    _set_up_logging(verbose)
+    service = Standalone(
+        data=data,
+        host=host,
+        nameserver_port=nameserver_port,
+        broker_port=broker_port,
+        settings=parse_assignments(settings or ()),
+    )
+    make_directory(service.data)
+
+    def announce() -> None:
+        option = "" if service.nameserver == "127.0.0.1:9876" else f"-n '{service.nameserver}' "
+        print(f"bolide serves: name server {service.nameserver}, broker {service.broker}")
+        print(f"Messages are stored in {service.data.resolve()}")
+        print(f"Send a first message: echo hello | bolide send {option}greetings", flush=True)
+
+    _run(_serve(service, announce))
+
+
+def nameserver(
+    host: Annotated[
+        str | None, typer.Option("--host", metavar="HOST", help="Address to listen on.", show_default="0.0.0.0")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", min=0, max=65535, metavar="PORT", show_default="9876")
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", metavar="DIR", help="Where key-value settings are kept; in memory without it."),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", "-c", metavar="FILE", help="The original's namesrv.conf, or TOML."),
+    ] = None,
+    settings: Settings = None,
+    verbose: Verbose = False,
+) -> None:
+    """Run a name server alone. Options win over the file.
+
+    [bold]Examples[/bold]
+
+        bolide nameserver
+        bolide nameserver --host 10.0.0.5 --data /var/lib/bolide
+    """
+    from bolide.nameserver.app import NameServer
+    from bolide.nameserver.config import NameServerConfig
+
+    _set_up_logging(verbose)
+    given = read_settings(config, "nameserver") if config else {}
+    if data is not None:
+        given["kvConfigPath"] = str(data.expanduser() / "kvConfig.json")
+    if host is not None:
+        given["bindAddress"] = host
+    if port is not None:
+        given["listenPort"] = str(port)
+    server = NameServer(NameServerConfig.from_settings(given | parse_assignments(settings or ())))
+
+    def announce() -> None:
+        print(f"name server listens on {server.config.host}:{server.port}", flush=True)
+
+    _run(_serve(_Trusted(server), announce))
+
+
+def broker(
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", "-c", metavar="FILE", help="The original's broker.conf, or TOML."),
+    ] = None,
+    settings: Settings = None,
+    verbose: Verbose = False,
+) -> None:
+    """Run a broker alone. --set wins over the file.
+
+    Without namesrvAddr in the file or in --set it registers nowhere, and only clients that know its address find it.
+
+    [bold]Examples[/bold]
+
+        bolide broker -c broker.conf
+        bolide broker --set brokerName=broker-b --set namesrvAddr=10.0.0.5:9876
+    """
+    from bolide.broker.app import Broker
+    from bolide.broker.config import BrokerConfig
+    from bolide.cli.standalone import make_directory
+
+    _set_up_logging(verbose)
+    given = read_settings(config, "broker") if config else {}
+    chosen = BrokerConfig.from_settings(given | parse_assignments(settings or ()))
+    make_directory(Path(chosen.root).expanduser())
+    server = Broker(chosen)
+
+    def announce() -> None:
+        where = chosen.nameservers or "no name server: set namesrvAddr so that clients find it"
+        print(f"broker {chosen.broker_name} serves at {server.address}, registered with {where}", flush=True)
+
+    _run(_serve(server, announce))
+
+
+class _Trusted:
+    """A name server keeps nothing that a bad disk could spoil."""
+
+    def __init__(self, server: Any) -> None:
+        self.start = server.start
+        self.stop = server.stop
+
+    async def failed(self) -> BaseException:
+        error: BaseException = await asyncio.get_running_loop().create_future()
+        return error
+
+
+async def _serve(service: Service, announce: Callable[[], None]) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, _on_signal, stop)
+    try:
+        await service.start()
+    except (BolideError, OSError) as error:
+        raise CannotStart(str(error)) from error
+    announce()
+    stopping = asyncio.ensure_future(stop.wait())
+    failing = asyncio.ensure_future(service.failed())
+    await asyncio.wait((stopping, failing), return_when=asyncio.FIRST_COMPLETED)
+    reason = failing.result() if failing.done() else None
+    for waiting in (stopping, failing):
+        waiting.cancel()
+    await service.stop()
+    if reason is not None:
+        raise StoreFailed(
+            f"the store cannot be trusted any more: {reason}. What was acknowledged as synced is safe;"
+            " check the disk, then start again to recover"
+        )
+
+
+def _on_signal(stop: asyncio.Event) -> None:
+    if stop.is_set():
+        print("stopped at once", file=sys.stderr, flush=True)
+        os._exit(ExitCode.INTERRUPTED)
+    stop.set()
+
+
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    """On uvloop where it is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(work)
+    else:
+        uvloop.run(work)
+
+
+def _set_up_logging(verbose: bool) -> None:
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format=LOG_FORMAT, stream=sys.stderr)

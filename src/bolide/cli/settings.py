@@ -1,0 +1,112 @@
+"""Settings as a user writes them: `--set key=value`, a `broker.conf` of the original, or TOML.
+
+All three become text under the original's key names; what the keys mean is the business of `BrokerConfig` and
+`NameServerConfig`.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from bolide.model.errors import ConfigError
+
+FILE_BYTES_MAX = 1024 * 1024
+
+_ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
+_PAIR = re.compile(r"((?:\\.|[^\\=:\s])+)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
+
+
+def parse_assignments(words: Iterable[str]) -> dict[str, str]:
+    """From `--set` options; the last one of a key wins."""
+    settings: dict[str, str] = {}
+    for word in words:
+        key, separator, value = word.partition("=")
+        if not separator or not key.strip():
+            raise ConfigError(f"--set wants key=value, not {word[:64]!r}")
+        settings[key.strip()] = value.strip()
+    return settings
+
+
+def read_settings(path: Path, table: str) -> dict[str, str]:
+    """From a file: TOML when its name ends so, else properties.
+
+    In TOML the keys stand at the top or in `[broker]` and `[nameserver]`, of which `table` is ours and the other is
+    left alone.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+    if len(data) > FILE_BYTES_MAX:
+        raise ConfigError(f"{path} is larger than {FILE_BYTES_MAX} bytes: is it a settings file?")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8 text") from error
+    return _parse_toml(path, text, table) if path.suffix == ".toml" else parse_properties_file(text)
+
+
+def parse_properties_file(text: str) -> dict[str, str]:
+    r"""Java's properties: `#` and `!` comments, `=` or `:`, a `\` at the end goes on in the next line.
+
+    >>> parse_properties_file("# ours\nbrokerName = a\nnamesrvAddr=x:1;\\\n  y:2")
+    {'brokerName': 'a', 'namesrvAddr': 'x:1;y:2'}
+    """
+    settings: dict[str, str] = {}
+    for line in _logical_lines(text):
+        pair = _PAIR.match(line)
+        if pair is not None:
+            settings[_unescape(pair[1])] = _unescape(pair[2].rstrip())
+    return settings
+
+
+def _logical_lines(text: str) -> Iterable[str]:
+    begun = ""
+    for line in text.splitlines():
+        line = line.lstrip()
+        if not begun and (not line or line[0] in "#!"):
+            continue
+        backslashes = len(line) - len(line.rstrip("\\"))
+        if backslashes % 2:
+            begun += line[:-1]
+        else:
+            yield begun + line
+            begun = ""
+    if begun:
+        yield begun
+
+
+def _unescape(text: str) -> str:
+    return _ESCAPED.sub(
+        lambda found: chr(int(found[1], 16)) if found[1] else _CONTROLS.get(found[2], found[2]), text
+    )
+
+
+def _parse_toml(path: Path, text: str, table: str) -> dict[str, str]:
+    try:
+        members = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not TOML: {error}") from error
+    settings: dict[str, Any] = {}
+    for key, value in members.items():
+        if not isinstance(value, Mapping):
+            settings[key] = value
+        elif key == table:
+            settings.update(value)
+        elif key not in ("broker", "nameserver"):
+            raise ConfigError(f"{path} has a table [{key}]; known are [broker] and [nameserver]")
+    return {key: _toml_text(path, key, value) for key, value in settings.items()}
+
+
+def _toml_text(path: Path, key: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | int | float):
+        return str(value)
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return ";".join(value)
+    raise ConfigError(f"{path}: {key} must be text, a number, true or false, or a list of texts")

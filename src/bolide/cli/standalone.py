@@ -1,0 +1,93 @@
+"""Standalone: a name server and a broker in one process, on one event loop.  What `bolide up` runs.
+
+The data directory is the broker's store directory, laid out as the original lays it out, so that `--data` may point at
+the store of an Apache broker; the name server keeps its small file in `namesrv/` beside it.
+"""
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from bolide.broker.app import Broker
+from bolide.broker.config import BrokerConfig
+from bolide.model.clock import Clock
+from bolide.model.errors import ConfigError
+from bolide.nameserver.app import NameServer
+from bolide.nameserver.config import NameServerConfig
+from bolide.net.clock import SystemClock
+
+LOOPBACK = "127.0.0.1"
+LOCAL_OF_ALL = {"0.0.0.0": LOOPBACK, "": LOOPBACK, "::": "::1"}
+"""How a server that listens on all addresses is reached from its own machine."""
+
+
+class Standalone:
+    """`start`, then `nameserver` and `broker` are addresses; `failed` returns when the disk can't be trusted."""
+
+    def __init__(
+        self,
+        *,
+        data: Path,
+        host: str = LOOPBACK,
+        nameserver_port: int = 9876,
+        broker_port: int = 10911,
+        settings: Mapping[str, str] | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """Raises `ConfigError` for settings that are wrong; ports may be 0 for free ones."""
+        self._clock = clock or SystemClock()
+        self._host = host
+        given = {"storePathRootDir": str(data), "bindAddress": host, "listenPort": str(broker_port)}
+        self._config = BrokerConfig.from_settings(given | dict(settings or {}))
+        self.data = Path(self._config.root).expanduser()
+        self._nameserver = NameServer(
+            NameServerConfig(
+                host=host,
+                port=nameserver_port,
+                kv_config_path=str(self.data / "namesrv" / "kvConfig.json"),
+            ),
+            clock=self._clock,
+        )
+        self._broker: Broker | None = None
+        self.nameserver = ""
+        self.broker = ""
+
+    async def start(self) -> None:
+        """Returns when a client that knows `nameserver` can send; stops what did start when the rest does not."""
+        await self._nameserver.start()
+        try:
+            own = join_address(LOCAL_OF_ALL.get(self._host, self._host), self._nameserver.port)
+            nameservers = ";".join(filter(None, (own, self._config.nameservers)))
+            config = dataclasses.replace(self._config, nameservers=nameservers)
+            self._broker = Broker(config, clock=self._clock)
+            await self._broker.start()
+        except BaseException:
+            await self._nameserver.stop()
+            raise
+        self.broker = self._broker.address
+        self.nameserver = join_address(self._broker.host, self._nameserver.port)
+
+    async def stop(self) -> None:
+        if self._broker is not None:
+            await self._broker.stop()
+        await self._nameserver.stop()
+
+    async def failed(self) -> BaseException:
+        """The reason why the store can no longer be trusted; does not return while all is well."""
+        assert self._broker is not None
+        return await self._broker.failed()
+
+
+def join_address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def make_directory(data: Path) -> None:
+    """Create the data directory; `ConfigError` says why it cannot be used."""
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"cannot use {data} for data: {error.strerror}; choose another with --data") from error
+    if not os.access(data, os.W_OK | os.X_OK):
+        raise ConfigError(f"{data} is not writable by this user; choose another directory with --data")

@@ -1,0 +1,169 @@
+"""`bolide tail TOPIC`: messages to stdout, as a format string or JSON says."""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bolide.cli.options import DEFAULT_NAMESERVER, Nameserver
+from bolide.cli.output import say
+
+if TYPE_CHECKING:
+    from bolide.aio import StoredMessage
+
+DEFAULT_FORMAT = r"%v\n"
+DEFAULT_LAST = 10
+GROUP = "bolide-tail"
+
+
+def tail(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="What to read.")],
+    format_: Annotated[
+        str, typer.Option("--format", "-f", metavar="FORMAT", help="How to write a message, see above.")
+    ] = DEFAULT_FORMAT,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object per line; `bolide send --json` reads it.")
+    ] = False,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            metavar="WHEN",
+            help="From then on: 10m, 2h30m, an ISO time, beginning or end.",
+            show_default="the last 10 messages",
+        ),
+    ] = None,
+    last: Annotated[
+        int,
+        typer.Option("--last", min=0, metavar="N", help="Without --since: begin N messages before the end."),
+    ] = DEFAULT_LAST,
+    tags: Annotated[
+        list[str] | None, typer.Option("--tag", "-t", metavar="TAG", help="Only this tag; may be given often.")
+    ] = None,
+    keys: Annotated[
+        list[str] | None, typer.Option("--key", "-k", metavar="KEY", help="Only this key; may be given often.")
+    ] = None,
+    count: Annotated[
+        int | None, typer.Option("--count", "-c", min=1, metavar="N", help="Stop after N messages.")
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow/--no-follow", help="Wait for new messages, or stop at the present end.")
+    ] = True,
+    nameserver: Nameserver = DEFAULT_NAMESERVER,
+) -> None:
+    r"""Show a topic's messages: the last ones, then new ones as they come.
+
+    Reads without joining a group: no consumer notices. --last counts before --tag and --key choose.
+
+    [bold]Formats[/bold]: text with these marks, and \n \t \\ as usual
+
+        %t topic     %b broker        %q queue      %o offset     %i message id
+        %k keys      %T tag           %v body       %l its length %p properties as JSON
+        %s stored    %S the same, ms  %B sent, ms   %h sent from  %r retries
+        %v{hex} %v{base64} %p{NAME} one property, %% itself
+
+    [bold]Examples[/bold]
+
+        bolide tail orders
+        bolide tail orders -f '%t %q %o %k %T %v\n' --since 10m
+        bolide tail orders --json --since beginning --no-follow | jq .body
+        bolide tail orders --tag paid --key 42 -c 1
+    """
+    from bolide.cli.layout import compile_format, json_line, tame
+    from bolide.cli.since import parse_since
+    from bolide.net.clock import SystemClock
+
+    write = json_line if as_json else compile_format(format_)
+    plan = _Plan(
+        topic=topic,
+        since_ms=parse_since(since, SystemClock().now_ms()) if since is not None else None,
+        last=min(last, count or last) if since is None else None,
+        tags=" || ".join(tags) if tags else "*",
+        keys=frozenset(keys or ()),
+        count=count,
+        follow=follow,
+    )
+    is_terminal = sys.stdout.isatty()
+    asyncio.run(
+        _tail(nameserver, plan, (lambda message: tame(write(message))) if is_terminal else write)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What to read; `last` wins over `since_ms` when it is set."""
+
+    topic: str
+    since_ms: int | None
+    last: int | None
+    tags: str
+    keys: frozenset[str]
+    count: int | None
+    follow: bool
+
+
+async def _tail(nameserver: str, plan: _Plan, write: "Callable[[StoredMessage], bytes]") -> None:
+    from bolide.aio import PullConsumer
+    from bolide.cli.follow import arriving, last_stored, spans_of_last, spans_since, stored
+
+    printer = _Printer(plan, write)
+    async with PullConsumer(nameserver, group=GROUP) as consumer:
+        if plan.last is not None:
+            spans = await spans_of_last(consumer, plan.topic, plan.last)
+            for message in await last_stored(consumer, spans, plan.tags, plan.last):
+                if printer.print(message):
+                    break
+        else:
+            spans = await spans_since(consumer, plan.topic, plan.since_ms)
+            async for message in stored(consumer, spans, plan.tags):
+                if printer.print(message):
+                    break
+        printer.flush()
+        if not plan.follow or printer.is_done:
+            return
+        async for message in arriving(consumer, plan.topic, spans, plan.tags, _once_in_a_row()):
+            if printer.print(message):
+                break
+            printer.flush()
+        printer.flush()
+
+
+class _Printer:
+    """Writes what was asked for and counts it."""
+
+    def __init__(self, plan: _Plan, write: "Callable[[StoredMessage], bytes]") -> None:
+        self._keys = plan.keys
+        self._left = plan.count
+        self._write = write
+        self._out = sys.stdout.buffer
+
+    @property
+    def is_done(self) -> bool:
+        return self._left == 0
+
+    def print(self, message: "StoredMessage") -> bool:
+        """Write it if it is wanted; whether that was the last one."""
+        if self._keys and self._keys.isdisjoint(message.keys):
+            return False
+        self._out.write(self._write(message))
+        if self._left is not None:
+            self._left -= 1
+        return self.is_done
+
+    def flush(self) -> None:
+        self._out.flush()
+
+
+def _once_in_a_row() -> Callable[[str], None]:
+    """Says a trouble once, not for every queue and every try."""
+    said: list[str] = []
+
+    def on_trouble(text: str) -> None:
+        if said[-1:] != [text]:
+            said[:] = [text]
+            say(f"{text}; trying again")
+
+    return on_trouble
