@@ -37,6 +37,9 @@ class Delivery:
         prepare: Callable[[StoredMessage], StoredMessage],
     ) -> None:
         self._listener = listener
+        self._on_loop = inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(
+            getattr(listener, "__call__", None)  # noqa: B004 - an object may be called with `async def`
+        )
         self._clock = clock
         self._concurrency = concurrency
         self._messages_max = messages_max
@@ -102,8 +105,10 @@ class Delivery:
             self._serve()
 
     async def _call(self, messages: list[StoredMessage]) -> None:
-        if inspect.iscoroutinefunction(self._listener):
-            await self._listener(messages)
+        if self._on_loop:
+            outcome = self._listener(messages)
+            assert outcome is not None
+            await outcome
             return
         if self._threads is None:
             self._threads = ThreadPoolExecutor(self._concurrency, thread_name_prefix="bolide-listener")

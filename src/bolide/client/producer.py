@@ -165,7 +165,8 @@ class Producer:
     async def send_oneway(self, message: Message, *, queue: MessageQueue | None = None) -> None:
         """Send without asking for an acknowledgement: nobody learns whether the message was stored."""
         outgoing = await self._prepare(message)
-        queue = queue or self._turn.next(await self.queues(message.topic))
+        queues = await self.queues(message.topic)
+        queue = queue or self._turn.next(queues)
         address = self._instance.routes.address(queue.broker_name)
         await self._instance.notify(address, self._request(outgoing, queue))
 
@@ -207,8 +208,8 @@ class Producer:
             target = queue
             try:
                 async with asyncio.timeout(left_ms / 1000):
-                    if target is None:
-                        target = self._turn.next(await self.queues(outgoing.topic), failed_broker)
+                    queues = await self.queues(outgoing.topic)
+                    target = target or self._turn.next(queues, failed_broker)
                     return await self._try(outgoing, target, left_ms)
             except TimeoutError:
                 trouble = CallTimeout(f"the message to {target or outgoing.topic} took over {timeout_ms} ms")

@@ -47,12 +47,14 @@ class QueueCalls:
         *,
         messages_max: int,
         bytes_max: int | None = None,
+        bulk: bool = False,
         wait_ms: int = 0,
         commit: GroupOffset | None = None,
         broker_id: int = MASTER_ID,
     ) -> PullBlock:
         """Records from `offset` on.  `wait_ms` lets the broker hold the request until something comes.
 
+        `bulk` asks for more than consumers get at a time; bolide's brokers grant it, others do not know it.
         The subscription travels with the request, so a broker that has just started answers it too.
         """
         flags = PullFlag.SUBSCRIPTION
@@ -73,6 +75,7 @@ class QueueCalls:
             subscription=subscription.expression,
             expression_type=subscription.expression_type,
             max_msg_bytes=bytes_max,
+            bulk=bulk,
         )
         address = await self._instance.queue_address(queue, broker_id)
         request = Command(RequestCode.PULL_MESSAGE, header.encode())

@@ -16,12 +16,11 @@ class QueueTurn:
     def next(self, queues: Sequence[MessageQueue], avoid_broker: str | None = None) -> MessageQueue:
         """The next queue; one of another broker than `avoid_broker` if there is any."""
         assert queues, "the caller has found at least one queue"
-        queue = self._step(queues)
-        for _ in range(len(queues) - 1):
-            if queue.broker_name != avoid_broker:
-                break
+        for _ in queues:
             queue = self._step(queues)
-        return queue
+            if queue.broker_name != avoid_broker:
+                return queue
+        return self._step(queues)
 
     def _step(self, queues: Sequence[MessageQueue]) -> MessageQueue:
         queue = queues[self._turn % len(queues)]

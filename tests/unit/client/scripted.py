@@ -1,0 +1,265 @@
+"""A cluster that does what a test tells it: one name server and brokers that keep messages in lists.
+
+It speaks the real protocol on real sockets, so that the clients under test are whole; what it stores and how it fails
+is in plain attributes.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import orjson
+
+from bolide.net.clock import SystemClock
+from bolide.net.dispatch import Dispatcher
+from bolide.net.link import Link, encode_host
+from bolide.net.server import Server
+from bolide.record.codec import encode_record, split_batch
+from bolide.record.message_id import format_offset_id
+from bolide.wire.codes import RequestCode, ResponseCode
+from bolide.wire.command import Command
+from bolide.wire.headers.offset import QueryGroupOffset, QueueRequest, UpdateGroupOffset
+from bolide.wire.headers.pull import PullAnswer, PullFlag, PullRequest
+from bolide.wire.headers.send import SendAnswer, SendRequest
+from bolide.wire.send_run import SendRun
+
+HOST = "127.0.0.1"
+WAIT_S = 10
+
+
+class Node:
+    """A listening server; `seen` lists the codes it was asked."""
+
+    def __init__(self) -> None:
+        self.clock = SystemClock()
+        self.seen: list[int] = []
+        self.address = ""
+        self.links: set[Link] = set()
+        self._server = Server(self, self.clock)
+        self._dispatcher = Dispatcher({})
+
+    def handlers(self) -> dict[int, Callable[[Link, Command], Command | Awaitable[Command | None] | None]]:
+        raise NotImplementedError
+
+    async def start(self, port: int = 0) -> None:
+        self._dispatcher = Dispatcher(self.handlers())
+        self._server = Server(self, self.clock)
+        self.address = f"{HOST}:{await self._server.start(HOST, port)}"
+
+    async def stop(self) -> None:
+        await self._dispatcher.close()
+        await self._server.close()
+
+    def on_open(self, link: Link) -> None:
+        self.links.add(link)
+
+    def on_close(self, link: Link) -> None:
+        self.links.discard(link)
+
+    def on_request(self, link: Link, request: Command) -> None:
+        self.seen.append(request.code)
+        self._dispatcher.on_request(link, request)
+
+    def on_sends(self, link: Link, run: SendRun) -> None:
+        raise AssertionError("not asked to scan for sends")
+
+
+class ScriptedBroker(Node):
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.queues: defaultdict[tuple[str, int], list[bytes]] = defaultdict(list)
+        self.sends: list[SendRequest] = []
+        self.bodies: list[bytes] = []
+        self.answers: list[int] = []  # codes for the next sends, instead of storing
+        self.silent = False  # swallows sends
+        self.offsets: dict[tuple[str, str, int], int] = {}
+        self.heartbeats: list[dict[str, object]] = []
+        self.members: list[str] = []
+        self.first: defaultdict[tuple[str, int], int] = defaultdict(int)  # first offset still there
+        self._arrived = asyncio.Event()
+
+    def handlers(self) -> dict[int, Callable[[Link, Command], Command | Awaitable[Command | None] | None]]:
+        return {
+            RequestCode.SEND_MESSAGE_V2: self._send,
+            RequestCode.SEND_BATCH_MESSAGE: self._send,
+            RequestCode.PULL_MESSAGE: self._pull,
+            RequestCode.HEART_BEAT: self._heartbeat,
+            RequestCode.UNREGISTER_CLIENT: self._unregister,
+            RequestCode.GET_CONSUMER_LIST_BY_GROUP: lambda link, request: request.answer(
+                body=orjson.dumps({"consumerIdList": self.members})
+            ),
+            RequestCode.QUERY_CONSUMER_OFFSET: self._query_offset,
+            RequestCode.UPDATE_CONSUMER_OFFSET: self._update_offset,
+            RequestCode.GET_MAX_OFFSET: self._max_offset,
+        }
+
+    def notify_members(self, group: str) -> None:
+        for link in self.links:
+            link.notify(Command(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": group}))
+
+    def _send(self, link: Link, request: Command) -> Command | None:
+        header = SendRequest.decode(request.fields)
+        self.sends.append(header)
+        self.bodies.append(request.body)
+        if self.silent:
+            return None
+        code = self.answers.pop(0) if self.answers else ResponseCode.SUCCESS
+        if code not in (ResponseCode.SUCCESS, ResponseCode.FLUSH_DISK_TIMEOUT):
+            return request.answer(code, remark="as the test wants it")
+        items = split_batch(request.body) if header.batch else [(0, request.body, header.properties.encode())]
+        queue = self.queues[header.topic, header.queue_id]
+        ids = []
+        for _, body, properties in items:
+            self.store(header.topic, header.queue_id, body, properties, header.sys_flag)
+            ids.append(format_offset_id(self._host(), len(queue)))  # type: ignore[arg-type]
+        answer = SendAnswer(",".join(ids), header.queue_id, len(queue) - len(items))
+        return request.answer(code, answer.encode())
+
+    def store(
+        self, topic: str, queue_id: int, body: bytes, properties: bytes = b"", sys_flag: int = 0
+    ) -> None:
+        queue = self.queues[topic, queue_id]
+        queue.append(
+            encode_record(
+                topic=topic.encode(),
+                body=body,
+                properties=properties,
+                queue_id=queue_id,
+                flag=0,
+                queue_offset=len(queue),
+                log_offset=len(queue),
+                sys_flag=sys_flag,
+                born_timestamp_ms=0,
+                born_host=self._host(),
+                store_timestamp_ms=0,
+                store_host=self._host(),
+                reconsume_times=0,
+                prepared_offset=0,
+            )
+        )
+        self._arrived.set()
+        self._arrived = asyncio.Event()
+
+    async def _pull(self, link: Link, request: Command) -> Command:
+        header = PullRequest.decode(request.fields)
+        if header.sys_flag & PullFlag.COMMIT_OFFSET:
+            self.offsets[header.consumer_group, header.topic, header.queue_id] = header.commit_offset
+        queue = self.queues[header.topic, header.queue_id]
+        if header.queue_offset == len(queue) and header.sys_flag & PullFlag.SUSPEND:
+            try:
+                async with asyncio.timeout(header.suspend_timeout_millis / 1000):
+                    while header.queue_offset == len(queue):
+                        await self._arrived.wait()
+            except TimeoutError:
+                pass
+        return self._pull_answer(request, header, queue)
+
+    def _pull_answer(self, request: Command, header: PullRequest, queue: list[bytes]) -> Command:
+        start, first = header.queue_offset, self.first[header.topic, header.queue_id]
+        if start > len(queue):
+            code, next_offset = ResponseCode.PULL_OFFSET_MOVED, len(queue)
+        elif start < first:
+            code, next_offset = ResponseCode.PULL_OFFSET_MOVED, first
+        elif start == len(queue):
+            code, next_offset = ResponseCode.PULL_NOT_FOUND, start
+        else:
+            code, next_offset = ResponseCode.SUCCESS, min(start + header.max_msg_nums, len(queue))
+        body = b"".join(queue[start:next_offset]) if code == ResponseCode.SUCCESS else b""
+        return request.answer(code, PullAnswer(0, next_offset, first, len(queue)).encode(), body)
+
+    def _heartbeat(self, link: Link, request: Command) -> Command:
+        beat = orjson.loads(request.body)
+        self.heartbeats.append(beat)
+        if beat["consumerDataSet"] and beat["clientID"] not in self.members:
+            self.members.append(beat["clientID"])
+        return request.answer()
+
+    def _unregister(self, link: Link, request: Command) -> Command:
+        self.members = [member for member in self.members if member != request.fields["clientID"]]
+        return request.answer()
+
+    def _query_offset(self, link: Link, request: Command) -> Command:
+        header = QueryGroupOffset.decode(request.fields)
+        offset = self.offsets.get((header.consumer_group, header.topic, header.queue_id))
+        if offset is None:
+            return request.answer(ResponseCode.QUERY_NOT_FOUND)
+        return request.answer(fields={"offset": str(offset)})
+
+    def _update_offset(self, link: Link, request: Command) -> Command:
+        header = UpdateGroupOffset.decode(request.fields)
+        self.offsets[header.consumer_group, header.topic, header.queue_id] = header.commit_offset
+        return request.answer()
+
+    def _max_offset(self, link: Link, request: Command) -> Command:
+        header = QueueRequest.decode(request.fields)
+        return request.answer(fields={"offset": str(len(self.queues[header.topic, header.queue_id]))})
+
+    def _host(self) -> bytes:
+        return encode_host(HOST, int(self.address.rpartition(":")[2]))
+
+
+class ScriptedNameServer(Node):
+    """`topics` is topic to (broker, queues, perm)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.topics: dict[str, list[tuple[ScriptedBroker, int, int]]] = {}
+
+    def handlers(self) -> dict[int, Callable[[Link, Command], Command | Awaitable[Command | None] | None]]:
+        return {RequestCode.GET_ROUTEINFO_BY_TOPIC: self._route}
+
+    def _route(self, link: Link, request: Command) -> Command:
+        parts = self.topics.get(request.fields["topic"])
+        if not parts:
+            return request.answer(ResponseCode.TOPIC_NOT_EXIST, remark="no route")
+        route = {
+            "brokerDatas": [
+                {"brokerName": broker.name, "cluster": "c", "brokerAddrs": {"0": broker.address}}
+                for broker, _, _ in parts
+            ],
+            "queueDatas": [
+                {"brokerName": broker.name, "perm": perm, "readQueueNums": queues, "writeQueueNums": queues}
+                for broker, queues, perm in parts
+            ],
+        }
+        return request.answer(body=orjson.dumps(route))
+
+
+class Cluster:
+    def __init__(self, brokers: int) -> None:
+        self.nameserver = ScriptedNameServer()
+        self.brokers = [ScriptedBroker(f"broker-{number}") for number in range(brokers)]
+
+    def create(self, topic: str, queues: int = 4, perm: int = 6) -> None:
+        self.nameserver.topics[topic] = [(broker, queues, perm) for broker in self.brokers]
+
+
+@asynccontextmanager
+async def cluster(brokers: int = 1) -> AsyncIterator[Cluster]:
+    made = Cluster(brokers)
+    for node in (made.nameserver, *made.brokers):
+        await node.start()
+    try:
+        yield made
+    finally:
+        for node in (made.nameserver, *made.brokers):
+            await node.stop()
+
+
+async def wait_for(condition: Callable[[], object], what: str) -> None:
+    """Until the condition holds; fails after the deadline."""
+    try:
+        async with asyncio.timeout(WAIT_S):
+            while not condition():
+                await _turn()
+    except TimeoutError:
+        raise AssertionError(f"not within {WAIT_S} s: {what}") from None
+
+
+async def _turn() -> None:
+    """Let the loop and other threads do something."""
+    pause = asyncio.get_running_loop().create_future()
+    asyncio.get_running_loop().call_later(0.005, pause.set_result, None)
+    await pause

@@ -1,0 +1,140 @@
+"""The blocking shell: the same clients from plain code, any thread, any process."""
+
+import asyncio
+import inspect
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+import bolide
+import bolide.aio
+from bolide import Message, Producer, PullConsumer, PushConsumer, RouteNotFound, StoredMessage
+from bolide.client import blocking
+from bolide.client.blocking import LoopThread
+from bolide.model.errors import ClientNotRunning
+from tests.peers.waiting import wait_until
+from tests.unit.client.scripted import Cluster, cluster
+
+
+@contextmanager
+def running_cluster() -> Iterator[Cluster]:
+    """A scripted cluster on an event loop of its own thread."""
+    thread = LoopThread(asyncio.new_event_loop)
+    context = cluster()
+    made = thread.run(context.__aenter__())
+    made.create("orders", 2)
+    made.create("%RETRY%g", 1)
+    try:
+        yield made
+    finally:
+        thread.run(context.__aexit__(None, None, None))
+
+
+def test_send_consume_and_pull_from_plain_code() -> None:
+    with running_cluster() as c:
+        got: list[bytes] = []
+        threads: set[str] = set()
+
+        def handle(messages: list[StoredMessage]) -> None:
+            threads.add(threading.current_thread().name)
+            got.extend(message.body for message in messages)
+
+        consumer = PushConsumer(c.nameserver.address, group="g", listener=handle, start_from="first")
+        consumer.subscribe("orders")
+        with Producer(c.nameserver.address) as producer, consumer:
+            receipt = producer.send(Message("orders", b"one"))
+            producer.send_batch([Message("orders", b"two"), Message("orders", b"three")])
+            producer.send_oneway(Message("orders", b"four"))
+            wait_until(lambda: len(got) == 4, 10, lambda: f"only {got}")
+            assert len(producer.queues("orders")) == 2
+            assert len(consumer.queues) == 3
+        assert sorted(got) == [b"four", b"one", b"three", b"two"]
+        assert all(name.startswith("bolide-listener") for name in threads)
+        with PullConsumer(c.nameserver.address, group="g") as reader:
+            (message,) = reader.pull(receipt.queue, receipt.queue_offset, 1).messages
+            assert message.message_id == receipt.message_id
+            ends = [int(reader.max_offset(queue)) for queue in reader.queues("orders")]
+            assert [reader.committed_offset(queue) for queue in reader.queues("orders")] == ends
+
+
+def test_errors_arrive_in_the_calling_thread() -> None:
+    with running_cluster() as c, Producer(c.nameserver.address) as producer, pytest.raises(RouteNotFound):
+        producer.send(Message("nowhere", b"x"))
+
+
+def test_a_listener_may_use_a_blocking_producer() -> None:
+    with running_cluster() as c, Producer(c.nameserver.address) as producer:
+        c.create("copies", 1)
+        copied = threading.Event()
+
+        def handle(messages: list[StoredMessage]) -> None:
+            for message in messages:
+                producer.send(Message("copies", message.body))
+            copied.set()
+
+        consumer = PushConsumer(c.nameserver.address, group="g", listener=handle, start_from="first")
+        consumer.subscribe("orders")
+        with consumer:
+            producer.send(Message("orders", b"x"))
+            assert copied.wait(10)
+        assert len(c.brokers[0].queues["copies", 0]) == 1
+
+
+def test_a_call_on_the_clients_own_loop_is_refused_instead_of_waiting_for_itself() -> None:
+    loop = LoopThread(asyncio.new_event_loop)
+
+    async def nothing() -> None:
+        pass
+
+    async def inside() -> None:
+        loop.run(nothing())
+
+    with pytest.raises(ClientNotRunning, match=r"bolide\.aio"):
+        loop.run(inside())
+
+
+def test_a_forked_process_gets_a_loop_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = blocking.shared_loop()
+    assert blocking.shared_loop() is first
+    monkeypatch.setattr(first, "pid", os.getpid() + 1)
+    second = blocking.shared_loop()
+    assert second is not first
+
+    async def answer() -> int:
+        return 42
+
+    assert second.run(answer()) == 42
+
+
+@pytest.mark.parametrize("name", ["Producer", "PullConsumer", "PushConsumer"])
+def test_both_shells_offer_the_same_methods_with_the_same_arguments(name: str) -> None:
+    plain, awaitable = getattr(bolide, name), getattr(bolide.aio, name)
+    assert _methods(plain) == _methods(awaitable)
+
+
+def _methods(kind: type[Any]) -> dict[str, list[str]]:
+    found = inspect.getmembers(kind, inspect.isfunction)
+    public = {name: list(inspect.signature(f).parameters) for name, f in found if not name.startswith("_")}
+    arguments = inspect.signature(kind).parameters
+    return public | {"arguments": [name for name in arguments if name != "surroundings"]}
+
+
+def test_importing_the_package_loads_no_client() -> None:
+    code = "import bolide, sys; print(sorted(n for n in sys.modules if n.startswith(('bolide', 'asyncio'))))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "['bolide']"
+
+
+def test_every_public_name_exists_and_a_wrong_one_is_an_attribute_error() -> None:
+    for name in bolide.__all__:
+        assert getattr(bolide, name) is not None
+    assert set(bolide.__all__) <= set(dir(bolide))
+    assert set(bolide.aio.__all__) <= set(bolide.__all__)
+    with pytest.raises(AttributeError, match="Producr"):
+        _ = bolide.Producr  # type: ignore[attr-defined]
