@@ -15,6 +15,7 @@ from bolide.broker.config import BrokerConfig
 from bolide.broker.flusher import Flusher
 from bolide.broker.handlers.group import client_gone, expire_clients
 from bolide.broker.handlers.pull import resume
+from bolide.broker.handlers.runtime import sample_traffic
 from bolide.broker.handlers.send import on_sends
 from bolide.broker.hold import PullHold
 from bolide.broker.lanes import Lanes
@@ -22,6 +23,7 @@ from bolide.broker.register import BrokerIdentity, RegisterOptions, Registrar
 from bolide.broker.registry import handlers_for
 from bolide.machines.clients import ClientTable
 from bolide.machines.locks import QueueLocks
+from bolide.machines.traffic import SAMPLE_MS, Traffic
 from bolide.model.clock import Clock
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import BolideError, ConfigError
@@ -71,6 +73,7 @@ class Broker:
         self.offsets = OffsetTable(self._disk, os.path.join(folder, "consumerOffset.json"), self.clock)
         self.clients: ClientTable[Link] = ClientTable(self._wants_notice)
         self.locks = QueueLocks()
+        self.traffic = Traffic()
         self.hold = PullHold(lambda held: resume(self, held))
         self.host = _advertised_host(config)
         self._behind: set[QueueTail] = set()
@@ -199,6 +202,7 @@ class Broker:
                 self.flusher.watch_deadlines(),
                 self._every(SWEEP_HOLD_S, lambda: self.hold.sweep(self.clock.monotonic_ms())),
                 self._every(SWEEP_CLIENTS_S, lambda: expire_clients(self)),
+                self._every(SAMPLE_MS / 1000, lambda: sample_traffic(self)),
                 self._every(PERSIST_TOPICS_S, self._persist_topics_and_groups),
                 self._every(self.config.persist_offsets_ms / 1000, self._persist_tables),
             )
@@ -257,6 +261,11 @@ class Broker:
         self._chosen.clear()
         if self._registrar is not None:
             self._registrar.topic_changed()
+
+    async def registered(self) -> None:
+        """Wait until the name servers that work know our topics as they are now; never for long."""
+        if self._registrar is not None:
+            await self._registrar.settled()
 
     def reconfigure(self, config: BrokerConfig) -> None:
         """Settings changed at run time."""

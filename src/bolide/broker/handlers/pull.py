@@ -6,6 +6,7 @@ when a message arrives or its time is over.
 
 from typing import TYPE_CHECKING
 
+from bolide.broker.handlers.offset import commit
 from bolide.broker.hold import HeldPull
 from bolide.model.errors import (
     InvalidRequest,
@@ -50,8 +51,9 @@ def pull(broker: "Broker", link: Link, request: Command) -> Command | None:
     header = PullRequest.decode(request.fields)
     subscription = _check(broker, header)
     if header.sys_flag & PullFlag.COMMIT_OFFSET:
-        offset = GroupOffset(header.commit_offset)
-        broker.offsets.commit(header.consumer_group, header.topic, header.queue_id, offset)
+        commit(broker, header.consumer_group, header.topic, header.queue_id, header.commit_offset)
+    offset = GroupOffset(header.queue_offset)
+    broker.offsets.note_pull(header.consumer_group, header.topic, header.queue_id, offset)
     result = _read(broker, header, subscription)
     code = _code_of(result, header)
     if code == ResponseCode.PULL_NOT_FOUND and header.sys_flag & PullFlag.SUSPEND:
@@ -129,13 +131,19 @@ def _codes(subscription: Subscription) -> frozenset[int] | None:
 
 
 def _read(broker: "Broker", header: PullRequest, subscription: Subscription) -> PullResult:
-    return broker.store.pull(
+    result = broker.store.pull(
         header.topic,
         header.queue_id,
         header.queue_offset,
         limits=_limits(broker, header),
         codes=_codes(subscription),
     )
+    if result.count:
+        broker.traffic.found += 1
+        broker.traffic.transferred += result.count
+    else:
+        broker.traffic.missed += 1
+    return result
 
 
 def _limits(broker: "Broker", header: PullRequest) -> PullLimits:

@@ -41,8 +41,9 @@ def runtime_info(broker: "Broker", link: Link, request: Command) -> Command:
     state["bootTimestamp"] = str(broker.started_ms)
     state["startAcceptSendRequestTimeStamp"] = "0"
     state["runtime"] = format_duration(broker.clock.now_ms() - broker.started_ms)
-    _add_daily_totals(state, "msgPut", "putMessageTimesTotal")
-    _add_daily_totals(state, "msgGet", "getMessageTimesTotal")
+    state |= _rates(broker)
+    _add_daily_totals(state, "msgPut", broker.store.messages_appended)
+    _add_daily_totals(state, "msgGet", broker.traffic.transferred)
     return request.answer(body=encode_kv_table(dict(sorted(state.items()))))
 
 
@@ -55,11 +56,30 @@ def format_duration(duration_ms: int) -> str:
     return f"[ {days} days, {hours} hours, {minutes} minutes, {seconds} seconds ]"
 
 
-def _add_daily_totals(state: dict[str, str], name: str, total: str) -> None:
+def sample_traffic(broker: "Broker") -> None:
+    """Remember where the counters stand; the broker calls this every second."""
+    broker.traffic.stored = broker.store.messages_appended
+    broker.traffic.sample(broker.clock.monotonic_ms())
+
+
+def _rates(broker: "Broker") -> dict[str, str]:
+    """Each as three numbers: over ten seconds, a minute and ten minutes."""
+    broker.traffic.stored = broker.store.messages_appended
+    spans = broker.traffic.rates(broker.clock.monotonic_ms())
+    return {
+        "putTps": " ".join(f"{rates.stored:.2f}" for rates in spans),
+        "getFoundTps": " ".join(f"{rates.found:.2f}" for rates in spans),
+        "getMissTps": " ".join(f"{rates.missed:.2f}" for rates in spans),
+        "getTotalTps": " ".join(f"{rates.found + rates.missed:.2f}" for rates in spans),
+        "getTransferredTps": " ".join(f"{rates.transferred:.2f}" for rates in spans),
+    }
+
+
+def _add_daily_totals(state: dict[str, str], name: str, total: int) -> None:
     """Tools subtract the morning's count from today's.  Counts begin with the process, so the mornings are 0."""
     state[f"{name}TotalYesterdayMorning"] = "0"
     state[f"{name}TotalTodayMorning"] = "0"
-    state[f"{name}TotalTodayNow"] = state.get(total, "0")
+    state[f"{name}TotalTodayNow"] = str(total)
 
 
 HANDLERS: dict[RequestCode, Callable[["Broker", Link, Command], Command]] = {

@@ -5,7 +5,7 @@ the reason: an operator who mistypes `brokerPermision` before maintenance must h
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import orjson
@@ -24,11 +24,12 @@ log = logging.getLogger(__name__)
 PERMISSION_KEY = "brokerPermission"
 
 
-def update_settings(broker: "Broker", link: Link, request: Command) -> Command:
+def update_settings(broker: "Broker", link: Link, request: Command) -> Command | Awaitable[Command]:
     """25: change settings at run time.
 
     The broker's permission masks that of every topic in its registration, so a change of it gives the topic table a
-    new version and is registered at once: producers leave a drained broker with their next look at the route.
+    new version and is registered before the answer: producers leave a drained broker with their next look at the
+    route.
     """
     settings = parse_settings(request.body)
     try:
@@ -37,9 +38,10 @@ def update_settings(broker: "Broker", link: Link, request: Command) -> Command:
         raise InvalidRequest(str(error)) from None
     log.info("%s changes settings: %s", link.remote, settings)
     broker.reconfigure(changed)
-    if PERMISSION_KEY in settings:
-        broker.topics.touch()
-    return request.answer()
+    if PERMISSION_KEY not in settings:
+        return request.answer()
+    broker.topics.touch()
+    return _answer_when_registered(broker, request)
 
 
 def all_settings(broker: "Broker", link: Link, request: Command) -> Command:
@@ -48,7 +50,12 @@ def all_settings(broker: "Broker", link: Link, request: Command) -> Command:
     return request.answer(fields={"version": version}, body=format_settings(broker.config.as_settings()))
 
 
-HANDLERS: dict[RequestCode, Callable[["Broker", Link, Command], Command]] = {
+async def _answer_when_registered(broker: "Broker", request: Command) -> Command:
+    await broker.registered()
+    return request.answer()
+
+
+HANDLERS: dict[RequestCode, Callable[["Broker", Link, Command], Command | Awaitable[Command]]] = {
     RequestCode.UPDATE_BROKER_CONFIG: update_settings,
     RequestCode.GET_BROKER_CONFIG: all_settings,
 }

@@ -1,6 +1,6 @@
 """Topics: create, change, delete, describe."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from bolide.model import java_json, names
@@ -35,8 +35,8 @@ ATTRIBUTES = {
 """Attributes of a topic and the values that this broker can honour."""
 
 
-def update_topic(broker: "Broker", link: Link, request: Command) -> Command:
-    """17: create or change a topic; name servers hear of it at once.
+def update_topic(broker: "Broker", link: Link, request: Command) -> Awaitable[Command]:
+    """17: create or change a topic.  The answer comes when name servers know: whoever asked goes on to use it.
 
     Fewer queues than before delete nothing: what lies in the others stays until it expires, and comes back to view
     when the number grows again.
@@ -60,17 +60,17 @@ def update_topic(broker: "Broker", link: Link, request: Command) -> Command:
         {} if known is None else known.extras,
     )
     broker.topics.put(config)
-    return request.answer()
+    return _answer_when_registered(broker, request)
 
 
-def delete_topic(broker: "Broker", link: Link, request: Command) -> Command:
+def delete_topic(broker: "Broker", link: Link, request: Command) -> Awaitable[Command]:
     """215: forget the topic, its messages and everybody's progress in it.  One that is not there is no error."""
     topic = names.check_topic(TopicRequest.decode(request.fields).topic)
     _check_not_built_in(broker, topic)
     if broker.topics.delete(topic):
         broker.offsets.drop_topic(topic)
         broker.store.delete_topic(topic)
-    return request.answer()
+    return _answer_when_registered(broker, request)
 
 
 def all_topics(broker: "Broker", link: Link, request: Command) -> Command:
@@ -109,6 +109,11 @@ def groups_of_topic(broker: "Broker", link: Link, request: Command) -> Command:
     return request.answer(body=encode_groups(groups))
 
 
+async def _answer_when_registered(broker: "Broker", request: Command) -> Command:
+    await broker.registered()
+    return request.answer()
+
+
 def _is_built_in(broker: "Broker", topic: str) -> bool:
     config = broker.config
     own = (config.cluster_name, config.broker_name, names.reply_topic(config.cluster_name))
@@ -140,7 +145,7 @@ def _bounds_of(broker: "Broker", topic: str, queue_id: int) -> QueueBounds:
     return QueueBounds(start, end, last_ms or 0)
 
 
-HANDLERS: dict[RequestCode, Callable[["Broker", Link, Command], Command]] = {
+HANDLERS: dict[RequestCode, Callable[["Broker", Link, Command], Command | Awaitable[Command]]] = {
     RequestCode.UPDATE_AND_CREATE_TOPIC: update_topic,
     RequestCode.DELETE_TOPIC_IN_BROKER: delete_topic,
     RequestCode.GET_ALL_TOPIC_CONFIG: all_topics,
