@@ -37,6 +37,9 @@ VERSION_WITH_FILTERS = 37
 VERSION_WITH_MAPPINGS = 413
 """MQVersion.V5_0_0: from it on a compressed body ends with static topic mappings."""
 
+ZLIB_FIRST_BYTE = b"x"
+"""5.5.0 with `compressedRegister` packs the body and still says that it did not; JSON begins with a brace."""
+
 T = TypeVar("T")
 
 _U32 = struct.Struct(">I")
@@ -56,8 +59,8 @@ class RegistrationBody:
         """From a broker that says it is `version`; an empty body is a broker without topics."""
         if not body:
             return cls()
-        registration = _decode_blocks(body, version) if compressed else _decode_json(body, version)
-        return _checked(registration)
+        packed = compressed or body.startswith(ZLIB_FIRST_BYTE)
+        return _checked(_decode_blocks(body, version) if packed else _decode_json(body, version))
 
     def _encode_json(self) -> bytes:
         wrapper = {

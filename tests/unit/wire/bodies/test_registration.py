@@ -72,6 +72,12 @@ def test_no_body_is_a_broker_without_topics() -> None:
     assert RegistrationBody.decode(b"", compressed=True, version=V5_4_0) == RegistrationBody()
 
 
+def test_a_packed_body_is_read_even_when_the_broker_forgets_to_say_that_it_is_packed() -> None:
+    """The broker of 5.5.0 does, with `compressedRegister=true`."""
+    data = BODY.encode(compressed=True)
+    assert RegistrationBody.decode(data, compressed=False, version=V5_4_0) == BODY
+
+
 def test_a_topic_line_keeps_spaces_inside_its_attributes() -> None:
     topic = TopicConfig("T", 1, 1, attributes={"note": "two words"})
     assert parse_topic_line(format_topic_line(topic)) == topic
