@@ -1,0 +1,205 @@
+"""Heartbeats, members, locks and the table of groups."""
+
+from typing import cast
+
+import pytest
+
+from bolide.broker.config import BrokerConfig
+from bolide.broker.handlers.group import client_gone, expire_clients
+from bolide.model import java_json
+from bolide.model.errors import ConsumerNotOnline, GroupNotFound, InvalidRequest, RequestError
+from bolide.model.offsets import GroupOffset, MessageQueue
+from bolide.model.topic import GroupConfig, Subscription, TopicConfig
+from bolide.net.link import Link
+from bolide.wire.bodies.connection import GroupConnections, decode_producer_connections
+from bolide.wire.bodies.group import (
+    ClientCheck,
+    ConsumerData,
+    HeartbeatData,
+    MessageModel,
+    decode_member_ids,
+)
+from bolide.wire.bodies.lock import LockRequest, decode_locked
+from tests.unit.broker.handlers.desk import Desk
+
+Q0 = MessageQueue("orders", "broker-a", 0)
+
+
+def beat(
+    desk: Desk,
+    by: str,
+    group: str = "billing",
+    model: MessageModel = MessageModel.CLUSTERING,
+    topic: str = "orders",
+) -> None:
+    consumer = ConsumerData(group, message_model=model, subscriptions=(Subscription.parse(topic, "A", 1),))
+    assert desk.ask(34, HeartbeatData(f"id-{by}", ("makers",), (consumer,)).encode(), by=by).code == 0
+
+
+def members(desk: Desk, group: str = "billing") -> list[str]:
+    return decode_member_ids(desk.ask(38, consumerGroup=group).body)
+
+
+def lock(desk: Desk, client_id: str, *queues: MessageQueue) -> list[MessageQueue]:
+    return decode_locked(desk.ask(41, LockRequest("billing", client_id, queues).encode()).body)
+
+
+def test_a_consumers_heartbeat_creates_its_group_and_its_retry_topic(desk: Desk) -> None:
+    beat(desk, "a")
+    assert members(desk) == ["id-a"]
+    assert desk.groups.get("billing") == GroupConfig("billing")
+    assert desk.topics.get("%RETRY%billing") == TopicConfig("%RETRY%billing", 1, 1)
+
+
+def test_a_second_member_is_announced_to_both(desk: Desk) -> None:
+    beat(desk, "a")
+    beat(desk, "b")
+    assert desk.link("a").notices == ["billing", "billing"]
+    assert desk.link("b").notices == ["billing"]
+
+
+def test_a_heartbeat_of_a_closed_connection_registers_nothing(desk: Desk) -> None:
+    desk.link("a").is_open = False
+    beat(desk, "a")
+    assert desk.clients.group("billing") is None
+    assert "billing" not in desk.groups
+
+
+def test_groups_that_may_not_be_created_stay_out_and_the_others_come_in(desk: Desk) -> None:
+    desk.reconfigure(BrokerConfig(auto_create_group=False))
+    desk.groups.put(GroupConfig("known"))
+    consumers = tuple(ConsumerData(name) for name in ("unknown", "known", "bad name"))
+    assert desk.ask(34, HeartbeatData("c", (), consumers).encode()).code == 0
+    assert members(desk, "known") == ["c"]
+    assert desk.clients.group("unknown") is None
+    assert "bad name" not in desk.groups
+
+
+def test_a_group_of_ordered_topics_has_an_ordered_retry_topic(desk: Desk) -> None:
+    desk.topics.put(TopicConfig("steps", order=True))
+    beat(desk, "a", topic="steps")
+    retry = desk.topics.get("%RETRY%billing")
+    assert retry is not None
+    assert retry.order
+
+
+def test_a_client_that_leaves_is_announced_and_its_locks_are_free(desk: Desk) -> None:
+    desk.topic("orders")
+    beat(desk, "a")
+    beat(desk, "b")
+    assert lock(desk, "id-a", Q0) == [Q0]
+    assert lock(desk, "id-b", Q0) == []
+    assert desk.ask(35, by="a", clientID="id-a", consumerGroup="billing", producerGroup="makers").code == 0
+    assert members(desk) == ["id-b"]
+    assert desk.link("b").notices == ["billing", "billing"]
+    assert lock(desk, "id-b", Q0) == [Q0]
+
+
+def test_a_closed_connection_does_the_same_without_a_word(desk: Desk) -> None:
+    desk.topic("orders")
+    beat(desk, "a")
+    beat(desk, "b")
+    lock(desk, "id-a", Q0)
+    client_gone(desk.broker, cast(Link, desk.link("a")))
+    assert members(desk) == ["id-b"]
+    assert lock(desk, "id-b", Q0) == [Q0]
+    with pytest.raises(ConsumerNotOnline):
+        desk.ask(203, consumerGroup="nobody")
+
+
+def test_a_silent_client_is_closed_and_the_others_hear_of_it(desk: Desk) -> None:
+    beat(desk, "a")
+    desk.clock.ms += 100_000
+    beat(desk, "b")
+    desk.clock.ms += 21_000
+    expire_clients(desk.broker)
+    assert members(desk) == ["id-b"]
+    assert not desk.link("a").is_open
+    assert desk.link("b").notices == ["billing", "billing"]
+
+
+def test_a_group_can_be_told_to_get_no_notices(desk: Desk) -> None:
+    desk.ask(200, b'{"groupName":"billing","notifyConsumerIdsChangedEnable":false}')
+    beat(desk, "a")
+    assert desk.link("a").notices == []
+
+
+def test_nobody_is_an_error_when_members_are_asked_for(desk: Desk) -> None:
+    with pytest.raises(RequestError, match="no consumer") as refused:
+        desk.ask(38, consumerGroup="billing")
+    assert refused.value.code == 1
+
+
+def test_connections_show_who_consumes_what(desk: Desk) -> None:
+    beat(desk, "10.0.0.7:50432")
+    shown = GroupConnections.decode("billing", desk.ask(203, consumerGroup="billing").body)
+    (client,) = shown.connections
+    assert (client.client_id, client.address) == ("id-10.0.0.7:50432", "10.0.0.7:50432")
+    assert (client.language, client.version) == ("JAVA", 493)
+    assert shown.group.subscriptions == (Subscription.parse("orders", "A", 1),)
+    assert decode_producer_connections(desk.ask(204, producerGroup="makers").body) == (client,)
+    with pytest.raises(RequestError, match="no producer"):
+        desk.ask(204, producerGroup="nobody")
+
+
+def test_only_queues_that_exist_can_be_locked(desk: Desk) -> None:
+    desk.topic("orders", 2)
+    asked = [MessageQueue("orders", "broker-a", number) for number in (-1, 0, 1, 2)]
+    asked.append(MessageQueue("nowhere", "broker-a", 0))
+    assert lock(desk, "c", *asked) == asked[1:3]
+    desk.ask(42, LockRequest("billing", "c", tuple(asked)).encode())
+    assert lock(desk, "other", *asked) == asked[1:3]
+
+
+def test_a_lock_request_names_a_group_and_a_client(desk: Desk) -> None:
+    for body in (b"{}", b'{"consumerGroup":"g"}', b'{"clientId":"c"}'):
+        with pytest.raises(InvalidRequest):
+            desk.ask(41, body)
+
+
+def test_a_consumer_with_a_filter_we_do_not_have_learns_it_at_its_start(desk: Desk) -> None:
+    tag, sql = Subscription.parse("t", "A"), Subscription("t", "a > 3", expression_type="SQL92")
+    assert desk.ask(46, ClientCheck("c", "g", tag).encode()).code == 0
+    assert desk.ask(46, ClientCheck("c", "g", None).encode()).code == 0
+    with pytest.raises(RequestError, match="by tag only"):
+        desk.ask(46, ClientCheck("c", "g", sql).encode())
+
+
+# ---- the table of groups
+
+
+def test_a_group_is_created_changed_shown_and_deleted(desk: Desk) -> None:
+    desk.ask(200, b'{"groupName":"billing","retryMaxTimes":3,"attributes":{"+a":"1"}}')
+    desk.ask(200, b'{"groupName":"billing","retryMaxTimes":4,"attributes":{"+b":"2","-a":""}}')
+    shown = java_json.loads(desk.ask(352, group="billing").body)
+    assert (shown["retryMaxTimes"], shown["attributes"]) == (4, {"b": "2"})
+    table = java_json.loads(desk.ask(201).body)
+    assert table["subscriptionGroupTable"]["billing"] == shown
+    assert table["dataVersion"]["counter"] == 2
+    desk.ask(207, groupName="billing")
+    with pytest.raises(GroupNotFound):
+        desk.ask(352, group="billing")
+    assert desk.ask(207, groupName="billing").code == 0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{}",
+        b'{"groupName":"a b"}',
+        b'{"groupName":"g","retryQueueNums":-1}',
+        b'{"groupName":"g","retryQueueNums":1000000}',
+        b'{"groupName":"g","attributes":{"unsigned":"1"}}',
+    ],
+)
+def test_an_impossible_group_is_refused(desk: Desk, body: bytes) -> None:
+    with pytest.raises(InvalidRequest):
+        desk.ask(200, body)
+
+
+def test_offsets_go_with_their_group_only_when_asked(desk: Desk) -> None:
+    for clean, left in ((False, 5), (True, None)):
+        desk.groups.put(GroupConfig("billing"))
+        desk.offsets.commit("billing", "orders", 0, GroupOffset(5))
+        desk.ask(207, groupName="billing", cleanOffset=clean)
+        assert desk.offsets.query("billing", "orders", 0) == left
