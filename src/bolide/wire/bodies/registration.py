@@ -7,7 +7,8 @@ Plain, it is JSON.  Compressed, it is one zlib stream of blocks, each behind its
     length  filter servers as a JSON list
     count   static topic mappings, each: length  JSON          (only from brokers that say 5.0.0 or newer)
 
-The topic lines carry neither the unit flags nor the order mark: the original's form has no place for them.
+The topic lines carry neither the unit flags nor the order mark: the original's form has no place for them, and a name
+server needs no attributes.
 Everything is bounded before it is unpacked.
 """
 
@@ -84,13 +85,12 @@ def checksum(body: bytes) -> int:
 
 
 def format_topic_line(topic: TopicConfig) -> str:
-    """Without attributes the sixth word stays away: 4.x takes lines of exactly five."""
-    line = f"{topic.name} {topic.read_queues} {topic.write_queues} {int(topic.perm)} {topic.filter_type}"
-    return f"{line} {orjson.dumps(dict(topic.attributes)).decode()}" if topic.attributes else line
+    """Five words.  5.x would add the attributes as a sixth, which name servers do not need and 4.x refuses."""
+    return f"{topic.name} {topic.read_queues} {topic.write_queues} {int(topic.perm)} {topic.filter_type}"
 
 
 def parse_topic_line(line: str) -> TopicConfig:
-    """4.x sends five words, 5.x a sixth with the attributes."""
+    """4.x sends five words, 5.x a sixth with the attributes, which may contain spaces."""
     words = line.split(" ", 5)
     if len(words) < 5:
         raise InvalidRequest(f"a topic line has {len(words)} words instead of five")

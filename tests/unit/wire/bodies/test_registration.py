@@ -16,7 +16,7 @@ V4_9_7, V5_4_0, V3_0_10 = 407, 493, 35
 BODY = RegistrationBody(
     DataVersion(state_version=1, counter=3, timestamp_ms=1_700_000_000_000),
     (
-        TopicConfig("orders", 4, 2, 6, attributes={"+message.type": "FIFO"}),
+        TopicConfig("orders", 4, 2, 6),
         TopicConfig("bills", 1, 1, 4, filter_type="MULTI_TAG"),
     ),
     ("10.0.0.9:3000",),
@@ -39,8 +39,10 @@ def test_the_plain_form_is_the_json_of_the_original() -> None:
     )
 
 
-def test_the_plain_form_carries_flags_that_the_compressed_one_has_no_place_for() -> None:
-    flagged = RegistrationBody(DataVersion(), (TopicConfig("T", 4, 4, sys_flag=2, order=True),))
+def test_the_plain_form_carries_what_the_compressed_one_has_no_place_for() -> None:
+    flagged = RegistrationBody(
+        DataVersion(), (TopicConfig("T", 4, 4, sys_flag=2, order=True, attributes={"a": "b"}),)
+    )
     plain = RegistrationBody.decode(flagged.encode(), compressed=False, version=V5_4_0)
     assert plain == flagged
     packed = RegistrationBody.decode(flagged.encode(compressed=True), compressed=True, version=V5_4_0)
@@ -78,9 +80,11 @@ def test_a_packed_body_is_read_even_when_the_broker_forgets_to_say_that_it_is_pa
     assert RegistrationBody.decode(data, compressed=False, version=V5_4_0) == BODY
 
 
-def test_a_topic_line_keeps_spaces_inside_its_attributes() -> None:
-    topic = TopicConfig("T", 1, 1, attributes={"note": "two words"})
+def test_a_topic_line_is_read_with_and_without_attributes() -> None:
+    topic = TopicConfig("T", 1, 2, 4)
     assert parse_topic_line(format_topic_line(topic)) == topic
+    with_note = parse_topic_line('T 1 2 4 SINGLE_TAG {"note":"two words"}')
+    assert with_note == TopicConfig("T", 1, 2, 4, attributes={"note": "two words"})
 
 
 def test_the_checksum_is_a_positive_crc_32() -> None:
