@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
-CYTHON_SOURCES := $(shell find src -name '*.pyx' -o -name '*.pxd')
+CYTHON_SOURCES := $(shell find src -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi')
 
 # The fast folders run twice, compiled and as pure Python; every other folder with tests runs once.
 FAST := $(wildcard tests/unit tests/property)

@@ -1,0 +1,1 @@
+from bolide.pipeline.columns_twin import ColumnBuilder as ColumnBuilder

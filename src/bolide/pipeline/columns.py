@@ -1,0 +1,12 @@
+"""Records into Arrow columns.  Chooses the compiled module or its readable twin."""
+
+from typing import TYPE_CHECKING
+
+from bolide.compiled import use_compiled
+
+if TYPE_CHECKING or not use_compiled("bolide.pipeline._columns"):
+    from bolide.pipeline.columns_twin import ColumnBuilder
+else:
+    from bolide.pipeline._columns import ColumnBuilder
+
+__all__ = ["ColumnBuilder"]

@@ -1,0 +1,297 @@
+"""From stored records to the buffers of Arrow columns; the readable twin of `_columns.pyx`.
+
+A `ColumnBuilder` takes blocks of records as a pull returns them (`record/layout.py` has the fields) and appends every
+message to one growing column each: numbers as they lie in memory, texts as offsets and data, a bitmap where a value
+can be missing.  The compiled twin builds no Python object per message; only packed bodies and texts that are not
+UTF-8 go through Python.
+
+What it answers for: bytes that are not whole records raise `MalformedRecord` with the place, and nothing is read
+outside of the block.  After an error the builder is of no further use.  What is merely odd is kept: text that is not
+UTF-8 is read as Java reads it, with U+FFFD in place of each bad piece; a time that microseconds cannot hold is null.
+"""
+
+import struct
+from array import array
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
+from typing import Any, Protocol
+
+from bolide.model.errors import MalformedRecord
+from bolide.model.message import Property, SysFlag, parse_properties
+from bolide.model.offsets import LogOffset
+from bolide.record.compress import unpack_body
+from bolide.record.layout import FIXED_BYTES, HOST_V4_BYTES, HOST_V6_BYTES, MAGIC_V1, MAGIC_V2
+from bolide.record.message_id import format_host, format_offset_id
+
+ROWS_MAX = 1 << 20
+SIZE_BYTES_MAX = 1 << 29
+BROKER_NAME_BYTES_MAX = 1024
+"""Together they keep every text column of a batch below 2 GiB, as far as Arrow's 32-bit offsets reach."""
+
+TIME_MS_MAX = (2**63 - 1) // 1000
+
+Buffers = tuple[memoryview | None, ...]
+"""In the order of Arrow's columnar format, children after their parents; None is a bitmap without a null."""
+
+_HEAD = struct.Struct(">IIIiiqqiq")
+_COUNTS = struct.Struct(">iqI")  # reconsume times, prepared offset, body length
+
+
+class ColumnBuilder:
+    """Columns of one batch.  `tags` keeps only messages that have one of them; none given keeps all."""
+
+    def __init__(
+        self,
+        broker_name: str,
+        columns: Collection[str],
+        *,
+        tags: Collection[str] = (),
+        rows_max: int = 65_536,
+        size_bytes_max: int = 8 * 1024 * 1024,
+    ) -> None:
+        if not 0 < rows_max <= ROWS_MAX or not 0 < size_bytes_max <= SIZE_BYTES_MAX:
+            raise ValueError(f"a batch of {rows_max} rows and {size_bytes_max} bytes is out of range")
+        if len(broker_name.encode()) > BROKER_NAME_BYTES_MAX:
+            raise ValueError("the broker name is too long")
+        unknown = [name for name in columns if name not in _COLUMN_TYPES]
+        if unknown:
+            raise ValueError(f"no such column: {', '.join(unknown)}")
+        self._broker_name = broker_name
+        self._names = tuple(columns)
+        self._tags = frozenset(tags)
+        self._rows_max = rows_max
+        self._size_bytes_max = size_bytes_max
+        self._start()
+
+    def _start(self) -> None:
+        self.rows = 0
+        self.size_bytes = 0
+        self._columns = {name: _COLUMN_TYPES[name]() for name in self._names}
+
+    @property
+    def full(self) -> bool:
+        """Whether the batch is to be taken before more is appended."""
+        return self.rows >= self._rows_max or self.size_bytes >= self._size_bytes_max
+
+    def append(self, data: bytes, at: int, offset_begin: int, offset_end: int) -> int:
+        """Append the records from position `at` whose queue offset is in the range.
+
+        Returns the position to go on at: the end of the data, or before it when the batch is full.
+        """
+        if at < 0:
+            raise ValueError("a position is not negative")
+        end = len(data)
+        while at < end and not self.full:
+            size = _record_size(data, at, end)
+            self._append_record(data, at, size, offset_begin, offset_end)
+            at += size
+        return at
+
+    def take(self) -> dict[str, Buffers]:
+        """The finished columns by name; the builder starts again, empty."""
+        taken = {name: column.buffers() for name, column in self._columns.items()}
+        self._start()
+        return taken
+
+    def _append_record(self, data: bytes, at: int, size: int, offset_begin: int, offset_end: int) -> None:
+        _, magic, _, queue_id, flag, queue_offset, log_offset, sys_flag, born_ms = _HEAD.unpack_from(data, at)
+        if magic not in (MAGIC_V1, MAGIC_V2):
+            raise MalformedRecord(f"no record at position {at}: magic {magic:#x}")
+        limit = at + size
+        store_time_at = at + _HEAD.size + _host_bytes(sys_flag & SysFlag.BORN_HOST_V6)
+        counts_at = store_time_at + 8 + _host_bytes(sys_flag & SysFlag.STORE_HOST_V6)
+        body_at = counts_at + _COUNTS.size
+        if body_at > limit:
+            raise _broken(at, queue_offset, "its hosts do not fit")
+        reconsume_times, _, body_length = _COUNTS.unpack_from(data, counts_at)
+        body_end = body_at + body_length
+        topic_at = body_end + (1 if magic == MAGIC_V1 else 2)
+        if topic_at > limit:
+            raise _broken(at, queue_offset, f"a body of {body_length} bytes does not fit")
+        topic_end = topic_at + int.from_bytes(data[body_end:topic_at], "big")
+        if topic_end + 2 > limit:
+            raise _broken(at, queue_offset, "its topic does not fit")
+        if topic_end + 2 + int.from_bytes(data[topic_end : topic_end + 2], "big") != limit:
+            raise _broken(at, queue_offset, "its properties do not end where it ends")
+        if not offset_begin <= queue_offset < offset_end:
+            return
+        properties = parse_properties(data[topic_end + 2 : limit].decode("utf-8", "replace"))
+        if self._tags and properties.get(Property.TAGS) not in self._tags:
+            return
+        body = data[body_at:body_end]
+        if "body" in self._columns and sys_flag & SysFlag.COMPRESSED:
+            try:
+                body = unpack_body(body, sys_flag)
+            except MalformedRecord as error:
+                raise _broken(at, queue_offset, str(error)) from error
+        store_host = data[store_time_at + 8 : counts_at]
+        offset_id = format_offset_id(store_host, LogOffset(log_offset))
+        row = {
+            "topic": data[topic_at:topic_end].decode("utf-8", "replace"),
+            "brokerName": self._broker_name,
+            "queueId": queue_id,
+            "queueOffset": queue_offset,
+            "body": body,
+            "tags": properties.get(Property.TAGS),
+            "keys": [key for key in properties.get(Property.KEYS, "").split(" ") if key],
+            "properties": properties,
+            "msgId": properties.get(Property.UNIQUE_KEY, offset_id),
+            "offsetMsgId": offset_id,
+            "bornTimestamp": _microseconds(born_ms),
+            "storeTimestamp": _microseconds(
+                int.from_bytes(data[store_time_at : store_time_at + 8], "big", signed=True)
+            ),
+            "bornHost": format_host(data[at + _HEAD.size : store_time_at]),
+            "storeHost": format_host(store_host),
+            "reconsumeTimes": reconsume_times,
+            "flag": flag,
+            "sysFlag": sys_flag,
+            "logOffset": log_offset,
+        }
+        for name, column in self._columns.items():
+            column.append(row[name])
+        self.rows += 1
+        self.size_bytes += size - body_length + len(body)
+
+
+def _record_size(data: bytes, at: int, end: int) -> int:
+    if end - at < FIXED_BYTES:
+        raise MalformedRecord(f"{end - at} bytes at position {at} are too few for a record")
+    size = int.from_bytes(data[at : at + 4], "big")
+    if not FIXED_BYTES <= size <= end - at:
+        raise MalformedRecord(f"the record at position {at} says it has {size} bytes of {end - at}")
+    return size
+
+
+def _host_bytes(v6: int) -> int:
+    return HOST_V6_BYTES if v6 else HOST_V4_BYTES
+
+
+def _microseconds(time_ms: int) -> int | None:
+    return time_ms * 1000 if -TIME_MS_MAX <= time_ms <= TIME_MS_MAX else None
+
+
+def _broken(at: int, queue_offset: int, why: str) -> MalformedRecord:
+    return MalformedRecord(f"the record at position {at}, queue offset {queue_offset}: {why}")
+
+
+# ---- columns, each with the buffers of one Arrow layout --------------------------------------------------------
+
+
+class _Column(Protocol):
+    def append(self, value: Any, /) -> None: ...
+
+    def buffers(self) -> Buffers: ...
+
+
+def _bytes_of(numbers: "array[int]") -> memoryview:
+    return memoryview(numbers.tobytes())
+
+
+class _Validity:
+    """A bitmap, least significant bit first; not there at all while nothing is missing."""
+
+    def __init__(self) -> None:
+        self._bits = bytearray()
+        self._rows = 0
+        self._nulls = 0
+
+    def append(self, valid: bool) -> None:
+        if self._rows % 8 == 0:
+            self._bits.append(0)
+        self._bits[-1] |= valid << (self._rows % 8)
+        self._rows += 1
+        self._nulls += not valid
+
+    def buffer(self) -> memoryview | None:
+        return memoryview(self._bits) if self._nulls else None
+
+
+class _Numbers:
+    def __init__(self, kind: str) -> None:
+        self._values = array(kind)
+        self._validity = _Validity()
+
+    def append(self, value: int | None) -> None:
+        self._values.append(value or 0)
+        self._validity.append(value is not None)
+
+    def buffers(self) -> Buffers:
+        return self._validity.buffer(), _bytes_of(self._values)
+
+
+class _Texts:
+    """Texts or bytes: where each ends, and all of them in a row."""
+
+    def __init__(self) -> None:
+        self._offsets = array("i", [0])
+        self._data = bytearray()
+        self._validity = _Validity()
+
+    def append(self, value: str | bytes | None) -> None:
+        self._data += value.encode() if isinstance(value, str) else value or b""
+        self._offsets.append(len(self._data))
+        self._validity.append(value is not None)
+
+    def buffers(self) -> Buffers:
+        return self._validity.buffer(), _bytes_of(self._offsets), memoryview(self._data)
+
+
+class _TextLists:
+    def __init__(self) -> None:
+        self._offsets = array("i", [0])
+        self._items = _Texts()
+
+    def append(self, items: Iterable[str]) -> None:
+        count = 0
+        for item in items:
+            self._items.append(item)
+            count += 1
+        self._offsets.append(self._offsets[-1] + count)
+
+    def buffers(self) -> Buffers:
+        return None, _bytes_of(self._offsets), *self._items.buffers()
+
+
+class _TextMaps:
+    """A map is a list of pairs; the pair has a bitmap of its own, and so have names and values."""
+
+    def __init__(self) -> None:
+        self._offsets = array("i", [0])
+        self._names = _Texts()
+        self._values = _Texts()
+
+    def append(self, pairs: dict[str, str]) -> None:
+        for name, value in pairs.items():
+            self._names.append(name)
+            self._values.append(value)
+        self._offsets.append(self._offsets[-1] + len(pairs))
+
+    def buffers(self) -> Buffers:
+        offsets = _bytes_of(self._offsets)
+        return None, offsets, None, *self._names.buffers(), *self._values.buffers()
+
+
+_NUMBERS_32 = partial(_Numbers, "i")
+_NUMBERS_64 = partial(_Numbers, "q")
+
+_COLUMN_TYPES: dict[str, Callable[[], _Column]] = {
+    "topic": _Texts,
+    "brokerName": _Texts,
+    "queueId": _NUMBERS_32,
+    "queueOffset": _NUMBERS_64,
+    "body": _Texts,
+    "tags": _Texts,
+    "keys": _TextLists,
+    "properties": _TextMaps,
+    "msgId": _Texts,
+    "offsetMsgId": _Texts,
+    "bornTimestamp": _NUMBERS_64,
+    "storeTimestamp": _NUMBERS_64,
+    "bornHost": _Texts,
+    "storeHost": _Texts,
+    "reconsumeTimes": _NUMBERS_32,
+    "flag": _NUMBERS_32,
+    "sysFlag": _NUMBERS_32,
+    "logOffset": _NUMBERS_64,
+}

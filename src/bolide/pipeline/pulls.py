@@ -1,0 +1,162 @@
+"""The blocks of one range of a queue, in order, with pulls running ahead.
+
+A pull takes a round trip, and brokers other than ours give 32 messages for it.  Offsets in a queue are consecutive,
+so the next pulls need not wait for the answers of those before: after a first pull has shown how far one reaches,
+the range is cut into pieces of that size and several are asked for at a time.  A piece that comes short, because its
+messages are larger, is asked for again from where it stopped.
+"""
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+
+from bolide.client.instance import ClientInstance
+from bolide.client.queue_calls import QueueCalls
+from bolide.client.results import PullBlock, PullStatus
+from bolide.client.rounds import wait_at_most
+from bolide.model.errors import CallTimeout, ConnectionLost, ProtocolError
+from bolide.model.offsets import GroupOffset
+from bolide.model.topic import Subscription
+from bolide.pipeline.errors import DataLost, OffsetsExpired, QueueRecreated
+from bolide.pipeline.options import ReadOptions
+from bolide.pipeline.plan import QueueRange, report_loss
+
+PULL_MESSAGES_MAX = 32_768
+AHEAD_MAX = 16
+AHEAD_BYTES_MAX = 8 * 1024 * 1024
+GROW_AFTER_PIECES = 16
+TRIES = 3
+PAUSE_MS = 300
+LATE_MS = 5_000
+"""How long to wait for a message that the broker counted but does not show yet."""
+
+
+@dataclass(frozen=True)
+class _Piece:
+    blocks: list[bytes]
+    pulls: int
+    first_span: int
+
+
+class BlockReader:
+    """Reads one range.  `start`, then `next` until it gives None, then `close`."""
+
+    def __init__(self, wanted: QueueRange, options: ReadOptions) -> None:
+        self._wanted = wanted
+        self._options = options
+        self._subscription = Subscription.parse(wanted.queue.topic, options.tags)
+        self._instance = ClientInstance(options.nameserver)
+        self._calls = QueueCalls(self._instance, options.group)
+        self._pieces: deque[asyncio.Task[_Piece]] = deque()
+        self._asked_to = wanted.begin
+        self._span = 0
+        self._span_kept = 0
+        self._ahead_max = 2
+
+    async def start(self) -> None:
+        await self._instance.start()
+
+    async def close(self) -> None:
+        for piece in self._pieces:
+            piece.cancel()
+        await asyncio.gather(*self._pieces, return_exceptions=True)
+        await self._instance.close()
+
+    async def next(self) -> list[bytes] | None:
+        """The next blocks, perhaps none in them; None when the range has been read."""
+        if self._span == 0 and self._asked_to < self._wanted.end:
+            piece = await self._fetch(self._asked_to, self._wanted.end, once=True)
+            self._asked_to += piece.first_span
+        elif self._pieces:
+            piece = await self._pieces.popleft()
+        else:
+            return None
+        self._learn(piece)
+        self._ask_ahead()  # now, so that the broker works while the caller does
+        return piece.blocks
+
+    def _learn(self, piece: _Piece) -> None:
+        """How far a pull reaches, from the last one; a span that was always filled at once is tried larger."""
+        self._span_kept += 1
+        if piece.pulls > 1 or self._span == 0:
+            self._span, self._span_kept = piece.first_span, 0
+        elif self._span_kept >= GROW_AFTER_PIECES:
+            self._span, self._span_kept = min(self._span * 2, PULL_MESSAGES_MAX), 0
+        size = max(1, sum(map(len, piece.blocks)))
+        self._ahead_max = max(2, min(AHEAD_MAX, AHEAD_BYTES_MAX // size))
+
+    def _ask_ahead(self) -> None:
+        while self._asked_to < self._wanted.end and len(self._pieces) < self._ahead_max:
+            begin, end = self._asked_to, min(self._asked_to + self._span, self._wanted.end)
+            self._pieces.append(asyncio.get_running_loop().create_task(self._fetch(begin, end)))
+            self._asked_to = end
+
+    # ---- one piece -----------------------------------------------------------------------------------------
+
+    async def _fetch(self, begin: int, end: int, *, once: bool = False) -> _Piece:
+        blocks: list[bytes] = []
+        offset, pulls, first_span = begin, 0, 0
+        while offset < end and not (once and pulls):
+            block = await self._pull(offset, end)
+            if block.status is PullStatus.NO_NEW_MESSAGE and block.next_offset <= offset:
+                # Counted but not shown: a broker that syncs its disk shows it in a moment.
+                block = await self._pull(offset, end, wait_ms=LATE_MS)
+            offset_next = self._go_on(offset, end, block)
+            if block.data:
+                blocks.append(block.data)
+            pulls += 1
+            first_span = first_span or offset_next - offset
+            offset = offset_next
+        return _Piece(blocks, pulls, first_span)
+
+    async def _pull(self, offset: int, end: int, *, wait_ms: int = 0) -> PullBlock:
+        """One pull; connections that break are made again a few times."""
+        for attempt in range(1, TRIES + 1):
+            try:
+                return await self._calls.pull(
+                    self._wanted.queue,
+                    GroupOffset(offset),
+                    self._subscription,
+                    messages_max=min(end - offset, PULL_MESSAGES_MAX),
+                    bytes_max=self._options.pull_bytes_max,
+                    bulk=True,
+                    wait_ms=wait_ms,
+                )
+            except (ConnectionLost, CallTimeout):
+                if attempt == TRIES:
+                    raise
+                await wait_at_most(asyncio.Event(), PAUSE_MS * attempt)
+        raise AssertionError("every try returns or raises")
+
+    def _go_on(self, offset: int, end: int, block: PullBlock) -> int:
+        """The next offset to ask for, at most `end`; what is missing before it has been reported."""
+        loss = self._loss(offset, block)
+        if loss is not None:
+            report_loss(loss, fail=self._options.fail_on_data_loss)
+        if isinstance(loss, QueueRecreated):
+            return end
+        offset_next = max(block.next_offset, block.min_offset)
+        if offset_next <= offset:
+            raise ProtocolError(f"{self._wanted.queue}: the broker does not go on at offset {offset}")
+        return min(offset_next, end)
+
+    def _loss(self, offset: int, block: PullBlock) -> DataLost | None:
+        queue = self._wanted.queue
+        if block.status is PullStatus.FOUND:
+            return None
+        if offset < block.min_offset:
+            return OffsetsExpired(
+                f"{queue}: the messages from offset {offset} to {block.min_offset} have expired during the read"
+            )
+        if block.status is PullStatus.NO_MATCHED_MESSAGE:
+            if not self._subscription.takes_all:
+                return None
+            return OffsetsExpired(
+                f"{queue}: the messages from offset {offset} to {block.next_offset} are being deleted"
+            )
+        if block.next_offset > offset:
+            return DataLost(f"{queue}: the messages from offset {offset} to {block.next_offset} are missing")
+        return QueueRecreated(
+            f"{queue} ends at {block.max_offset}, before offset {offset} that it had when the read was planned: "
+            "the topic was deleted and made again"
+        )

@@ -1,0 +1,41 @@
+"""A local Spark for those who have none: quiet, with the Python that has bolide.
+
+`PYSPARK_PYTHON` must name that interpreter before Spark starts its workers, or they are started with whatever
+`python3` is on the path.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from bolide.model.errors import ConfigError
+
+QUIET = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
+
+
+def local_session(
+    name: str = "bolide", *, master: str = "local[*]", settings: Mapping[str, str] | None = None
+) -> SparkSession:
+    """A session on this machine; `settings` are Spark's own and win over the defaults."""
+    if not shutil.which("java") and not _java_home_has_java():
+        raise ConfigError(
+            "Spark needs a JDK of version 17 or newer: no java on the path, and JAVA_HOME has none"
+        )
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.builder.appName(name).master(master)
+    for key, value in {**QUIET, **(settings or {})}.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _java_home_has_java() -> bool:
+    home = os.environ.get("JAVA_HOME")
+    return home is not None and (Path(home) / "bin" / "java").exists()

@@ -1,0 +1,284 @@
+"""Records into columns: every value arrives, both builders agree to the byte, and bad blocks only ever raise."""
+
+import ipaddress
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from bolide.model.errors import MalformedRecord
+from bolide.model.message import SysFlag, format_properties
+from bolide.pipeline import _columns, columns, columns_twin
+from bolide.pipeline.schema import COLUMNS, arrow_schema, make_batch, whole_schema
+from bolide.record.codec import encode_record
+from bolide.record.compress import pack_body
+from bolide.record.decode import decode_messages
+
+NAMES = tuple(COLUMNS)
+EVERYTHING = (-(2**63), 2**63 - 1)
+V4 = bytes([10, 0, 0, 7]) + (4711).to_bytes(4, "big")
+V6 = ipaddress.ip_address("2001:db8::7").packed + (4711).to_bytes(4, "big")
+
+Builder = Callable[..., columns_twin.ColumnBuilder]
+BUILDERS: tuple[Builder, ...] = (_columns.ColumnBuilder, columns_twin.ColumnBuilder)
+
+
+def record(**changes: Any) -> bytes:
+    fields: dict[str, Any] = {
+        "topic": b"orders",
+        "body": b"hello",
+        "properties": format_properties(
+            {"TAGS": "paid", "KEYS": "42  43", "UNIQ_KEY": "ABC", "a": "b"}
+        ).encode(),
+        "queue_id": 3,
+        "flag": 9,
+        "queue_offset": 5,
+        "log_offset": 1024,
+        "sys_flag": 0,
+        "born_timestamp_ms": 1_700_000_000_000,
+        "born_host": V4,
+        "store_timestamp_ms": 1_700_000_000_001,
+        "store_host": V4,
+        "reconsume_times": 2,
+        "prepared_offset": 0,
+    }
+    return encode_record(**(fields | changes))
+
+
+def rows_of(data: bytes, **options: Any) -> list[dict[str, Any]]:
+    """Through the builder in use and Arrow, validated, back to Python."""
+    builder = columns.ColumnBuilder("broker-a", NAMES, **options)
+    assert builder.append(data, 0, *EVERYTHING) == len(data)
+    batch = make_batch(arrow_schema(whole_schema()), builder.rows, builder.take())
+    batch.validate(full=True)
+    rows: list[dict[str, Any]] = batch.to_pylist()
+    return rows
+
+
+def test_every_field_of_a_record_has_its_column() -> None:
+    (row,) = rows_of(record())
+    assert (row["topic"], row["brokerName"], row["queueId"], row["queueOffset"]) == (
+        "orders",
+        "broker-a",
+        3,
+        5,
+    )
+    assert (row["body"], row["tags"], row["keys"]) == (b"hello", "paid", ["42", "43"])
+    assert dict(row["properties"]) == {"TAGS": "paid", "KEYS": "42  43", "UNIQ_KEY": "ABC", "a": "b"}
+    assert (row["msgId"], row["offsetMsgId"]) == ("ABC", "0A000007000012670000000000000400")
+    assert row["bornTimestamp"].timestamp() == 1_700_000_000.0
+    assert row["storeTimestamp"].timestamp() == 1_700_000_000.001
+    assert (row["bornHost"], row["storeHost"]) == ("10.0.0.7:4711", "10.0.0.7:4711")
+    assert (row["reconsumeTimes"], row["flag"], row["sysFlag"], row["logOffset"]) == (2, 9, 0, 1024)
+
+
+def test_the_columns_say_what_the_client_says() -> None:
+    data = b"".join(
+        record(queue_offset=at, born_host=V6 if at % 2 else V4, store_host=V6 if at % 3 else V4)
+        for at in range(20)
+    )
+    for row, message in zip(rows_of(data), decode_messages(data, "broker-a"), strict=True):
+        assert (row["bornHost"], row["storeHost"]) == (message.born_host, message.store_host)
+        assert (row["msgId"], row["offsetMsgId"]) == (message.message_id, message.offset_message_id)
+        assert (row["tags"], tuple(row["keys"])) == (message.tags, message.keys)
+
+
+@pytest.mark.parametrize(
+    "kind", [SysFlag.COMPRESSION_ZLIB, SysFlag.COMPRESSION_LZ4, SysFlag.COMPRESSION_ZSTD]
+)
+def test_packed_bodies_are_unpacked(kind: int) -> None:
+    body = b"a long body " * 1000
+    (row,) = rows_of(record(body=pack_body(body, kind), sys_flag=SysFlag.COMPRESSED | kind))
+    assert row["body"] == body
+
+
+def test_a_message_without_properties_has_no_tag_no_keys_and_its_place_as_id() -> None:
+    first, second = rows_of(record(properties=b"") + record())
+    assert (first["tags"], first["keys"], first["properties"]) == (None, [], [])
+    assert first["msgId"] == first["offsetMsgId"]
+    assert second["tags"] == "paid"
+
+
+def test_of_a_repeated_property_the_last_value_counts() -> None:
+    (row,) = rows_of(record(properties=b"a\x011\x02TAGS\x01x\x02a\x012\x02TAGS\x01y\x02"))
+    assert (row["tags"], row["properties"]) == ("y", [("a", "2"), ("TAGS", "y")])
+
+
+def test_text_that_is_not_utf8_is_repaired() -> None:
+    (row,) = rows_of(record(topic=b"t\xff", properties=b"TAGS\x01\xd6\xd0\x02"))
+    assert (row["topic"], row["tags"]) == ("t\ufffd", "\ufffd\ufffd")
+
+
+def test_a_time_beyond_microseconds_is_null() -> None:
+    (row,) = rows_of(record(born_timestamp_ms=2**63 - 1, store_timestamp_ms=-(2**63)))
+    assert (row["bornTimestamp"], row["storeTimestamp"]) == (None, None)
+
+
+def test_only_messages_with_a_wanted_tag_are_kept() -> None:
+    data = b"".join(
+        record(properties=format_properties({"TAGS": tag}).encode()) for tag in ("a", "b", "ab", "")
+    )
+    assert [row["tags"] for row in rows_of(data, tags=["b", "ab"])] == ["b", "ab"]
+
+
+@pytest.mark.parametrize("make", BUILDERS)
+def test_records_outside_of_the_range_are_left_out(make: Builder) -> None:
+    data = b"".join(record(queue_offset=at) for at in range(10))
+    builder = make("b", ["queueOffset"])
+    builder.append(data, 0, 3, 7)
+    (values,) = (buffers[1] for buffers in builder.take().values())
+    assert values is not None
+    assert list(values.cast("q")) == [3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("make", BUILDERS)
+def test_a_full_batch_stops_and_the_next_goes_on_there(make: Builder) -> None:
+    one = record()
+    builder = make("broker-a", NAMES, rows_max=3)
+    assert builder.append(one * 5, 0, *EVERYTHING) == 3 * len(one)
+    assert (builder.full, builder.rows) == (True, 3)
+    first = make_batch(arrow_schema(whole_schema()), builder.rows, builder.take())
+    assert builder.append(one * 5, 3 * len(one), *EVERYTHING) == 5 * len(one)
+    second = make_batch(arrow_schema(whole_schema()), builder.rows, builder.take())
+    assert (first.num_rows, second.num_rows, builder.rows) == (3, 2, 0)
+    assert pa.Table.from_batches([first, second]).to_pylist() == rows_of(one * 5)
+
+
+@pytest.mark.parametrize("make", BUILDERS)
+def test_the_size_of_a_batch_is_bounded_by_bytes_too(make: Builder) -> None:
+    builder = make("b", NAMES, size_bytes_max=1000)
+    builder.append(record(body=bytes(600)) * 5, 0, *EVERYTHING)
+    assert builder.rows == 2
+
+
+@pytest.mark.parametrize("make", BUILDERS)
+def test_an_impossible_builder_is_refused(make: Builder) -> None:
+    for wrong in ({"rows_max": 0}, {"rows_max": 2**21}, {"size_bytes_max": 2**31}):
+        with pytest.raises(ValueError, match="out of range"):
+            make("b", NAMES, **wrong)
+    with pytest.raises(ValueError, match="no such column: colour"):
+        make("b", ["colour"])
+    with pytest.raises(ValueError, match="too long"):
+        make("b" * 2000, NAMES)
+
+
+# ---- both builders, the same bytes ------------------------------------------------------------------------------
+
+
+def outcome_of(make: Builder, data: bytes, names: tuple[str, ...] = NAMES, **options: Any) -> object:
+    """Everything that can be seen of a builder, batch by batch, or its error."""
+    batches = []
+    try:
+        builder = make("broker-ä", names, **options)
+        at = 0
+        while at < len(data):
+            at = builder.append(data, at, 0, 1000)
+            seen = (at, builder.rows, builder.size_bytes, builder.full)
+            taken = {
+                name: [None if one is None else one.tobytes() for one in buffers]
+                for name, buffers in builder.take().items()
+            }
+            batches.append((seen, taken))
+    except MalformedRecord as error:
+        return batches, str(error)
+    return batches, None
+
+
+pieces = st.sampled_from([b"\x01", b"\x02", b"TAGS", b"KEYS", b"UNIQ_KEY", b" ", b"a", b"\xc3\xa4", b"\xff"])
+properties = st.one_of(
+    st.lists(pieces, max_size=30).map(b"".join),
+    st.binary(max_size=60),
+    st.text(max_size=20).map(str.encode),
+    st.integers(60, 200).map(lambda n: b"".join(b"k%d\x01v\x02" % (at % 90) for at in range(n))),
+)
+int32 = st.integers(-(2**31), 2**31 - 1)
+int64 = st.integers(-(2**63), 2**63 - 1)
+hosts = st.one_of(st.binary(min_size=8, max_size=8), st.binary(min_size=20, max_size=20), st.just(V4))
+plain_flags = st.integers(0, 2**31 - 1).map(lambda flag: flag & ~SysFlag.COMPRESSED)
+bodies = st.one_of(
+    st.tuples(st.binary(max_size=40), plain_flags),
+    st.tuples(st.binary(max_size=40), int32),
+    st.sampled_from([SysFlag.COMPRESSION_ZLIB, SysFlag.COMPRESSION_LZ4, SysFlag.COMPRESSION_ZSTD]).flatmap(
+        lambda kind: st.binary(max_size=40).map(
+            lambda body: (pack_body(body, kind), int(SysFlag.COMPRESSED | kind))
+        )
+    ),
+)
+
+
+@st.composite
+def records(draw: st.DrawFn) -> bytes:
+    body, sys_flag = draw(bodies)
+    return record(
+        topic=draw(st.one_of(st.binary(max_size=300), st.just(b"orders"))),
+        body=body,
+        sys_flag=sys_flag,
+        properties=draw(properties),
+        queue_id=draw(int32),
+        flag=draw(int32),
+        queue_offset=draw(st.one_of(st.integers(0, 999), int64)),
+        log_offset=draw(int64),
+        born_timestamp_ms=draw(int64),
+        born_host=draw(hosts),
+        store_timestamp_ms=draw(int64),
+        store_host=draw(hosts),
+        reconsume_times=draw(int32),
+    )
+
+
+limits = st.fixed_dictionaries(
+    {"rows_max": st.sampled_from([1, 3, 8, 1000]), "size_bytes_max": st.sampled_from([100, 1000, 10**6])}
+)
+tag_choices = st.sampled_from([(), ("a",), ("a", "TAGS"), ("\ufffd",)])
+
+
+@given(st.lists(records(), max_size=20).map(b"".join), limits, tag_choices)
+def test_both_builders_give_the_same_bytes(data: bytes, limit: dict[str, int], tags: tuple[str, ...]) -> None:
+    compiled, readable = (outcome_of(make, data, NAMES, tags=tags, **limit) for make in BUILDERS)
+    assert compiled == readable
+
+
+@given(records(), st.lists(st.sampled_from(NAMES), unique=True).map(tuple))
+def test_both_builders_give_the_same_bytes_for_any_choice_of_columns(
+    data: bytes, names: tuple[str, ...]
+) -> None:
+    assert outcome_of(BUILDERS[0], data, names) == outcome_of(BUILDERS[1], data, names)
+
+
+@settings(max_examples=300)
+@given(st.lists(records(), min_size=1, max_size=3).map(b"".join), st.data())
+def test_broken_blocks_raise_the_same_error_in_both(data: bytes, choose: st.DataObject) -> None:
+    """Goal: no bytes crash the compiled builder.  Method: change some, cut some, compare with the twin."""
+    broken = bytearray(data)
+    for _ in range(choose.draw(st.integers(1, 4))):
+        at = choose.draw(st.integers(0, len(broken) - 1))
+        broken[at] = choose.draw(st.integers(0, 255))
+    cut = bytes(broken[: choose.draw(st.integers(0, len(broken)))])
+    assert outcome_of(BUILDERS[0], cut) == outcome_of(BUILDERS[1], cut)
+
+
+@given(st.binary(max_size=400))
+@example(b"\xff" * 200)
+@example(b"\x00" * 91)
+def test_any_bytes_raise_the_same_error_in_both(data: bytes) -> None:
+    assert outcome_of(BUILDERS[0], data) == outcome_of(BUILDERS[1], data)
+
+
+def test_every_length_field_is_checked() -> None:
+    """Each of the four lengths set too high: an error that names it, never a byte from behind the record."""
+    good = record()
+    body_at, topic_at = 84, 88 + 5
+    properties_at = topic_at + 1 + 6
+    for position, width, message in (
+        (0, 4, "says it has"),
+        (body_at, 4, "a body of"),
+        (topic_at, 1, "its topic does not fit"),
+        (properties_at, 2, "its properties do not end"),
+    ):
+        bad = good[:position] + b"\xff" * width + good[position + width :]
+        for make in BUILDERS:
+            with pytest.raises(MalformedRecord, match=message):
+                make("b", NAMES).append(bad, 0, *EVERYTHING)
