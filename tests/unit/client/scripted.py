@@ -260,6 +260,4 @@ async def wait_for(condition: Callable[[], object], what: str) -> None:
 
 async def _turn() -> None:
     """Let the loop and other threads do something."""
-    pause = asyncio.get_running_loop().create_future()
-    asyncio.get_running_loop().call_later(0.005, pause.set_result, None)
-    await pause
+    await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=0.005)
