@@ -85,6 +85,13 @@ class Clients(RuleBasedStateMachine):
             assert sorted(self.table.member_ids(group)) == wanted
             assert (self.table.group(group) is None) == (not wanted)
 
+    @invariant()
+    def nothing_is_remembered_of_connections_without_groups(self) -> None:
+        held: dict[str, set[str]] = {}
+        for group, connection in self.heard:
+            held.setdefault(connection, set()).add(group)
+        assert {connection: one.consumers for connection, one in self.table._held.items()} == held
+
 
 TestClients = Clients.TestCase
 TestClients.settings = settings(deadline=None, max_examples=60, stateful_step_count=30)
