@@ -21,9 +21,7 @@ TIMEOUT_MS = 5_000
 class AdminConnection:
     """An asynchronous context manager; connections are made when they are first needed."""
 
-    def __init__(
-        self, nameservers: str, *, clock: Clock | None = None, timeout_ms: int = TIMEOUT_MS
-    ) -> None:
+    def __init__(self, nameservers: str, *, clock: Clock | None = None, timeout_ms: int = TIMEOUT_MS) -> None:
         self.nameservers: Sequence[str] = parse_addresses(nameservers)
         self.timeout_ms = timeout_ms
         self.clock: Clock = clock or SystemClock()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from bolide.admin.cluster import masters
 from bolide.admin.connection import AdminConnection
 from bolide.model.errors import BolideError, CallTimeout, InvalidRequest, RemoteError, RouteNotFound
-from bolide.model.names import check_topic, is_system_topic
+from bolide.model.names import RETRY_PREFIX, check_topic, is_system_topic, reply_topic
 from bolide.model.topic import Permission, TopicConfig
 from bolide.wire.bodies.route import BrokerData, TopicList, TopicRoute
 from bolide.wire.bodies.topic import QueueBounds, decode_topic_config, decode_topic_stats
@@ -68,11 +68,18 @@ class TopicChange:
 
 
 async def list_topics(servers: AdminConnection, *, system: bool = False) -> list[str]:
-    """Topic names in order; those that RocketMQ itself uses only on request."""
+    """Topic names in order; those that RocketMQ makes for itself only on request."""
     answer = await servers.ask_nameserver(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
-    hidden = set() if system else await _broker_topics(servers)
-    topics = set(TopicList.decode(answer.body).topics) - hidden
-    return sorted(topic for topic in topics if system or not is_system_topic(topic))
+    topics = set(TopicList.decode(answer.body).topics)
+    if not system:
+        own = await _cluster_and_broker_names(servers)
+        own |= {reply_topic(name) for name in own}
+        topics = {
+            topic
+            for topic in topics - own
+            if not is_system_topic(topic) and not topic.startswith(RETRY_PREFIX)
+        }
+    return sorted(topics)
 
 
 async def describe_topic(servers: AdminConnection, topic: str) -> TopicDescription:
@@ -88,9 +95,7 @@ async def describe_topic(servers: AdminConnection, topic: str) -> TopicDescripti
             QueueState(broker.broker_name, queue.queue_id, bounds)
             for queue, bounds in sorted(decode_topic_stats(stats.body).items())
         ]
-    return TopicDescription(
-        topic, configs, {broker.broker_name: _master(broker) for broker in found}, queues
-    )
+    return TopicDescription(topic, configs, {broker.broker_name: _master(broker) for broker in found}, queues)
 
 
 async def create_topic(
@@ -126,9 +131,7 @@ async def delete_topic(servers: AdminConnection, topic: str) -> list[str]:
     """Delete it on every master that has it and forget its route; returns those broker names."""
     targets = await _masters_of(servers, topic)
     for target in targets:
-        await servers.ask(
-            _master(target), RequestCode.DELETE_TOPIC_IN_BROKER, TopicRequest(topic).encode()
-        )
+        await servers.ask(_master(target), RequestCode.DELETE_TOPIC_IN_BROKER, TopicRequest(topic).encode())
     for cluster in sorted({target.cluster for target in targets}):
         fields = DeleteTopicRoute(topic, cluster or None).encode()
         await servers.tell_nameservers(RequestCode.DELETE_TOPIC_IN_NAMESRV, fields)
@@ -164,8 +167,8 @@ async def _topic_config(servers: AdminConnection, broker: BrokerData, topic: str
     return decode_topic_config(answer.body)
 
 
-async def _broker_topics(servers: AdminConnection) -> set[str]:
-    """Cluster and broker names are topics too; RocketMQ makes them for itself."""
+async def _cluster_and_broker_names(servers: AdminConnection) -> set[str]:
+    """They are topics too."""
     answer = await servers.ask_nameserver(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS)
     return set(TopicList.decode(answer.body).topics)
 
@@ -183,9 +186,7 @@ async def _put(servers: AdminConnection, broker: BrokerData, config: TopicConfig
     await servers.ask(_master(broker), RequestCode.UPDATE_AND_CREATE_TOPIC, header.encode())
 
 
-async def _until_visible(
-    servers: AdminConnection, wanted: Mapping[str, TopicConfig], topic: str
-) -> None:
+async def _until_visible(servers: AdminConnection, wanted: Mapping[str, TopicConfig], topic: str) -> None:
     """Return when the first name server that is up tells these settings."""
     deadline_ms = servers.clock.monotonic_ms() + VISIBLE_MS
     while not await _is_visible(servers, wanted, topic):
@@ -202,9 +203,7 @@ async def _is_visible(servers: AdminConnection, wanted: Mapping[str, TopicConfig
         route = await topic_route(servers, topic)
     except RouteNotFound:
         return False
-    told = {
-        queue.broker_name: (queue.read_queues, queue.write_queues, queue.perm) for queue in route.queues
-    }
+    told = {queue.broker_name: (queue.read_queues, queue.write_queues, queue.perm) for queue in route.queues}
     return all(
         told.get(name) == (config.read_queues, config.write_queues, config.perm)
         for name, config in wanted.items()

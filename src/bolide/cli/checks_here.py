@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from bolide import compiled
 from bolide.cli.findings import Finding, doubtful, good, wrong
+from bolide.compiled import PURE, describe
 
 PYTHON_MIN = (3, 11)
 FILES_MIN = 4096
@@ -27,12 +27,14 @@ def check_python() -> Iterator[Finding]:
         yield wrong("python", f"Python {version} is too old", "Install Python 3.11 or newer.")
     else:
         yield good("python", f"Python {version} on {platform.system()} {platform.machine()}")
-    slow = sorted(name for name, kind in compiled.describe().items() if kind != "compiled")
+    slow = sorted(name for name, kind in describe().items() if kind != "compiled")
     if not slow:
         yield good("modules", "all compiled modules are in use")
-    elif compiled.PURE:
+    elif PURE:
         yield doubtful(
-            "modules", "BOLIDE_PURE=1: everything runs as plain Python, many times slower", "Unset BOLIDE_PURE."
+            "modules",
+            "BOLIDE_PURE=1: everything runs as plain Python, many times slower",
+            "Unset BOLIDE_PURE.",
         )
     else:
         yield doubtful(

@@ -49,7 +49,9 @@ async def check_brokers(info: ClusterInfo, clock: Clock) -> AsyncIterator[Findin
                 try:
                     state = await broker_state(server, address)
                 except BolideError as error:
-                    yield wrong("brokers", f"{label} cannot be used from here: {error}", _advertise_hint(address))
+                    yield wrong(
+                        "brokers", f"{label} cannot be used from here: {error}", _advertise_hint(address)
+                    )
                 else:
                     version = state.get("brokerVersionDesc", "of unknown version")
                     yield good("brokers", f"{label} answers ({version})")
@@ -69,7 +71,9 @@ async def check_probe(nameserver: str, clock: Clock) -> Finding:
         advice = f"`bolide topic create {PROBE_TOPIC}` helps if the broker does not create topics by itself."
         return wrong("probe", f"a message could not be sent and read back: {error}", advice)
     if [message.body for message in result.messages] != [text]:
-        return wrong("probe", "a message was acknowledged and could not be read back", "Look into the broker's log.")
+        return wrong(
+            "probe", "a message was acknowledged and could not be read back", "Look into the broker's log."
+        )
     took_ms = clock.monotonic_ms() - began_ms
     return good("probe", f"sent a message to {receipt.queue} and read it back in {took_ms} ms")
 

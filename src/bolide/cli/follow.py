@@ -35,9 +35,7 @@ class Span:
 
 async def spans_since(consumer: PullConsumer, topic: str, since_ms: int | None) -> list[Span]:
     """From a moment on; 0 is the beginning, None the end."""
-    return [
-        await _span_since(consumer, queue, since_ms) for queue in await consumer.queues(topic)
-    ]
+    return [await _span_since(consumer, queue, since_ms) for queue in await consumer.queues(topic)]
 
 
 async def spans_of_last(consumer: PullConsumer, topic: str, count: int) -> list[Span]:

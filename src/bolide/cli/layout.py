@@ -111,7 +111,9 @@ def _with_argument(mark: str, argument: str) -> Piece:
         return lambda message: message.body.hex().encode()
     if mark == "v" and argument == "base64":
         return lambda message: base64.b64encode(message.body)
-    raise ConfigError(f"the format has %{mark}{{{argument}}}; %v{{hex}}, %v{{base64}} and %p{{NAME}} are known")
+    raise ConfigError(
+        f"the format has %{mark}{{{argument}}}; %v{{hex}}, %v{{base64}} and %p{{NAME}} are known"
+    )
 
 
 def _constant(text: bytes) -> Piece:

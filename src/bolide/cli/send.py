@@ -28,13 +28,18 @@ STDIN = 0
 
 
 def send(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where to send; made on demand if brokers do so.")],
+    topic: Annotated[
+        str, typer.Argument(metavar="TOPIC", help="Where to send; made on demand if brokers do so.")
+    ],
     messages: Annotated[
         list[str] | None,
-        typer.Option("--message", "-m", metavar="TEXT", help="Send this text instead of stdin; may be given often."),
+        typer.Option(
+            "--message", "-m", metavar="TEXT", help="Send this text instead of stdin; may be given often."
+        ),
     ] = None,
     keys: Annotated[
-        list[str] | None, typer.Option("--key", "-k", metavar="KEY", help="A key to find it by; may be given often.")
+        list[str] | None,
+        typer.Option("--key", "-k", metavar="KEY", help="A key to find it by; may be given often."),
     ] = None,
     tag: Annotated[str | None, typer.Option("--tag", "-t", metavar="TAG", help="A tag to filter by.")] = None,
     properties: Annotated[
@@ -43,7 +48,9 @@ def send(
     ] = None,
     from_json: Annotated[
         bool,
-        typer.Option("--json", help="Each line is a JSON object: body, tag, keys, properties, as tail --json writes."),
+        typer.Option(
+            "--json", help="Each line is a JSON object: body, tag, keys, properties, as tail --json writes."
+        ),
     ] = False,
     receipts: Annotated[
         bool, typer.Option("--receipts", help="Write where each message went, one JSON object per line.")
@@ -110,10 +117,14 @@ class _Sending:
                 except BolideError as error:
                     self._failure = (number, error)
                     break
-                tasks.create_task(self._send(producer, number, message))
+                sending = self._send(producer, number, message)
+                if number == 1:  # alone: it finds the route, and the others then leave in their order
+                    await sending
+                else:
+                    tasks.create_task(sending)
         if self._failure is not None:
-            number, error = self._failure
-            raise Partly(f"message {number} failed, {self.sent} are stored: {error}") from error
+            number, trouble = self._failure
+            raise Partly(f"message {number} failed, {self.sent} are stored: {trouble}") from trouble
 
     async def _send(self, producer: "Producer", number: int, message: "Message") -> None:
         try:
@@ -147,7 +158,7 @@ async def _read_chunk(descriptor: int) -> bytes:
     loop = asyncio.get_running_loop()
     readable: asyncio.Future[None] = loop.create_future()
     try:
-        loop.add_reader(descriptor, lambda: readable.done() or readable.set_result(None))
+        loop.add_reader(descriptor, _wake, readable)
     except PermissionError:  # a regular file: never keeps us waiting, and cannot be watched
         return os.read(descriptor, CHUNK_BYTES)
     try:
@@ -155,6 +166,11 @@ async def _read_chunk(descriptor: int) -> bytes:
     finally:
         loop.remove_reader(descriptor)
     return os.read(descriptor, CHUNK_BYTES)
+
+
+def _wake(readable: "asyncio.Future[None]") -> None:
+    if not readable.done():
+        readable.set_result(None)
 
 
 async def _given(texts: Sequence[str]) -> AsyncIterator[bytes]:
@@ -178,10 +194,20 @@ class _Progress:
         if self._total < self.FROM_BYTES or not sys.stderr.isatty():
             return
         from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            Progress,
+            TimeRemainingColumn,
+            TransferSpeedColumn,
+        )
 
         bar = Progress(
-            BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn(), console=Console(stderr=True)
+            BarColumn(),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
         )
         task = bar.add_task("send", total=self._total)
         self.advance = lambda count: bar.advance(task, count)

@@ -7,6 +7,7 @@ A broker that can no longer trust its disk says so and ends with an exit code of
 import asyncio
 import logging
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Coroutine
@@ -75,7 +76,7 @@ def up(
     make_directory(service.data)
 
     def announce() -> None:
-        option = "" if service.nameserver == "127.0.0.1:9876" else f"-n '{service.nameserver}' "
+        option = "" if service.nameserver == "127.0.0.1:9876" else f"-n {shlex.quote(service.nameserver)} "
         print(f"bolide serves: name server {service.nameserver}, broker {service.broker}")
         print(f"Messages are stored in {service.data.resolve()}")
         print(f"Send a first message: echo hello | bolide send {option}greetings", flush=True)
@@ -85,14 +86,17 @@ def up(
 
 def nameserver(
     host: Annotated[
-        str | None, typer.Option("--host", metavar="HOST", help="Address to listen on.", show_default="0.0.0.0")
+        str | None,
+        typer.Option("--host", metavar="HOST", help="Address to listen on.", show_default="0.0.0.0"),
     ] = None,
     port: Annotated[
         int | None, typer.Option("--port", min=0, max=65535, metavar="PORT", show_default="9876")
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option("--data", metavar="DIR", help="Where key-value settings are kept; in memory without it."),
+        typer.Option(
+            "--data", metavar="DIR", help="Where key-value settings are kept; in memory without it."
+        ),
     ] = None,
     config: Annotated[
         Path | None,
@@ -215,4 +219,6 @@ def _run(work: Coroutine[Any, Any, None]) -> None:
 
 
 def _set_up_logging(verbose: bool) -> None:
-    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format=LOG_FORMAT, stream=sys.stderr)
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING, format=LOG_FORMAT, stream=sys.stderr
+    )

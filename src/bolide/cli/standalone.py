@@ -88,6 +88,8 @@ def make_directory(data: Path) -> None:
     try:
         data.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"cannot use {data} for data: {error.strerror}; choose another with --data") from error
+        raise ConfigError(
+            f"cannot use {data} for data: {error.strerror}; choose another with --data"
+        ) from error
     if not os.access(data, os.W_OK | os.X_OK):
         raise ConfigError(f"{data} is not writable by this user; choose another directory with --data")

@@ -41,10 +41,12 @@ def tail(
         typer.Option("--last", min=0, metavar="N", help="Without --since: begin N messages before the end."),
     ] = DEFAULT_LAST,
     tags: Annotated[
-        list[str] | None, typer.Option("--tag", "-t", metavar="TAG", help="Only this tag; may be given often.")
+        list[str] | None,
+        typer.Option("--tag", "-t", metavar="TAG", help="Only this tag; may be given often."),
     ] = None,
     keys: Annotated[
-        list[str] | None, typer.Option("--key", "-k", metavar="KEY", help="Only this key; may be given often.")
+        list[str] | None,
+        typer.Option("--key", "-k", metavar="KEY", help="Only this key; may be given often."),
     ] = None,
     count: Annotated[
         int | None, typer.Option("--count", "-c", min=1, metavar="N", help="Stop after N messages.")
@@ -87,9 +89,7 @@ def tail(
         follow=follow,
     )
     is_terminal = sys.stdout.isatty()
-    asyncio.run(
-        _tail(nameserver, plan, (lambda message: tame(write(message))) if is_terminal else write)
-    )
+    asyncio.run(_tail(nameserver, plan, (lambda message: tame(write(message))) if is_terminal else write))
 
 
 @dataclass(frozen=True, slots=True)

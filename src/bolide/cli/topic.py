@@ -39,14 +39,18 @@ Order = Annotated[
     bool | None, typer.Option("--order/--no-order", help="Whether the topic is marked as ordered.")
 ]
 Broker = Annotated[str | None, typer.Option("--broker", metavar="NAME", help="Only on this broker.")]
-Cluster = Annotated[str | None, typer.Option("--cluster", metavar="NAME", help="On the masters of this cluster.")]
+Cluster = Annotated[
+    str | None, typer.Option("--cluster", metavar="NAME", help="On the masters of this cluster.")
+]
 
 PERMISSIONS = {"none": 0, "w": 2, "r": 4, "rw": 6, "wr": 6}
 
 
 @app.command("list")
 def list_(
-    system: Annotated[bool, typer.Option("--system", help="Also the topics that RocketMQ itself uses.")] = False,
+    system: Annotated[
+        bool, typer.Option("--system", help="Also the topics that RocketMQ itself uses.")
+    ] = False,
     as_json: AsJson = False,
     nameserver: Nameserver = DEFAULT_NAMESERVER,
 ) -> None:
@@ -167,7 +171,9 @@ def update(
         order=order,
     )
     if change == TopicChange():
-        raise ConfigError("nothing to change: give --queues, --read-queues, --write-queues, --perm or --order")
+        raise ConfigError(
+            "nothing to change: give --queues, --read-queues, --write-queues, --perm or --order"
+        )
     changed = _ask(nameserver, lambda servers: update_topic(servers, topic, change, broker=broker))
     if as_json:
         write_json({"topic": topic, "brokers": {name: _settings(config) for name, config in changed.items()}})
