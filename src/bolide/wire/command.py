@@ -135,11 +135,11 @@ def _decode_json(header: bytes | memoryview, body: bytes) -> Command:
     fields = head.get("extFields") or {}
     if not isinstance(fields, dict):
         raise ProtocolError("extFields is not a JSON object")
-    for name, value in fields.items():
-        if type(value) is not str:
-            fields = {name: _text(value) for name, value in fields.items() if value is not None}
-            break
     try:
+        for value in fields.values():
+            if type(value) is not str:
+                fields = {name: _text(value) for name, value in fields.items() if value is not None}
+                break
         return Command(
             code=_integer(head, "code"),
             fields=fields,
@@ -151,7 +151,7 @@ def _decode_json(header: bytes | memoryview, body: bytes) -> Command:
             version=_integer(head, "version"),
             form=JSON,
         )
-    except ValueError as error:
+    except (ValueError, TypeError, OverflowError) as error:  # also what is nested too deeply to be text
         raise ProtocolError(f"malformed header: {error}") from error
 
 

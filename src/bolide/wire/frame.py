@@ -51,7 +51,7 @@ class Intake:
 class FrameReader:
     """Cuts one connection's bytes into frames.  With `sends`, plain sends come as `SendRun`s."""
 
-    __slots__ = ("_area", "_at", "_end", "_intake", "_rest", "_sends", "_size_max", "_whole")
+    __slots__ = ("_area", "_at", "_end", "_intake", "_rest", "_sends", "_size_max", "_whole", "_whole_bytes")
 
     def __init__(
         self, intake: Intake, *, sends: bool = False, size_bytes_max: int = FRAME_BYTES_MAX
@@ -64,6 +64,7 @@ class FrameReader:
         self._end = 0
         self._rest = b""  # the beginning of a frame that fits the intake
         self._whole: bytearray | None = None  # a frame larger than that, while it is being received
+        self._whole_bytes = 0
 
     @property
     def holds_part(self) -> bool:
@@ -73,6 +74,10 @@ class FrameReader:
     def writable(self) -> memoryview:
         """Where the next bytes go."""
         if self._whole is not None:
+            if self._end == len(self._whole):  # it grows with what has come, not with what was announced
+                grown = bytearray(min(self._whole_bytes, 2 * self._end))
+                grown[: self._end] = self._whole
+                self._whole = grown
             return memoryview(self._whole)[self._end :]
         rest = self._rest
         self._intake.buffer[: len(rest)] = rest
@@ -109,6 +114,8 @@ class FrameReader:
             run.clear(self._area)
             self._at = scan_sends(run, self._at, self._end, self._size_max)
             if run.count:
+                if self._whole is not None:  # it held exactly this frame; the run keeps it alive
+                    self._whole, self._at, self._end = None, 0, 0
                 return run
         return self._next_command()
 
@@ -146,7 +153,8 @@ class FrameReader:
             return
         part = memoryview(self._area)[self._at : self._end]
         if size_bytes > len(self._intake.buffer):
-            self._whole = bytearray(size_bytes)
+            self._whole_bytes = size_bytes
+            self._whole = bytearray(min(size_bytes, 2 * len(self._intake.buffer)))
             self._whole[: len(part)] = part
             self._end = len(part)
         else:
@@ -157,6 +165,8 @@ class FrameReader:
 
 def decode_frame(frame: bytes) -> Command:
     """One whole frame."""
-    (command,) = FrameReader(Intake(max(len(frame), _PREFIX_BYTES))).feed(frame)
-    assert isinstance(command, Command)
-    return command
+    length, mark = _PREFIX.unpack_from(frame) if len(frame) >= _PREFIX_BYTES else (0, 0)
+    body_at = _PREFIX_BYTES + (mark & 0xFFFFFF)
+    if len(frame) != 4 + length or body_at > len(frame):
+        raise ProtocolError(f"{len(frame)} bytes are not one frame")
+    return decode_command(mark >> 24, frame[_PREFIX_BYTES:body_at], frame[body_at:])

@@ -16,6 +16,9 @@ from bolide.wire.send_run import SendRun
 PENDING_MAX = 65536
 """Calls in flight per connection; more is a caller that never waits."""
 
+ANSWERED_MAX = 1024
+"""Deadlines of answered calls that are kept before they are looked through."""
+
 
 class Answer:
     """A response together with whatever the caller left when it made the call."""
@@ -61,7 +64,14 @@ class Peer:
         command.opaque = opaque
         self._pending[opaque] = token
         heapq.heappush(self._deadlines, (deadline_ms, opaque))
+        if len(self._deadlines) > 2 * len(self._pending) + ANSWERED_MAX:
+            self._forget_answered()
         return encode_frame(command)
+
+    def _forget_answered(self) -> None:
+        """Calls are answered long before their deadlines, which must not pile up until then."""
+        self._deadlines = [item for item in self._deadlines if item[1] in self._pending]
+        heapq.heapify(self._deadlines)
 
     def notify(self, command: Command) -> bytes:
         """The frame of a one-way request."""

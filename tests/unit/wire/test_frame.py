@@ -1,0 +1,163 @@
+"""FrameReader: cutting a byte stream into frames, with limits before memory."""
+
+import tracemalloc
+from typing import Any
+
+import pytest
+
+from bolide.model.errors import ProtocolError
+from bolide.wire.command import COMPACT, Command, encode_frame
+from bolide.wire.frame import FRAME_BYTES_MAX, FrameReader, Intake, decode_frame
+from bolide.wire.send_run import SendRun
+from tests.unit.wire.stage import frame, read_in_pieces, send_frame
+
+PULL = encode_frame(Command(11, {"topic": "T"}, opaque=1))
+STREAM = b"".join(
+    (
+        PULL,
+        send_frame(1),
+        send_frame(2, b"x" * 700),
+        encode_frame(Command(34, {}, b"b" * 300, opaque=3, form=COMPACT)),
+        send_frame(4, b"y" * 40, e=5),  # not plain: a number where Java writes text
+        send_frame(5),
+        frame(b'{"code":0,"opaque":9,"flag":1}'),
+        send_frame(6, b"z" * 3000),
+        send_frame(7),
+        PULL,
+    )
+)
+
+
+def bodies(items: list[Any]) -> list[tuple[int, int, bytes]]:
+    return [(item.code, item.opaque, item.body) for item in items]
+
+
+@pytest.mark.parametrize("sends", [False, True])
+@pytest.mark.parametrize("intake_bytes", [1024, 100_000])
+@pytest.mark.parametrize("pieces", [1, 3, 7, 8, 9, 100, 1023, 10**6])
+def test_any_way_of_cutting_the_stream_gives_the_same_items(
+    pieces: int, intake_bytes: int, sends: bool
+) -> None:
+    whole = read_in_pieces(STREAM, 10**6, sends=False, intake_bytes=100_000)
+    assert [item.opaque for item in whole] == [1, 1, 2, 3, 4, 5, 9, 6, 7, 1]
+    assert read_in_pieces(STREAM, pieces, sends=sends, intake_bytes=intake_bytes) == whole
+
+
+def test_consecutive_plain_sends_come_as_one_run() -> None:
+    reader = FrameReader(Intake(4096), sends=True)
+    data = send_frame(1) + send_frame(2) + PULL + send_frame(3)
+    reader.writable()[: len(data)] = data
+    reader.received(len(data))
+    first = reader.next()
+    assert isinstance(first, SendRun)
+    assert first.count == 2
+    command = reader.next()
+    assert isinstance(command, Command)
+    assert command.code == 11
+    last = reader.next()
+    assert isinstance(last, SendRun)
+    assert last.count == 1
+    assert reader.next() is None
+
+
+def test_a_plain_send_larger_than_the_intake_is_followed_by_the_next_frame() -> None:
+    """The memory of a large frame is given back whichever way the frame was taken."""
+    stream = send_frame(1, b"x" * 5000) + send_frame(2) + PULL
+    items = read_in_pieces(stream, 10**6, sends=True, intake_bytes=1024)
+    assert [item.opaque for item in items] == [1, 2, 1]
+
+
+def test_a_reader_between_frames_holds_nothing() -> None:
+    reader = FrameReader(Intake(1024), sends=True)
+    for data in (send_frame(1, b"x" * 5000), PULL):
+        while data:
+            target = reader.writable()
+            count = min(len(target), len(data))
+            target[:count] = data[:count]
+            data = data[count:]
+            reader.received(count)
+            while reader.next() is not None:
+                pass
+            assert reader.holds_part == bool(data)
+
+
+def test_two_readers_share_an_intake_without_mixing_their_bytes() -> None:
+    intake = Intake(4096)
+    readers = [FrameReader(intake) for _ in range(3)]
+    frames = [encode_frame(Command(11, {"n": str(n)}, bytes([n]) * 200, opaque=n)) for n in range(3)]
+    got: list[Any] = [[], [], []]
+    for at in range(0, max(map(len, frames)), 11):
+        for reader, data, items in zip(readers, frames, got, strict=True):
+            items += reader.feed(data[at : at + 11])
+    for number, items in enumerate(got):
+        assert [item.body for item in items] == [bytes([number]) * 200]
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"\x01\x00\x00\x01\x00\x00\x00\x02{}",
+        b"\xff\xff\xff\xff\x00\x00\x00\x02{}",
+        b"\x80\x00\x00\x00\x00\x00\x00\x02{}",
+        b"\x00\x00\x00\x03\x00\x00\x00\x00",
+        b"\x00\x00\x00\x00\x00\x00\x00\x00",
+        b"\x00\x00\x00\x06\x00\x00\x00\x03{}",
+        b"\x00\x00\x00\x06\x00\xff\xff\xff{}",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03",
+        b"GET / HTTP/1.1\r\n",
+        b"\x00\x00\x00\x06\x00\x00\x00\x02[]",
+        b"\x00\x00\x00\x06\x07\x00\x00\x02{}",
+    ],
+    ids=[
+        *("too long", "all ones", "negative", "shorter than the mark", "zeros", "header longer than frame"),
+        *("header much longer", "TLS", "HTTP", "not an object", "unknown form"),
+    ],
+)
+@pytest.mark.parametrize("sends", [False, True])
+def test_bytes_that_are_no_frame_are_a_protocol_error(start: bytes, sends: bool) -> None:
+    with pytest.raises(ProtocolError):
+        read_in_pieces(start, 1000, sends=sends, intake_bytes=4096)
+
+
+def test_a_frame_of_exactly_the_limit_is_accepted_and_one_byte_more_is_not() -> None:
+    header = b'{"code":1}'
+    for extra, fits in ((0, True), (1, False)):
+        data = frame(header, b"x" * (1000 - 4 - len(header) + extra))
+        reader = FrameReader(Intake(256), size_bytes_max=1000)
+        if fits:
+            assert bodies(reader.feed(data)) == [(1, 0, b"x" * 986)]  # type: ignore[arg-type]
+        else:
+            with pytest.raises(ProtocolError, match="1001 bytes; 1000 are allowed"):
+                reader.feed(data)
+
+
+def test_an_announced_length_costs_no_memory_until_the_bytes_come() -> None:
+    """A few bytes that promise 16 MiB must not make the server pay for them."""
+    start = FRAME_BYTES_MAX.to_bytes(4, "big") + b"\x00\x00\x00\x02{}"
+    intake = Intake()
+    tracemalloc.start()
+    try:
+        readers = [FrameReader(intake) for _ in range(20)]
+        for reader in readers:
+            assert reader.feed(start) == []
+            reader.writable()
+        used, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert used < 20 * 1024 * 1024  # at most a few intakes each
+
+
+def test_the_largest_frame_arrives_whole() -> None:
+    body = bytes(FRAME_BYTES_MAX - 4 - 10)
+    items = FrameReader(Intake()).feed(frame(b'{"code":1}', body))
+    assert bodies(items) == [(1, 0, body)]  # type: ignore[arg-type]
+
+
+def test_a_whole_frame_decodes_alone() -> None:
+    assert decode_frame(PULL).fields == {"topic": "T"}
+
+
+@pytest.mark.parametrize("data", [b"", PULL[:-1], PULL[:5], PULL + b"\x00"])
+def test_what_is_not_exactly_one_frame_does_not_decode(data: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        decode_frame(data)

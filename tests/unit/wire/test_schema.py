@@ -1,0 +1,81 @@
+"""Headers: wire spelling, types, defaults, and what is refused."""
+
+import dataclasses
+
+import pytest
+
+from bolide.model.errors import InvalidRequest
+from bolide.wire.headers.pull import PullRequest
+from bolide.wire.headers.send import SendRequest
+from bolide.wire.schema import Header, wire
+
+
+@dataclasses.dataclass(frozen=True)
+class Sample(Header):
+    consumer_group: str
+    queue_id: int
+    client: str = wire("clientID", default="")
+    order: bool = False
+    note: str | None = None
+    limit: int | None = None
+
+
+def test_fields_travel_in_their_wire_spelling_as_text() -> None:
+    fields = Sample("g", -3, client="c", order=True, limit=5).encode()
+    assert fields == {"consumerGroup": "g", "queueId": "-3", "clientID": "c", "order": "true", "limit": "5"}
+    assert Sample.decode(fields) == Sample("g", -3, client="c", order=True, limit=5)
+
+
+def test_unknown_fields_are_ignored_and_missing_ones_have_defaults() -> None:
+    assert Sample.decode({"consumerGroup": "g", "queueId": "1", "later": "x"}) == Sample("g", 1)
+
+
+def test_an_empty_number_counts_as_missing_and_empty_text_does_not() -> None:
+    assert Sample.decode({"consumerGroup": "", "queueId": "1", "limit": ""}) == Sample("", 1)
+    with pytest.raises(InvalidRequest, match="queueId"):
+        Sample.decode({"consumerGroup": "g", "queueId": ""})
+
+
+@pytest.mark.parametrize("name", ["consumerGroup", "queueId"])
+def test_a_missing_required_field_is_named(name: str) -> None:
+    fields = {"consumerGroup": "g", "queueId": "1"}
+    del fields[name]
+    with pytest.raises(InvalidRequest, match=f"{name} is missing"):
+        Sample.decode(fields)
+
+
+@pytest.mark.parametrize("text", ["x", "1.5", "0x10", "1" * 5000, "9223372036854775808", "-9223372036854775809"])
+def test_what_is_not_a_64_bit_number_is_refused_with_the_field_s_name(text: str) -> None:
+    with pytest.raises(InvalidRequest, match="queueId"):
+        Sample.decode({"consumerGroup": "g", "queueId": text})
+
+
+def test_the_64_bit_limits_are_numbers() -> None:
+    for text in ("9223372036854775807", "-9223372036854775808"):
+        assert Sample.decode({"consumerGroup": "g", "queueId": text}).queue_id == int(text)
+
+
+@pytest.mark.parametrize(("text", "value"), [("true", True), ("TRUE", True), ("1", False), ("no", False)])
+def test_a_boolean_is_true_only_by_its_name_as_in_java(text: str, value: bool) -> None:
+    assert Sample.decode({"consumerGroup": "g", "queueId": "1", "order": text}).order is value
+
+
+def test_both_spellings_of_a_send_give_the_same_request() -> None:
+    letters = SendRequest("T", "g", "TBW102", 4, 2, 1, 99, 7, "p", 3, True, 16, True).encode()
+    assert set(letters) == set("abcdefghijklm")
+    names = {
+        **{"topic": "T", "producerGroup": "g", "defaultTopic": "TBW102", "defaultTopicQueueNums": "4"},
+        **{"queueId": "2", "sysFlag": "1", "bornTimestamp": "99", "flag": "7", "properties": "p"},
+        **{"reconsumeTimes": "3", "unitMode": "true", "maxReconsumeTimes": "16", "batch": "true"},
+    }
+    assert SendRequest.decode_long(names) == SendRequest.decode(letters)
+
+
+def test_a_send_needs_only_its_topic() -> None:
+    request = SendRequest.decode({"b": "T"})
+    assert (request.queue_id, request.default_topic, request.default_topic_queues) == (-1, "TBW102", 4)
+
+
+def test_a_pull_says_what_it_wants_and_where_from() -> None:
+    with pytest.raises(InvalidRequest, match="queueOffset"):
+        PullRequest.decode({"consumerGroup": "g", "topic": "T", "queueId": "0", "maxMsgNums": "32"})
