@@ -190,13 +190,10 @@ class Registrar:
     async def _register(self, contact: _Contact) -> None:
         link = await self._caller.link(contact.address)
         version, topics = self._topics()
-        if (
-            not self._options.force
-            and contact.link is link
-            and not await _is_news(link, self._whom(), version)
-        ):
-            return
+        may_ask = contact.link is link and not self._options.force
         try:
+            if may_ask and not await _is_news(link, self._whom(), version):
+                return
             answer = await link.call(self._registration(version, topics), REGISTER_TIMEOUT_MS)
         except CallTimeout:
             link.close()  # the next try must not wait on the same silence

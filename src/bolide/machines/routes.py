@@ -4,8 +4,8 @@ A broker says so itself by registering, again and again; what it does not repeat
 closes or its time is up.  The table never talks to anyone, keeps nothing on disk and knows no other name server.
 Time comes in as `now_ms`, a connection as an opaque token.
 
-Invariants: a broker name exists exactly while at least one address holds it; an address holds one id of one name;
-queue data exists only for broker names that exist.  Start reading at `register`.
+Invariants: a broker name exists exactly while at least one address holds it; an address holds one id of a name and
+is alive under that name; queue data exists only for broker names that exist.  Start reading at `register`.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -54,7 +54,6 @@ class Master:
 
 @dataclass(slots=True)
 class _Alive:
-    broker_name: str
     heard_ms: int
     lifetime_ms: int
     data_version: DataVersion
@@ -69,7 +68,7 @@ class RouteTable:
     def __init__(self) -> None:
         self._queues: dict[str, dict[str, QueueData]] = {}
         self._brokers: dict[str, BrokerData] = {}
-        self._alive: dict[tuple[str, str], _Alive] = {}
+        self._alive: dict[tuple[str, str], _Alive] = {}  # by broker name and address
         self._entries = 0
 
     # ---- brokers come and go -------------------------------------------------------------------------------
@@ -78,15 +77,12 @@ class RouteTable:
         self, now_ms: int, news: Registration, connection: Hashable, *, forget_absent_topics: bool = False
     ) -> Master:
         """Take a registration in; refuses one that cannot be a broker's first word or does not fit."""
-        key = (news.cluster, news.address)
+        key = (news.broker_name, news.address)
         if self._outranked(news):
-            self.unregister(news.cluster, news.broker_name, news.address)
+            self.unregister(*key)
             return Master()
         self._check_admission(news)
         before = self._alive.get(key)
-        if before is not None and before.broker_name != news.broker_name:
-            self.unregister(news.cluster, before.broker_name, news.address)
-            before = None
         changed = (
             before is None
             or before.data_version != news.data_version
@@ -98,7 +94,6 @@ class RouteTable:
                 self._forget_others(news.broker_name, {topic.name for topic in news.topics})
             self._update_topics(news, everything=changed)
         self._alive[key] = _Alive(
-            news.broker_name,
             now_ms,
             LIFETIME_MS if news.lifetime_ms is None else news.lifetime_ms,
             news.data_version,
@@ -108,33 +103,45 @@ class RouteTable:
         )
         return Master() if news.broker_id == MASTER_ID else self._master_of(news)
 
-    def unregister(self, cluster: str, broker_name: str, address: str) -> None:
+    def unregister(self, broker_name: str, address: str) -> None:
         """A broker leaves.  Topics go with the last address of its name."""
-        alive = self._alive.pop((cluster, address), None)
-        self._release_address(cluster, broker_name, address)
-        if alive is not None and alive.broker_name != broker_name:
-            self._release_address(cluster, alive.broker_name, address)
+        self._alive.pop((broker_name, address), None)
+        broker = self._brokers.get(broker_name)
+        if broker is None:
+            return
+        addresses = {one: held for one, held in broker.addresses.items() if held != address}
+        if addresses:
+            self._brokers[broker_name] = replace(broker, addresses=addresses)
+            if broker.enable_acting_master and MASTER_ID not in addresses:
+                self._set_perm(broker_name, lambda perm: perm & ~Permission.WRITE)
+        else:
+            del self._brokers[broker_name]
+            self._forget_others(broker_name, frozenset())
 
     def connection_lost(self, connection: Hashable) -> list[str]:
         """Remove at once whoever registered last over this connection; returns the broker names."""
-        return self._remove([key for key, alive in self._alive.items() if alive.connection == connection])
+        lost = [key for key, alive in self._alive.items() if alive.connection == connection]
+        for key in lost:
+            self.unregister(*key)
+        return [name for name, _ in lost]
 
     def expire(self, now_ms: int) -> list[Hashable]:
         """Remove who has been silent for too long; returns their connections, which are of no use any more."""
         late = [key for key, alive in self._alive.items() if alive.heard_ms + alive.lifetime_ms < now_ms]
         connections = [self._alive[key].connection for key in late]
-        self._remove(late)
+        for key in late:
+            self.unregister(*key)
         return connections
 
-    def heartbeat(self, now_ms: int, cluster: str, address: str) -> None:
+    def heartbeat(self, now_ms: int, broker_name: str, address: str) -> None:
         """A broker is still there; says nothing about brokers that never registered."""
-        alive = self._alive.get((cluster, address))
+        alive = self._alive.get((broker_name, address))
         if alive is not None:
             alive.heard_ms = now_ms
 
-    def data_version(self, cluster: str, address: str) -> DataVersion | None:
+    def data_version(self, broker_name: str, address: str) -> DataVersion | None:
         """Of the last registration from there, if that broker is alive."""
-        alive = self._alive.get((cluster, address))
+        alive = self._alive.get((broker_name, address))
         return None if alive is None else alive.data_version
 
     # ---- what clients and tools ask ------------------------------------------------------------------------
@@ -216,7 +223,7 @@ class RouteTable:
         holder = self._addresses(news.broker_name).get(news.broker_id)
         if holder is None or holder == news.address:
             return False
-        alive = self._alive.get((news.cluster, holder))
+        alive = self._alive.get((news.broker_name, holder))
         return alive is not None and alive.data_version.state_version > news.data_version.state_version
 
     def _check_admission(self, news: Registration) -> None:
@@ -225,7 +232,7 @@ class RouteTable:
             raise RequestError(
                 f"broker {news.broker_name!r} (id {news.broker_id}) must register its whole topic table first"
             )
-        if len(self._alive) >= BROKERS_MAX and (news.cluster, news.address) not in self._alive:
+        if len(self._alive) >= BROKERS_MAX and (news.broker_name, news.address) not in self._alive:
             raise RequestError(f"{BROKERS_MAX} brokers are registered already")
         if self._entries + len(news.topics) > ENTRIES_MAX:
             have = sum(1 for topic in news.topics if news.broker_name in self._queues.get(topic.name, ()))
@@ -246,19 +253,6 @@ class RouteTable:
             news.enable_acting_master,
             news.zone_name,
         )
-
-    def _release_address(self, cluster: str, broker_name: str, address: str) -> None:
-        broker = self._brokers.get(broker_name)
-        if broker is None or broker.cluster != cluster:  # it has moved to another cluster meanwhile
-            return
-        addresses = {one: held for one, held in broker.addresses.items() if held != address}
-        if addresses:
-            self._brokers[broker_name] = replace(broker, addresses=addresses)
-            if broker.enable_acting_master and MASTER_ID not in addresses:
-                self._set_perm(broker_name, lambda perm: perm & ~Permission.WRITE)
-        else:
-            del self._brokers[broker_name]
-            self._forget_others(broker_name, frozenset())
 
     def _may_write_topics(self, news: Registration) -> bool:
         """A master may.  A slave only stands in where acting masters are wanted and it comes first."""
@@ -283,7 +277,7 @@ class RouteTable:
 
     def _master_of(self, news: Registration) -> Master:
         address = self._addresses(news.broker_name).get(MASTER_ID)
-        alive = self._alive.get((news.cluster, address)) if address is not None else None
+        alive = None if address is None else self._alive.get((news.broker_name, address))
         return Master() if alive is None else Master(address, alive.ha_address)
 
     # ---- the tables ----------------------------------------------------------------------------------------
@@ -291,12 +285,6 @@ class RouteTable:
     def _addresses(self, broker_name: str) -> Mapping[int, str]:
         broker = self._brokers.get(broker_name)
         return {} if broker is None else broker.addresses
-
-    def _remove(self, keys: list[tuple[str, str]]) -> list[str]:
-        names = [self._alive[key].broker_name for key in keys]
-        for (cluster, address), name in zip(keys, names, strict=True):
-            self.unregister(cluster, name, address)
-        return names
 
     def _put(self, topic: str, queue: QueueData) -> None:
         queues = self._queues.setdefault(topic, {})
@@ -332,7 +320,7 @@ class RouteTable:
         servers: dict[str, list[str]] = {}
         for broker in brokers:
             for address in broker.addresses.values():
-                alive = self._alive.get((broker.cluster, address))
+                alive = self._alive.get((broker.broker_name, address))
                 if alive is not None and alive.filter_servers:
                     servers[address] = list(alive.filter_servers)
         return servers

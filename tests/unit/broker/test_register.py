@@ -249,6 +249,34 @@ def test_without_force_a_broker_asks_first_and_registers_only_news(monkeypatch: 
     asyncio.run(scenario())
 
 
+def test_over_a_new_connection_a_broker_registers_without_asking_first() -> None:
+    """The name server may still hold the old connection; when that closes, it would drop the broker."""
+
+    async def scenario() -> None:
+        options = RegisterOptions(force=False)
+        async with serving() as stage, registering([stage.address], Topics(), options=options):
+            asked = count_requests(stage.server, RequestCode.QUERY_DATA_VERSION)
+            told = count_requests(stage.server, RequestCode.REGISTER_BROKER)
+            for link in list(stage.server._server.links):
+                link.close()
+            await eventually(lambda: len(told) == 1)
+            assert asked == []
+
+    asyncio.run(scenario())
+
+
+def test_a_broker_that_stops_says_goodbye() -> None:
+    async def scenario() -> None:
+        async with serving() as stage:
+            goodbyes = count_requests(stage.server, RequestCode.UNREGISTER_BROKER)
+            async with registering([stage.address], Topics()) as registrar:
+                await registrar.stop()
+                assert [request.fields["brokerAddr"] for request in goodbyes] == [ME.address]
+                assert await stage.brokers() == set()
+
+    asyncio.run(scenario())
+
+
 def test_what_the_broker_does_not_permit_no_topic_permits() -> None:
     async def scenario() -> None:
         permission = 6

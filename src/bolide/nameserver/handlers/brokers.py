@@ -37,7 +37,7 @@ def register(state: NameServerState, link: Link, request: Command) -> Command:
     if header.broker_id < 0:
         raise InvalidRequest(f"a broker id cannot be {header.broker_id}")
     body = RegistrationBody.decode(request.body, compressed=header.compressed, version=request.version)
-    is_new = state.routes.data_version(header.cluster_name, header.broker_addr) is None
+    is_new = state.routes.data_version(header.broker_name, header.broker_addr) is None
     master = state.routes.register(
         state.clock.monotonic_ms(),
         Registration(
@@ -64,7 +64,7 @@ def register(state: NameServerState, link: Link, request: Command) -> Command:
 
 def unregister(state: NameServerState, link: Link, request: Command) -> Command:
     header = BrokerRequest.decode(request.fields)
-    state.routes.unregister(header.cluster_name, header.broker_name, header.broker_addr)
+    state.routes.unregister(header.broker_name, header.broker_addr)
     log.info("broker %s (id %d) has left %s", header.broker_name, header.broker_id, header.broker_addr)
     return request.answer()
 
@@ -73,8 +73,8 @@ def query_data_version(state: NameServerState, link: Link, request: Command) -> 
     """Whether the broker should register again; counts as a sign of life."""
     header = BrokerRequest.decode(request.fields)
     theirs = DataVersion.from_json(parse_object(request.body, "the data version")) if request.body else None
-    state.routes.heartbeat(state.clock.monotonic_ms(), header.cluster_name, header.broker_addr)
-    ours = state.routes.data_version(header.cluster_name, header.broker_addr)
+    state.routes.heartbeat(state.clock.monotonic_ms(), header.broker_name, header.broker_addr)
+    ours = state.routes.data_version(header.broker_name, header.broker_addr)
     answer = DataVersionAnswer(changed=ours is None or ours != theirs)
     return request.answer(
         fields=answer.encode(), body=b"" if ours is None else java_json.dumps(ours.as_json())
@@ -83,7 +83,7 @@ def query_data_version(state: NameServerState, link: Link, request: Command) -> 
 
 def heartbeat(state: NameServerState, link: Link, request: Command) -> Command:
     header = BrokerRequest.decode(request.fields)
-    state.routes.heartbeat(state.clock.monotonic_ms(), header.cluster_name, header.broker_addr)
+    state.routes.heartbeat(state.clock.monotonic_ms(), header.broker_name, header.broker_addr)
     return request.answer()
 
 

@@ -1,0 +1,78 @@
+"""The route table under any sequence of events keeps its invariants: nothing orphaned, nothing double."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bolide.machines.routes import Registration, RouteTable
+from bolide.model.data_version import DataVersion
+from bolide.model.errors import RequestError
+from bolide.model.topic import TopicConfig
+
+clusters = st.sampled_from(["C", "D"])
+names = st.sampled_from(["a", "b"])
+addresses = st.sampled_from(["x:1", "y:1", "z:1"])
+connections = st.integers(0, 3)
+topics = st.lists(st.sampled_from(["t1", "t2", "t3", "t4"]), unique=True)
+
+registrations = st.builds(
+    Registration,
+    cluster=clusters,
+    broker_name=names,
+    address=addresses,
+    broker_id=st.integers(0, 2),
+    data_version=st.builds(DataVersion, state_version=st.integers(0, 2), counter=st.integers(0, 2)),
+    topics=topics.map(lambda found: [TopicConfig(name) for name in found]),
+    lifetime_ms=st.sampled_from([None, 10]),
+    enable_acting_master=st.booleans(),
+)
+events = st.one_of(
+    st.tuples(st.just("register"), registrations, connections, st.booleans()),
+    st.tuples(st.just("unregister"), names, addresses),
+    st.tuples(st.just("lost"), connections),
+    st.tuples(st.just("pass"), st.sampled_from([1, 11, 120_001])),
+    st.tuples(st.just("delete"), st.sampled_from(["t1", "t2"]), st.sampled_from([None, "C", "D"])),
+)
+
+
+@given(st.lists(events, max_size=30))
+def test_no_sequence_of_events_leaves_an_orphan(history: list[tuple[object, ...]]) -> None:
+    table, now_ms = RouteTable(), 0
+    for event in history:
+        now_ms = _apply(table, now_ms, event)
+        _check(table)
+    table.expire(now_ms + 200_000)
+    assert table.cluster_info().brokers == {}
+    assert table.all_topics().topics == ()
+    assert table._entries == 0
+
+
+def _apply(table: RouteTable, now_ms: int, event: tuple[object, ...]) -> int:
+    match event:
+        case ("register", Registration() as news, connection, bool() as forget):
+            try:
+                table.register(now_ms, news, connection, forget_absent_topics=forget)
+            except RequestError:
+                assert len(news.topics) == 1
+        case ("unregister", str() as name, str() as address):
+            table.unregister(name, address)
+        case ("lost", connection):
+            table.connection_lost(connection)
+        case ("pass", int() as passed):
+            now_ms += passed
+            table.expire(now_ms)
+        case ("delete", str() as topic, None | str() as cluster):
+            table.delete_topic(topic, cluster)
+    return now_ms
+
+
+def _check(table: RouteTable) -> None:
+    brokers = table.cluster_info().brokers
+    for name, broker in brokers.items():
+        assert broker.addresses, f"{name} has no address"
+        assert len(set(broker.addresses.values())) == len(broker.addresses), f"{name} lists an address twice"
+        for address in broker.addresses.values():
+            assert (name, address) in table._alive, f"{name} at {address} can never leave"
+    routes = [table.route(topic) for topic in table.all_topics().topics]
+    assert sum(len(route.queues) for route in routes) == table._entries
+    for route in routes:
+        assert {queue.broker_name for queue in route.queues} <= set(brokers)
