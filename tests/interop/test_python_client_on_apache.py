@@ -1,0 +1,373 @@
+"""Our Python clients against the original servers, 5.5.0 and 4.9.7: produce, consume in a group, pull."""
+
+import asyncio
+import itertools
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+import bolide.aio
+from bolide import (
+    Message,
+    MessageQueue,
+    Producer,
+    PullConsumer,
+    PullStatus,
+    PushConsumer,
+    SendReceipt,
+    StoredMessage,
+)
+from bolide.model.errors import RemoteError
+from bolide.net.clock import SystemClock
+from tests.interop import ledger
+from tests.interop.stage import Stage
+from tests.peers import java
+from tests.peers.apache import Apache
+from tests.peers.server import Together
+from tests.peers.waiting import wait_until
+from tests.peers.witness import Witness
+
+pytestmark = pytest.mark.needs("java", "mvn")
+
+WAIT_SECONDS = 30
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="module", params=java.VERSIONS, ids=lambda version: f"server-{version}")
+def version(request: pytest.FixtureRequest) -> str:
+    chosen: str = request.param
+    return chosen
+
+
+@pytest.fixture(scope="module")
+def apache(version: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Together]:
+    server = Together(Apache(version), tmp_path_factory.mktemp("apache")).start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def producer(apache: Together) -> Iterator[Producer]:
+    with Producer(apache.nameserver, group="python-producer") as producer:
+        yield producer
+
+
+@pytest.fixture
+def reader(apache: Together) -> Iterator[PullConsumer]:
+    with PullConsumer(apache.nameserver, group=_name("reader")) as reader:
+        yield reader
+
+
+def _name(what: str) -> str:
+    return f"python-{what}-{next(_numbers)}"
+
+
+class Seen:
+    """A listener that remembers."""
+
+    def __init__(self) -> None:
+        self.messages: list[StoredMessage] = []
+
+    def __call__(self, messages: list[StoredMessage]) -> None:
+        self.messages.extend(messages)
+
+    @property
+    def bodies(self) -> list[str]:
+        return [message.body.decode() for message in self.messages]
+
+    def wait(self, count: int) -> None:
+        wait_until(
+            lambda: len(self.messages) >= count, WAIT_SECONDS, lambda: f"{len(self.messages)} of {count}"
+        )
+
+
+def _consumer(
+    apache: Together, topic: str, group: str, listener: Callable[..., None], **options: object
+) -> PushConsumer:
+    tags = str(options.pop("tags", "*"))
+    consumer = PushConsumer(apache.nameserver, group=group, listener=listener, **options)  # type: ignore[arg-type]
+    consumer.subscribe(topic, tags)
+    return consumer
+
+
+def _stored(reader: PullConsumer, receipt: SendReceipt) -> StoredMessage:
+    """The message of a receipt; the original shows it to readers a moment after it has acknowledged it."""
+    (message,) = reader.pull(receipt.queue, receipt.queue_offset, 1, wait_ms=10_000).messages
+    return message
+
+
+def _is_classic(apache: Together) -> bool:
+    return isinstance(apache.kind, Apache) and apache.kind.version == java.CLASSIC
+
+
+def _everything(reader: PullConsumer, topic: str) -> list[StoredMessage]:
+    """All messages of a topic, by pulling each queue to its end."""
+    found: list[StoredMessage] = []
+    for queue in reader.queues(topic):
+        offset = int(reader.min_offset(queue))
+        while (result := reader.pull(queue, offset)).status is not PullStatus.NO_NEW_MESSAGE:
+            found += result.messages
+            offset = result.next_offset
+    return found
+
+
+def test_what_is_sent_is_stored_as_it_was_and_where_the_receipt_says(
+    producer: Producer, reader: PullConsumer
+) -> None:
+    topic = _name("topic")
+    sent = Message(
+        topic, "käse".encode(), tags="paid", keys=["42", "43"], properties={"ключ": "значение"}, flag=9
+    )
+    receipt = producer.send(sent)
+    message = _stored(reader, receipt)
+    assert (message.topic, message.body, message.flag) == (topic, sent.body, 9)
+    assert (message.tags, message.keys, message.properties["ключ"]) == ("paid", ("42", "43"), "значение")
+    assert message.message_id == receipt.message_id
+    assert message.offset_message_id == receipt.offset_message_id
+    assert message.queue_offset == receipt.queue_offset
+
+
+def test_large_bodies_are_stored_packed_and_read_back_whole(producer: Producer, reader: PullConsumer) -> None:
+    topic = _name("topic")
+    for size in (4095, 4096, 1_000_000):
+        body = b"abcdefgh" * (size // 8 + 1)
+        receipt = producer.send(Message(topic, body[:size]))
+        assert _stored(reader, receipt).body == body[:size]
+        block = reader.pull_block(receipt.queue, receipt.queue_offset, 1)
+        assert (len(block.data) < size) == (size >= 4096)
+
+
+def test_a_batch_becomes_separate_messages_one_behind_the_other(
+    producer: Producer, reader: PullConsumer
+) -> None:
+    topic = _name("topic")
+    receipts = producer.send_batch(
+        [Message(topic, b"%d" % n, keys=[f"k{n}"], properties={"n": str(n)}) for n in range(20)]
+    )
+    assert _stored(reader, receipts[-1]).body == b"19"
+    found = {message.message_id: message for message in _everything(reader, topic)}
+    assert len(found) == 20
+    for number, receipt in enumerate(receipts):
+        message = found[receipt.message_id]
+        assert (message.body, message.keys) == (b"%d" % number, (f"k{number}",))
+        assert (message.queue_offset, message.offset_message_id) == (
+            receipt.queue_offset,
+            receipt.offset_message_id,
+        )
+    assert len({receipt.queue for receipt in receipts}) == 1
+
+
+def test_one_way_chosen_and_selected_sends_arrive(producer: Producer, reader: PullConsumer) -> None:
+    topic = _name("topic")
+    chosen = producer.queues(topic)[3]
+    assert producer.send(Message(topic, b"chosen"), queue=chosen).queue == chosen
+    selected = [producer.send(Message(topic, b"selected"), selector=lambda q, _: q[1]) for _ in range(3)]
+    assert {receipt.queue.queue_id for receipt in selected} == {1}
+    producer.send_oneway(Message(topic, b"one way"))
+    wait_until(lambda: len(_everything(reader, topic)) == 5, WAIT_SECONDS, "five messages")
+
+
+def test_offsets_of_queues_and_groups(apache: Together, producer: Producer, reader: PullConsumer) -> None:
+    topic = _name("topic")
+    queue = producer.queues(topic)[0]
+    early = [producer.send(Message(topic, b"early"), queue=queue) for _ in range(5)]
+    stored = [_stored(reader, receipt) for receipt in early]
+    clock = SystemClock()
+    wait_until(lambda: clock.now_ms() > stored[-1].store_timestamp_ms + 50, 5, "the clock goes on")
+    between = clock.now_ms()
+    wait_until(lambda: clock.now_ms() > between + 50, 5, "the clock goes on")
+    late = [producer.send(Message(topic, b"late"), queue=queue) for _ in range(5)]
+    assert _stored(reader, late[-1]).body == b"late"
+    assert (reader.min_offset(queue), reader.max_offset(queue)) == (0, 10)
+    assert reader.offset_at(queue, 0) == 0
+    assert reader.offset_at(queue, stored[0].store_timestamp_ms) == 0
+    assert reader.committed_offset(queue) == (0 if _is_classic(apache) else None)  # 4.x: 0 for a young queue
+    reader.commit(queue, 4)
+    assert reader.committed_offset(queue) == 4
+    if (
+        isinstance(apache.kind, Apache) and apache.kind.version == java.LATEST
+    ):  # the classic one says "nearest"
+        assert reader.offset_at(queue, between) == 5
+    beyond = reader.pull(queue, 99)
+    assert (beyond.status, beyond.next_offset) == (PullStatus.OFFSET_ILLEGAL, 10)
+
+
+def test_a_pull_may_filter_by_tag_and_wait_for_a_message(producer: Producer, reader: PullConsumer) -> None:
+    topic = _name("topic")
+    queue = producer.queues(topic)[0]
+    for tag in ("a", "b", "c"):
+        _stored(reader, producer.send(Message(topic, tag.encode(), tags=tag), queue=queue))
+    assert [m.body for m in reader.pull(queue, 0, tags="a || c").messages] == [b"a", b"c"]
+    nothing = reader.pull(queue, 0, tags="z")
+    assert (nothing.status, nothing.next_offset) == (PullStatus.NO_MATCHED_MESSAGE, 3)
+    timer = threading.Timer(0.3, lambda: producer.send(Message(topic, b"late"), queue=queue))
+    timer.start()
+    assert [m.body for m in reader.pull(queue, 3, wait_ms=10_000).messages] == [b"late"]
+    timer.join()
+
+
+def test_a_refusal_is_an_error_with_the_brokers_code_and_words(producer: Producer) -> None:
+    topic = _name("topic")
+    producer.send(Message(topic, b"x"))
+    with pytest.raises(RemoteError) as raised:
+        producer.send(Message(topic, b"x"), queue=MessageQueue(topic, "broker-a", 999))
+    assert raised.value.response_code in (1, 29)
+
+
+def test_members_that_join_and_leave_share_the_queues_and_lose_nothing(
+    apache: Together, producer: Producer, reader: PullConsumer
+) -> None:
+    topic, group = _name("topic"), _name("group")
+    producer.send(Message(topic, b"0"))
+    sent = itertools.count(1)
+    first, second = Seen(), Seen()
+
+    def send(count: int) -> None:
+        for number in itertools.islice(sent, count):
+            producer.send(Message(topic, b"%d" % number))
+
+    def owned(consumer: PushConsumer) -> set[MessageQueue]:
+        return {queue for queue in consumer.queues if queue.topic == topic}
+
+    with ExitStack() as stack:
+        one = stack.enter_context(_consumer(apache, topic, group, first, start_from="first"))
+        wait_until(lambda: len(owned(one)) == 4, WAIT_SECONDS, "one member, four queues")
+        send(100)
+        two = _consumer(apache, topic, group, second, start_from="first")
+        with two:
+            wait_until(
+                lambda: len(owned(one)) == len(owned(two)) == 2 and not owned(one) & owned(two),
+                WAIT_SECONDS,
+                lambda: f"two queues each, not {owned(one)} and {owned(two)}",
+            )
+            send(100)
+            wait_until(lambda: len(set(first.bodies + second.bodies)) == 201, WAIT_SECONDS, "201 messages")
+            assert second.messages
+        wait_until(lambda: len(owned(one)) == 4, WAIT_SECONDS, "the one that stays has all four again")
+        send(100)
+        wait_until(lambda: len(set(first.bodies + second.bodies)) == 301, WAIT_SECONDS, "301 messages")
+    ledger.assert_nothing_lost([str(number) for number in range(301)], first.bodies + second.bodies)
+    with PullConsumer(apache.nameserver, group=group) as check:
+        for queue in check.queues(topic):
+            assert int(check.committed_offset(queue) or 0) == int(check.max_offset(queue))
+
+
+def test_a_member_sees_only_its_tags_and_goes_on_where_the_group_was(
+    apache: Together, producer: Producer
+) -> None:
+    topic, group = _name("topic"), _name("group")
+    for number in range(20):
+        producer.send(Message(topic, b"%d" % number, tags="ab"[number % 2]))
+    seen = Seen()
+    with _consumer(apache, topic, group, seen, tags="a", start_from="first"):
+        seen.wait(10)
+    assert Counter(seen.bodies) == Counter(str(number) for number in range(0, 20, 2))
+    for number in range(20, 30):
+        producer.send(Message(topic, b"%d" % number, tags="ab"[number % 2]))
+    again = Seen()
+    with _consumer(apache, topic, group, again, tags="a", start_from="first"):
+        again.wait(5)
+    assert Counter(again.bodies) == Counter(str(number) for number in range(20, 30, 2))
+
+
+def test_a_new_group_begins_at_the_moment_it_is_told(
+    apache: Together, producer: Producer, reader: PullConsumer
+) -> None:
+    topic = _name("topic")
+    queue = producer.queues(topic)[0]
+    early = [producer.send(Message(topic, b"%d" % number), queue=queue) for number in range(3)]
+    last = _stored(reader, early[-1]).store_timestamp_ms
+    clock = SystemClock()
+    wait_until(lambda: clock.now_ms() > last + 100, 5, "the clock goes on")
+    moment = clock.now_ms()
+    wait_until(lambda: clock.now_ms() > moment + 100, 5, "the clock goes on")
+    for number in range(3, 6):
+        producer.send(Message(topic, b"%d" % number), queue=queue)
+    seen = Seen()
+    with _consumer(apache, topic, _name("group"), seen, start_from=moment):
+        seen.wait(3)
+        if not _is_classic(apache):  # 4.x begins a young queue at 0 whatever the group asks for
+            assert seen.bodies == ["3", "4", "5"]
+
+
+def test_a_message_whose_listener_fails_comes_again(apache: Together, producer: Producer) -> None:
+    topic, seen, failures = _name("topic"), Seen(), [2]
+
+    def listener(messages: list[StoredMessage]) -> None:
+        if any(message.body == b"3" for message in messages) and failures[0] > 0:
+            failures[0] -= 1
+            raise RuntimeError("not yet")
+        seen(messages)
+
+    for number in range(10):
+        producer.send(Message(topic, b"%d" % number))
+    with _consumer(apache, topic, _name("group"), listener, start_from="first"):
+        seen.wait(10)
+    ledger.assert_each_once([str(number) for number in range(10)], seen.bodies)
+    assert {message.reconsume_times for message in seen.messages if message.body == b"3"} == {2}
+
+
+def test_a_java_member_and_a_python_member_share_one_group(
+    apache: Together, version: str, producer: Producer, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Both compute the shares by themselves: together they must have every queue once."""
+    topic, group = _name("topic"), _name("group")
+    producer.send(Message(topic, b"warm-0"))
+    witness = Witness(version, tmp_path_factory.mktemp("java"))
+    stage = Stage(witness, apache.nameserver)
+    seen = Seen()
+    try:
+        java_member = stage.consume(topic, group)
+        with _consumer(apache, topic, group, seen) as member:
+            wait_until(
+                lambda: (
+                    len([q for q in member.queues if q.topic == topic]) == 2
+                    and len(java_member.queues(topic)) == 2
+                ),
+                WAIT_SECONDS,
+                "two queues each",
+            )
+            sent = stage.produce(topic, 100).finish().bodies
+            wait_until(
+                lambda: {*sent} <= {*java_member.bodies, *map(_payload_id, seen.bodies)},
+                WAIT_SECONDS,
+                lambda: f"{len(java_member.bodies)} and {len(seen.bodies)} of {len(sent)}",
+            )
+            assert len(java_member.bodies) >= 40
+            assert len(seen.bodies) >= 40
+    finally:
+        stage.close()
+        witness.stop()
+
+
+def _payload_id(body: str) -> str:
+    """The name at the head of a body that the Java program made; the rest is filler."""
+    return body.partition("|")[0]
+
+
+def test_the_same_on_asyncio(apache: Together) -> None:
+    topic = _name("topic")
+    seen: list[bytes] = []
+
+    async def scenario() -> None:
+        done = asyncio.Event()
+
+        async def handle(messages: list[StoredMessage]) -> None:
+            seen.extend(message.body for message in messages)
+            if len(seen) >= 200:
+                done.set()
+
+        async with bolide.aio.Producer(apache.nameserver) as producer:
+            await asyncio.gather(*(producer.send(Message(topic, b"%d" % number)) for number in range(200)))
+        consumer = bolide.aio.PushConsumer(
+            apache.nameserver, group=_name("group"), listener=handle, start_from="first"
+        )
+        await consumer.subscribe(topic)
+        async with consumer, asyncio.timeout(WAIT_SECONDS):
+            await done.wait()
+
+    asyncio.run(scenario())
+    assert Counter(seen) == Counter(b"%d" % number for number in range(200))
