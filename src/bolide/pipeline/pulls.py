@@ -9,13 +9,12 @@ messages are larger, is asked for again from where it stopped.
 import asyncio
 from collections import deque
 from dataclasses import dataclass
+from typing import Protocol
 
-from bolide.client.instance import ClientInstance
-from bolide.client.queue_calls import QueueCalls
 from bolide.client.results import PullBlock, PullStatus
 from bolide.client.rounds import wait_at_most
 from bolide.model.errors import CallTimeout, ConnectionLost, ProtocolError
-from bolide.model.offsets import GroupOffset
+from bolide.model.offsets import GroupOffset, MessageQueue
 from bolide.model.topic import Subscription
 from bolide.pipeline.errors import DataLost, OffsetsExpired, QueueRecreated
 from bolide.pipeline.options import ReadOptions
@@ -31,6 +30,22 @@ LATE_MS = 5_000
 """How long to wait for a message that the broker counted but does not show yet."""
 
 
+class Pulling(Protocol):
+    """What is needed of `client.queue_calls.QueueCalls`."""
+
+    async def pull(
+        self,
+        queue: MessageQueue,
+        offset: GroupOffset,
+        subscription: Subscription,
+        *,
+        messages_max: int,
+        bytes_max: int | None = None,
+        bulk: bool = False,
+        wait_ms: int = 0,
+    ) -> PullBlock: ...
+
+
 @dataclass(frozen=True)
 class _Piece:
     blocks: list[bytes]
@@ -39,28 +54,24 @@ class _Piece:
 
 
 class BlockReader:
-    """Reads one range.  `start`, then `next` until it gives None, then `close`."""
+    """Reads one range: `next` until it gives None, then `close`."""
 
-    def __init__(self, wanted: QueueRange, options: ReadOptions) -> None:
+    def __init__(self, calls: Pulling, wanted: QueueRange, options: ReadOptions) -> None:
+        self._calls = calls
         self._wanted = wanted
         self._options = options
         self._subscription = Subscription.parse(wanted.queue.topic, options.tags)
-        self._instance = ClientInstance(options.nameserver)
-        self._calls = QueueCalls(self._instance, options.group)
         self._pieces: deque[asyncio.Task[_Piece]] = deque()
         self._asked_to = wanted.begin
         self._span = 0
         self._span_kept = 0
         self._ahead_max = 2
 
-    async def start(self) -> None:
-        await self._instance.start()
-
     async def close(self) -> None:
+        """End the pulls that nobody waits for any more."""
         for piece in self._pieces:
             piece.cancel()
         await asyncio.gather(*self._pieces, return_exceptions=True)
-        await self._instance.close()
 
     async def next(self) -> list[bytes] | None:
         """The next blocks, perhaps none in them; None when the range has been read."""

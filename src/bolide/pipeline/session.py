@@ -14,10 +14,12 @@ from pyspark.sql import SparkSession
 
 from bolide.model.errors import ConfigError
 
+_LOGGING = Path(__file__).with_name("log4j2.properties")
+
 QUIET = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
 }
 
 
@@ -29,6 +31,8 @@ def local_session(
         raise ConfigError(
             "Spark needs a JDK of version 17 or newer: no java on the path, and JAVA_HOME has none"
         )
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nobody else is to connect
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in {**QUIET, **(settings or {})}.items():

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from bolide.client.instance import ClientInstance
+from bolide.client.queue_calls import QueueCalls
 from bolide.model.errors import MalformedRecord
 from bolide.model.topic import Subscription
 from bolide.pipeline.columns import ColumnBuilder
@@ -46,10 +48,12 @@ def read_batches(options: ReadOptions, wanted: QueueRange, schema: pa.Schema) ->
 
 def _blocks(options: ReadOptions, wanted: QueueRange) -> Iterator[bytes]:
     with asyncio.Runner() as runner:
-        reader = BlockReader(wanted, options)
-        runner.run(reader.start())
+        instance = ClientInstance(options.nameserver)
+        reader = BlockReader(QueueCalls(instance, options.group), wanted, options)
+        runner.run(instance.start())
         try:
             while (blocks := runner.run(reader.next())) is not None:
                 yield from blocks
         finally:
             runner.run(reader.close())
+            runner.run(instance.close())

@@ -1,0 +1,94 @@
+"""Options of a Spark read: Kafka's names and meanings, and a clear word about everything else."""
+
+import json
+
+import pytest
+
+from bolide.model.errors import ConfigError, InvalidRequest
+from bolide.model.offsets import MessageQueue
+from bolide.pipeline.options import EARLIEST, LATEST, ReadOptions, parse_options
+
+NEEDED = {"nameserver": "127.0.0.1:9876", "subscribe": "orders"}
+
+
+def parse(**given: str) -> ReadOptions:
+    return parse_options(NEEDED | given)
+
+
+def test_two_options_are_enough() -> None:
+    options = parse()
+    assert (options.nameserver, options.topics) == ("127.0.0.1:9876", ("orders",))
+    assert (options.start.everywhere, options.end.everywhere) == (EARLIEST, LATEST)
+    assert (options.fail_on_data_loss, options.min_partitions, options.tags) == (True, 1, "*")
+
+
+def test_case_does_not_matter() -> None:
+    options = parse_options({"NAMESERVER": "h:1", "Subscribe": "a", "failondataloss": "False"})
+    assert (options.topics, options.fail_on_data_loss) == (("a",), False)
+
+
+def test_several_topics_and_several_name_servers() -> None:
+    options = parse_options({"nameserver": "a:1, b:2", "subscribe": "x, y ,x,"})
+    assert (options.nameserver, options.topics) == ("a:1;b:2", ("x", "y"))
+
+
+def test_offsets_by_queue() -> None:
+    text = json.dumps({"orders": {"broker-a": {"0": 23, "1": -2}}})
+    offsets = parse(startingOffsets=text).start.by_queue
+    assert offsets == {
+        MessageQueue("orders", "broker-a", 0): 23,
+        MessageQueue("orders", "broker-a", 1): EARLIEST,
+    }
+
+
+def test_a_timestamp_wins_over_offsets() -> None:
+    options = parse(
+        startingTimestamp="1700000000000", startingOffsets="earliest", endingTimestamp="1700000000001"
+    )
+    assert options.start.timestamp_ms == 1_700_000_000_000
+    assert options.end.timestamp_ms == 1_700_000_000_001
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"nameserver": ""}, "nameserver is missing"),
+        ({"subscribe": ""}, "subscribe is missing"),
+        ({"subscribe": ","}, "no topic"),
+        ({"nameserver": "nowhere"}, "host:port"),
+        ({"startingOfsets": "earliest"}, "did you mean startingOffsets"),
+        ({"topic": "orders"}, "called subscribe here"),
+        ({"kafka.bootstrap.servers": "h:1"}, "called nameserver here"),
+        ({"zzz": "1"}, "there are nameserver, subscribe"),
+        ({"startingOffsets": "latest"}, "nothing to read in a batch"),
+        ({"endingOffsets": "earliest"}, "nothing to read"),
+        ({"startingOffsets": "[]"}, "cannot be read"),
+        ({"startingOffsets": "{"}, "cannot be read"),
+        ({"startingOffsets": '{"orders":{"b":{"0":1.5}}}'}, "1.5"),
+        ({"startingOffsets": '{"orders":{"b":{"0":-3}}}'}, "-3"),
+        ({"startingOffsets": '{"orders":{"b":{"0":-1}}}'}, "nothing to read in a batch"),
+        ({"endingOffsets": '{"orders":{"b":{"0":-2}}}'}, "nothing to read"),
+        ({"startingOffsets": '{"other":{"b":{"0":1}}}'}, "subscribe does not"),
+        (
+            {
+                "startingOffsets": '{"orders":{"b":{"0":9}}}',
+                "endingOffsets": '{"orders":{"b":{"0":3}}}',
+            },
+            "before it starts",
+        ),
+        ({"startingTimestamp": "yesterday"}, "startingTimestamp is a number"),
+        ({"startingTimestamp": "5", "endingTimestamp": "4"}, "later than"),
+        ({"failOnDataLoss": "maybe"}, "true or false"),
+        ({"minPartitions": "0"}, "minPartitions is a number from 1"),
+        ({"maxBytesPerPull": "1e6"}, "maxBytesPerPull is a number"),
+    ],
+)
+def test_what_makes_no_sense_is_said_clearly(given: dict[str, str], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        parse_options(NEEDED | given)
+
+
+@pytest.mark.parametrize("given", [{"subscribe": "../etc"}, {"consumerGroup": "a b"}])
+def test_illegal_names_are_refused(given: dict[str, str]) -> None:
+    with pytest.raises(InvalidRequest):
+        parse_options(NEEDED | given)

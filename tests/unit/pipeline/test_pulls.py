@@ -1,0 +1,182 @@
+"""Pulls that run ahead: every message of the range once and in order, whatever the broker's limits."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bolide.client.results import PullBlock, PullStatus
+from bolide.model.errors import ConnectionLost, ProtocolError
+from bolide.model.offsets import GroupOffset, MessageQueue, QueueOffset
+from bolide.model.topic import Subscription
+from bolide.pipeline import pulls
+from bolide.pipeline.errors import DataLost, OffsetsExpired, QueueRecreated
+from bolide.pipeline.options import ReadOptions, parse_options
+from bolide.pipeline.plan import QueueRange
+from bolide.pipeline.pulls import BlockReader
+
+QUEUE = MessageQueue("orders", "broker-a", 0)
+
+
+@dataclass
+class Queue:
+    """A queue on a broker.  A message is its offset in four bytes; `cap` is how many one answer may hold."""
+
+    first: int
+    last: int
+    cap: Callable[[int], int] = lambda offset: 32
+    asked: list[int] = field(default_factory=list)
+    in_flight: int = 0
+    in_flight_max: int = 0
+    broken_calls: int = 0
+    shown: int | None = None  # what lies behind is counted, and shown to a pull that waits
+
+    async def pull(
+        self,
+        queue: MessageQueue,
+        offset: GroupOffset,
+        subscription: Subscription,
+        *,
+        messages_max: int,
+        bytes_max: int | None = None,
+        bulk: bool = False,
+        wait_ms: int = 0,
+    ) -> PullBlock:
+        self.asked.append(offset)
+        self.in_flight += 1
+        self.in_flight_max = max(self.in_flight_max, self.in_flight)
+        for _ in range(3):  # others get their turn
+            await asyncio.get_running_loop().run_in_executor(None, int)
+        self.in_flight -= 1
+        if self.broken_calls:
+            self.broken_calls -= 1
+            raise ConnectionLost("gone")
+        if wait_ms:
+            self.shown = None
+        return self.answer(offset, messages_max)
+
+    def answer(self, offset: int, messages_max: int) -> PullBlock:
+        last = self.last
+        if self.shown is not None and self.shown <= offset < last:
+            return self.block(PullStatus.NO_NEW_MESSAGE, offset)
+        if offset < self.first:
+            return self.block(PullStatus.OFFSET_ILLEGAL, self.first)
+        if offset > last:
+            return self.block(PullStatus.OFFSET_ILLEGAL, last)
+        if offset == last:
+            return self.block(PullStatus.NO_NEW_MESSAGE, offset)
+        end = min(last, offset + max(1, min(messages_max, self.cap(offset))))
+        data = b"".join(at.to_bytes(4, "big") for at in range(offset, end))
+        return self.block(PullStatus.FOUND, end, data)
+
+    def block(self, status: PullStatus, offset_next: int, data: bytes = b"") -> PullBlock:
+        return PullBlock(
+            status, GroupOffset(offset_next), QueueOffset(self.first), QueueOffset(self.last), data
+        )
+
+
+def options(**given: str) -> ReadOptions:
+    return parse_options({"nameserver": "h:1", "subscribe": "orders"} | given)
+
+
+def read(queue: Queue, begin: int, end: int, **given: str) -> list[int]:
+    async def work() -> list[int]:
+        reader = BlockReader(queue, QueueRange(QUEUE, begin, end), options(**given))
+        found: list[int] = []
+        try:
+            while (blocks := await reader.next()) is not None:
+                for block in blocks:
+                    found += [int.from_bytes(block[at : at + 4], "big") for at in range(0, len(block), 4)]
+        finally:
+            await reader.close()
+        return found
+
+    return asyncio.run(work())
+
+
+@given(
+    st.integers(0, 50),
+    st.integers(0, 400),
+    st.lists(st.integers(1, 60), min_size=1, max_size=10),
+)
+def test_the_range_arrives_once_and_in_order(begin: int, length: int, caps: list[int]) -> None:
+    queue = Queue(0, begin + length + 10, cap=lambda offset: caps[offset % len(caps)])
+    assert read(queue, begin, begin + length) == list(range(begin, begin + length))
+
+
+def test_several_pulls_are_under_way_at_once() -> None:
+    queue = Queue(0, 5000)
+    assert len(read(queue, 0, 5000)) == 5000
+    assert 4 <= queue.in_flight_max <= pulls.AHEAD_MAX
+
+
+def test_large_answers_are_not_hoarded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pulls, "AHEAD_BYTES_MAX", 4 * 32 * 3)
+    queue = Queue(0, 2000)
+    read(queue, 0, 2000)
+    assert queue.in_flight_max == 3
+
+
+def test_a_broken_connection_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pulls, "PAUSE_MS", 1)
+    assert read(Queue(0, 100, broken_calls=2), 0, 100) == list(range(100))
+    with pytest.raises(ConnectionLost):
+        read(Queue(0, 100, broken_calls=1000), 0, 100)
+
+
+def test_a_message_that_shows_a_moment_later_is_waited_for() -> None:
+    assert read(Queue(0, 50, shown=20), 0, 50) == list(range(50))
+
+
+def test_messages_that_expire_during_the_read_are_an_error_or_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with pytest.raises(OffsetsExpired, match="from offset 5 to 40 have expired"):
+        read(Queue(40, 100), 5, 60)
+    assert read(Queue(40, 100), 5, 60, failOnDataLoss="false") == list(range(40, 60))
+    assert "have expired" in caplog.text
+
+
+def test_a_queue_that_became_shorter_is_a_different_error(caplog: pytest.LogCaptureFixture) -> None:
+    for last in (50, 10):
+        with pytest.raises(QueueRecreated, match=f"ends at {last}, before offset"):
+            read(Queue(0, last), 20, 100)
+    assert read(Queue(0, 50), 20, 100, failOnDataLoss="false") == list(range(20, 50))
+    assert "made again" in caplog.text
+
+
+class Odd(Queue):
+    """Answers pulls of the offsets from 10 to 30 with one status and one next offset."""
+
+    odd: tuple[PullStatus, int]
+
+    def answer(self, offset: int, messages_max: int) -> PullBlock:
+        return self.block(*self.odd) if 10 <= offset < 30 else super().answer(offset, min(messages_max, 10))
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [(PullStatus.NO_NEW_MESSAGE, DataLost), (PullStatus.NO_MATCHED_MESSAGE, OffsetsExpired)],
+)
+def test_a_hole_is_an_error_or_a_warning(status: PullStatus, error: type[DataLost]) -> None:
+    queue = Odd(0, 100)
+    queue.odd = (status, 30)
+    with pytest.raises(error, match="from offset 10 to 30"):
+        read(queue, 0, 40)
+    assert read(queue, 0, 40, failOnDataLoss="false") == [*range(10), *range(30, 40)]
+
+
+def test_messages_that_a_filter_leaves_out_are_no_loss() -> None:
+    queue = Odd(0, 100)
+    queue.odd = (PullStatus.NO_MATCHED_MESSAGE, 30)
+    assert read(queue, 0, 40, tags="paid") == [*range(10), *range(30, 40)]
+
+
+def test_a_broker_that_does_not_go_on_is_an_error() -> None:
+    queue = Odd(0, 100)
+    queue.odd = (PullStatus.FOUND, 10)
+    with pytest.raises(ProtocolError, match="does not go on at offset 10"):
+        read(queue, 0, 40)
