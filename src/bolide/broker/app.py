@@ -10,6 +10,7 @@ import os
 import secrets
 import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 from bolide.broker.config import BrokerConfig
 from bolide.broker.flusher import Flusher
@@ -26,7 +27,7 @@ from bolide.machines.locks import QueueLocks
 from bolide.machines.traffic import SAMPLE_MS, Traffic
 from bolide.model.clock import Clock
 from bolide.model.data_version import DataVersion
-from bolide.model.errors import BolideError, ConfigError
+from bolide.model.errors import BolideError, ConfigError, ServiceUnavailable
 from bolide.model.message import NAME_END, PAIR_END, Property
 from bolide.model.response_code import ResponseCode
 from bolide.model.topic import TopicConfig
@@ -35,12 +36,14 @@ from bolide.net.clock import SystemClock
 from bolide.net.dispatch import Dispatcher
 from bolide.net.link import Link, encode_host
 from bolide.net.server import Server
+from bolide.net.ticks import ticks
 from bolide.record.message_id import UniqueIds
 from bolide.store.append import QueueTail, TopicLane
 from bolide.store.disk import Disk
 from bolide.store.disk_os import OsDisk
 from bolide.store.store import MessageStore, StoreOptions
 from bolide.store.tables import GroupTable, OffsetTable, TopicTable
+from bolide.store.tables.persisted import PersistedTable
 from bolide.wire.command import LANGUAGE, VERSION, Command, encode_frame
 from bolide.wire.frame import FrameReader, Intake
 from bolide.wire.send_run import SendRun
@@ -50,6 +53,7 @@ log = logging.getLogger(__name__)
 WRITE_BEHIND_S = 0.01
 """How long queue entries stay in memory only; a crash in between costs nothing but their rebuilding."""
 
+WRITE_BEHIND_RETRY_S = 1.0
 SWEEP_HOLD_S = 0.5
 SWEEP_CLIENTS_S = 10.0
 PERSIST_TOPICS_S = 0.2
@@ -82,6 +86,7 @@ class Broker:
         self._chosen: dict[str, TopicLane] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._registrar: Registrar | None = None
+        self._files_thread = ThreadPoolExecutor(1, thread_name_prefix="bolide-tables")
         self.port = 0
 
     @property
@@ -122,7 +127,10 @@ class Broker:
         if self._behind_timer is not None:
             self._behind_timer.cancel()
         self.flusher.close()
-        self._persist_tables()
+        self._files_thread.shutdown(wait=True)
+        for table in (self.topics, self.groups, self.offsets):
+            table.mark_dirty()  # a write that was cut off by this stop
+            table.persist()
         if self.store.durability.failure is None:
             self.store.close()
 
@@ -140,9 +148,7 @@ class Broker:
             (Property.CLUSTER, config.cluster_name),
         )
         self.answer_tail = _answer_tail(config)
-        self.unique_ids = UniqueIds(
-            self.store_host[:-4], os.getpid(), secrets.randbits(32), self.clock
-        )
+        self.unique_ids = UniqueIds(self.store_host[:-4], os.getpid(), secrets.randbits(32), self.clock)
         self.store = MessageStore(
             self._disk,
             StoreOptions(
@@ -203,18 +209,31 @@ class Broker:
                 self._every(SWEEP_HOLD_S, lambda: self.hold.sweep(self.clock.monotonic_ms())),
                 self._every(SWEEP_CLIENTS_S, lambda: expire_clients(self)),
                 self._every(SAMPLE_MS / 1000, lambda: sample_traffic(self)),
-                self._every(PERSIST_TOPICS_S, self._persist_topics_and_groups),
-                self._every(self.config.persist_offsets_ms / 1000, self._persist_tables),
+                self._keep_persisting(PERSIST_TOPICS_S, self.topics, self.groups),
+                self._keep_persisting(self.config.persist_offsets_ms / 1000, self.offsets),
             )
         ]
 
     async def _every(self, seconds: float, work: Callable[[], object]) -> None:
-        while True:
-            await asyncio.sleep(seconds)
+        async for _ in ticks(seconds):
             try:
                 work()
             except (BolideError, OSError) as error:
                 log.error("background work failed and is tried again: %s", error)
+
+    async def _keep_persisting(self, seconds: float, *tables: PersistedTable) -> None:
+        """Write tables that have changed; their syncs must not hold up the loop."""
+        loop = asyncio.get_running_loop()
+        async for _ in ticks(seconds):
+            for table in tables:
+                data = table.pending()
+                if data is None:
+                    continue
+                try:
+                    await loop.run_in_executor(self._files_thread, table.file.save, data)
+                except OSError as error:
+                    log.error("cannot write %s, trying again: %s", table.file.path, error)
+                    table.mark_dirty()
 
     # ---- Service: what the server calls --------------------------------------------------------------------
 
@@ -296,17 +315,11 @@ class Broker:
         tails, self._behind = self._behind, set()
         try:
             self.store.write_behind(list(tails))
-        except BolideError as error:
-            log.error("%s; the entries stay in memory and are written later", error)
+        except ServiceUnavailable as error:
+            log.error("%s; nothing more is taken until it works again", error)
             self._behind |= tails
-
-    def _persist_topics_and_groups(self) -> None:
-        self.topics.persist()
-        self.groups.persist()
-
-    def _persist_tables(self) -> None:
-        self._persist_topics_and_groups()
-        self.offsets.persist()
+            loop = asyncio.get_running_loop()
+            self._behind_timer = loop.call_later(WRITE_BEHIND_RETRY_S, self._write_behind)
 
     def _wants_notice(self, group: str) -> bool:
         config = self.groups.get(group)

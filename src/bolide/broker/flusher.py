@@ -13,9 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 from bolide.broker.config import BrokerConfig
 from bolide.model.clock import Clock
+from bolide.net.ticks import ticks
 from bolide.store.store import MessageStore
 
 log = logging.getLogger(__name__)
+
+DEADLINE_CHECK_S = 0.1
 
 Ready = Callable[[bool], None]
 """Called with True when the record is durable, with False when that took too long."""
@@ -60,8 +63,7 @@ class Flusher:
 
     async def watch_deadlines(self) -> None:
         """Answer those for whom the disk is too slow; their messages stay stored."""
-        while True:
-            await asyncio.sleep(0.1)
+        async for _ in ticks(DEADLINE_CHECK_S):
             now_ms = self._clock.monotonic_ms()
             while self._waiting and self._waiting[0][1] <= now_ms:
                 self._waiting.popleft()[2](False)

@@ -14,9 +14,7 @@ from bolide.store.tables import TopicTable
 
 
 class Lanes:
-    def __init__(
-        self, topics: TopicTable, store: MessageStore, is_writable: Callable[[], bool]
-    ) -> None:
+    def __init__(self, topics: TopicTable, store: MessageStore, is_writable: Callable[[], bool]) -> None:
         self._topics = topics
         self._store = store
         self._is_writable = is_writable
@@ -36,6 +34,8 @@ class Lanes:
     def _find(self, name: bytes) -> TopicLane | None:
         topic = self._topics.get(name.decode("utf-8", "replace"))
         if topic is None or topic.name.startswith("%") or topic.name in NO_SEND_TOPICS:
+            return None
+        if topic.write_queues < 1:  # a table of the original may hold such a topic
             return None
         if topic.order and not self._is_writable():
             return None

@@ -2,8 +2,10 @@
 
 One task per name server, so that a dead one costs the others nothing: it registers at start, then every period, at
 once when a topic has changed, and again soon after a failure or a lost connection.  Changes that come while a
-registration is under way are told together by the next one.  Always the whole topic table is sent: it is right for
-every version and every setting of the name server.
+registration is under way are told together by the next one.
+
+A few new or changed topics are told alone (217) to name servers that take them so; everything else is told by
+sending the whole table (103), which is right for every version and every setting of a name server.
 
 The connection that carried a registration is the broker's life line: the name server drops the broker when it
 closes.  So over a new connection the broker always registers, even where it could ask first whether that is needed.
@@ -11,21 +13,20 @@ closes.  So over a new connection the broker always registers, even where it cou
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
-from bolide.model import java_json, names
-from bolide.model.data_version import DataVersion
-from bolide.model.errors import BolideError, CallTimeout, ConfigError, RemoteError
+from bolide.broker.introduction import BrokerIdentity, Introduction, Snapshot, TopicSource
+from bolide.model.errors import BolideError, CallTimeout, RemoteError
 from bolide.model.response_code import ResponseCode
 from bolide.model.topic import Permission, TopicConfig
-from bolide.net.caller import Caller, parse_address
+from bolide.net.caller import Caller
 from bolide.net.link import Link
-from bolide.wire.bodies.registration import RegistrationBody, checksum
 from bolide.wire.bodies.route import decode_kv_table
-from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
-from bolide.wire.headers.route import BrokerRequest, DataVersionAnswer, RegisterBroker, RegisterBrokerAnswer
+from bolide.wire.headers.route import DataVersionAnswer, RegisterBrokerAnswer
+
+__all__ = ["BrokerIdentity", "RegisterOptions", "Registrar", "RegistrationNews", "TopicSource"]
 
 log = logging.getLogger(__name__)
 
@@ -38,27 +39,11 @@ REGISTER_TIMEOUT_MS = 24_000
 UNREGISTER_TIMEOUT_MS = 3_000
 SETTLE_MS = 2_000
 
-ANYWHERE = ("0.0.0.0", "::")
+NEWS_MAX = 16
+"""More changed topics than this are told with the whole table."""
 
-TopicSource = Callable[[], tuple[DataVersion, Sequence[TopicConfig]]]
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerIdentity:
-    """Who this broker is; `address` is what clients will connect to, exactly as written."""
-
-    cluster: str
-    name: str
-    address: str
-    broker_id: int = 0
-    ha_address: str = ""
-
-    def __post_init__(self) -> None:
-        host, _ = parse_address(self.address)
-        if host in ANYWHERE:
-            raise ConfigError(
-                f"{self.address} cannot be given to clients; set brokerIP1 to one they can reach"
-            )
+VERSION_TAKES_ONE_TOPIC = 413
+"""MQVersion.V5_0_0: older name servers leave request 217 unanswered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +75,12 @@ class _Contact:
     failures: int = 0
     problem: str | None = None
     link: Link | None = None
+    told: Mapping[str, TopicConfig] = field(default_factory=dict)
+    takes_one_topic: bool = False
 
 
 class Registrar:
-    """See the module.  `topics` must give a new data version with every change, also of `permission`."""
+    """See the module."""
 
     def __init__(
         self,
@@ -107,16 +94,19 @@ class Registrar:
         on_news: Callable[[RegistrationNews], None] | None = None,
     ) -> None:
         self._caller = caller
-        self._identity = identity
-        self._topics = topics
-        self._permission = permission
         self._options = RegisterOptions() if options is None else options
+        self._introduction = Introduction(
+            identity,
+            topics,
+            permission,
+            compressed=self._options.compressed,
+            lifetime_ms=self._options.lifetime_ms,
+        )
         self._on_news = on_news
         self._contacts = {address: _Contact(address) for address in addresses}
         self._tasks: list[asyncio.Task[None]] = []
         self._wanted = 1
         self._progress = asyncio.Event()
-        self._body: tuple[tuple[DataVersion, int], bytes] | None = None
 
     @property
     def period_ms(self) -> int:
@@ -168,11 +158,12 @@ class Registrar:
     # ---- one name server -----------------------------------------------------------------------------------
 
     async def _keep_registered(self, contact: _Contact) -> None:
+        woken = False
         while True:
             contact.wake.clear()
             goal = self._wanted
             try:
-                await self._register(contact)
+                await self._register(contact, only_news=woken)
             except Exception as error:
                 self._failed(contact, error)
             else:
@@ -181,36 +172,59 @@ class Registrar:
             self._progress.set()
             self._progress = asyncio.Event()
             retry_ms = RETRY_MS << min(contact.failures - 1, 16) if contact.failures else self.period_ms
-            try:
-                async with asyncio.timeout(min(retry_ms, self.period_ms) / 1000):
-                    await contact.wake.wait()
-            except TimeoutError:
-                pass
+            woken = await _within(contact.wake, min(retry_ms, self.period_ms))
 
-    async def _register(self, contact: _Contact) -> None:
+    async def _register(self, contact: _Contact, *, only_news: bool) -> None:
         link = await self._caller.link(contact.address)
-        version, topics = self._topics()
-        may_ask = contact.link is link and not self._options.force
+        now = self._introduction.snapshot()
         try:
-            if may_ask and not await _is_news(link, self._whom(), version):
-                return
-            answer = await link.call(self._registration(version, topics), REGISTER_TIMEOUT_MS)
+            if contact.link is link:
+                if only_news and await self._tell_news(contact, now):
+                    return
+                if not only_news and not self._options.force and not await self._is_news(link, now):
+                    return
+            await self._tell_all(contact, link, now)
         except CallTimeout:
             link.close()  # the next try must not wait on the same silence
             raise
+
+    async def _tell_all(self, contact: _Contact, link: Link, now: Snapshot) -> None:
+        answer = await link.call(self._introduction.whole(now), REGISTER_TIMEOUT_MS)
         if answer.code != ResponseCode.SUCCESS:
             raise RemoteError(answer.code, answer.remark or "")
         contact.link = link
+        contact.told = now.topics
+        contact.takes_one_topic = answer.version >= VERSION_TAKES_ONE_TOPIC
         if self._on_news is not None:
             self._on_news(_news(answer))
+
+    async def _tell_news(self, contact: _Contact, now: Snapshot) -> bool:
+        """Tell only what is new; false when that takes the whole table."""
+        told, topics = contact.told, now.topics
+        news = [
+            topic for name, topic in topics.items() if told.get(name) is not topic and told.get(name) != topic
+        ]
+        if not contact.takes_one_topic or len(news) > NEWS_MAX or told.keys() - topics.keys():
+            return False
+        assert contact.link is not None
+        calls = [contact.link.call(self._introduction.one(topic), REGISTER_TIMEOUT_MS) for topic in news]
+        answers = await asyncio.gather(*calls)
+        if any(answer.code != ResponseCode.SUCCESS for answer in answers):
+            return False
+        contact.told = topics
+        return True
+
+    async def _is_news(self, link: Link, now: Snapshot) -> bool:
+        """Whether the name server has another version than ours; one that cannot say gets ours."""
+        answer = await link.call(self._introduction.question(now), REGISTER_TIMEOUT_MS)
+        return answer.code != ResponseCode.SUCCESS or DataVersionAnswer.decode(answer.fields).changed
 
     async def _leave(self, contact: _Contact) -> None:
         link, contact.link = contact.link, None
         if link is None or not link.is_open:
             return
-        request = Command(RequestCode.UNREGISTER_BROKER, self._whom().encode())
         try:
-            await link.call(request, UNREGISTER_TIMEOUT_MS)
+            await link.call(self._introduction.goodbye(), UNREGISTER_TIMEOUT_MS)
         except BolideError as error:
             log.warning("could not say goodbye to the name server %s: %s", contact.address, error)
 
@@ -230,59 +244,15 @@ class Registrar:
         contact.failures += 1
         contact.problem = str(error) or type(error).__name__
 
-    # ---- what is said --------------------------------------------------------------------------------------
 
-    def _whom(self) -> BrokerRequest:
-        me = self._identity
-        return BrokerRequest(me.name, me.address, me.cluster, me.broker_id)
-
-    def _registration(self, version: DataVersion, topics: Sequence[TopicConfig]) -> Command:
-        me, options = self._identity, self._options
-        body = self._encoded(version, topics)
-        header = RegisterBroker(
-            broker_name=me.name,
-            broker_addr=me.address,
-            cluster_name=me.cluster,
-            ha_server_addr=me.ha_address,
-            broker_id=me.broker_id,
-            compressed=options.compressed,
-            body_crc32=checksum(body),
-            heartbeat_timeout_millis=options.lifetime_ms,
-        )
-        return Command(RequestCode.REGISTER_BROKER, header.encode(), body)
-
-    def _encoded(self, version: DataVersion, topics: Sequence[TopicConfig]) -> bytes:
-        """The body, kept until something changes: all name servers get the same one, again and again."""
-        permission = self._permission()
-        key = (version, permission)
-        if self._body is None or self._body[0] != key:
-            shown = tuple(_masked(topic, permission) for topic in self._complete(topics))
-            body = RegistrationBody(version, shown).encode(compressed=self._options.compressed)
-            self._body = (key, body)
-        return self._body[1]
-
-    def _complete(self, topics: Sequence[TopicConfig]) -> Sequence[TopicConfig]:
-        """With the topics that every broker has: a first registration of a single topic would be refused."""
-        known = {topic.name for topic in topics}
-        built_in = (
-            TopicConfig(names.SELF_TEST_TOPIC, 1, 1),
-            TopicConfig(self._identity.name, 1, 1, perm=Permission.READ_WRITE | Permission.INHERIT),
-        )
-        return [*topics, *(topic for topic in built_in if topic.name not in known)]
-
-
-async def _is_news(link: Link, whom: BrokerRequest, version: DataVersion) -> bool:
-    """Whether the name server has another version than ours; one that cannot say gets ours."""
-    request = Command(RequestCode.QUERY_DATA_VERSION, whom.encode(), java_json.dumps(version.as_json()))
-    answer = await link.call(request, REGISTER_TIMEOUT_MS)
-    return answer.code != ResponseCode.SUCCESS or DataVersionAnswer.decode(answer.fields).changed
-
-
-def _masked(topic: TopicConfig, permission: int) -> TopicConfig:
-    """What the broker does not permit, no topic permits."""
-    if permission == Permission.READ_WRITE:
-        return topic
-    return replace(topic, perm=topic.perm & permission)
+async def _within(event: asyncio.Event, wait_ms: int) -> bool:
+    """Whether the event came in time."""
+    try:
+        async with asyncio.timeout(wait_ms / 1000):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True
 
 
 def _news(answer: Command) -> RegistrationNews:

@@ -74,7 +74,7 @@ def error_answer(request: Command, error: Exception) -> Command:
     if isinstance(error, RequestError):
         return request.answer(error.code, remark=str(error))
     if not isinstance(error, BolideError):
-        log.exception("request %d failed", request.code, exc_info=error)
+        log.error("request %d failed", request.code, exc_info=error)
     remark = f"{type(error).__name__}: {error}"
     return request.answer(ResponseCode.SYSTEM_ERROR, remark=remark)
 

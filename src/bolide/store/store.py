@@ -112,13 +112,10 @@ class MessageStore:
         self._clock = clock
         self._lock: DiskLock | None = None
         self._last_store_ms = 0
-        self._appender = Appender(
-            options.store_host, options.properties_suffix, options.body_bytes_max
-        )
+        self._refusal: str | None = None
+        self._appender = Appender(options.store_host, options.properties_suffix, options.body_bytes_max)
         self.log = CommitLog(disk, os.path.join(options.root, "commitlog"), options.segment_bytes)
-        self.queues = QueueIndex(
-            disk, os.path.join(options.root, "consumequeue"), options.queue_file_bytes
-        )
+        self.queues = QueueIndex(disk, os.path.join(options.root, "consumequeue"), options.queue_file_bytes)
         self.touched: list[QueueTail] = []
         self.messages_appended = 0
 
@@ -180,6 +177,7 @@ class MessageStore:
 
         Log offsets are valid for the rows of this call only.
         """
+        self._check_open()
         segment = self.log.current
         row, position, why = self._appender.append_run(
             rows,
@@ -202,13 +200,12 @@ class MessageStore:
             if position == 0:
                 return row, True  # larger than a segment: the general path says so
             self.log.roll()
-            return self.append_run(
-                rows, log_offsets, buffer, properties, lanes, first, count, born_host
-            )
+            return self.append_run(rows, log_offsets, buffer, properties, lanes, first, count, born_host)
         return row, why == NEEDS_GENERAL_PATH
 
     def append(self, messages: Sequence[NewMessage]) -> list[Appended]:
         """Append messages one behind the other, all or none, in one segment."""
+        self._check_open()
         now_ms = self._store_time_ms()
         tail = self.queues.get(messages[0].topic, messages[0].queue_id).tail
         sizes = [len(self._encode(message, 0, 0, now_ms)) for message in messages]
@@ -238,14 +235,26 @@ class MessageStore:
         return touched
 
     def write_behind(self, tails: Sequence[QueueTail]) -> None:
-        """Write the entries of these queues to their files."""
+        """Write the entries of these queues to their files.
+
+        While that fails (a full disk) nothing more is appended, so that memory stays bounded; the first write
+        that works ends it.
+        """
         for tail in tails:
             queue = tail.owner
             assert isinstance(queue, ConsumeQueue)
             try:
                 queue.write_behind()
             except OSError as error:
-                raise ServiceUnavailable(f"cannot write a consume queue: {error}") from error
+                self._refusal = f"cannot write a consume queue: {error.strerror or error}"
+                raise ServiceUnavailable(self._refusal) from error
+        self._refusal = None
+
+    def _check_open(self) -> None:
+        if self._refusal is not None:
+            raise ServiceUnavailable(self._refusal)
+        if self.durability.failure is not None:
+            raise ServiceUnavailable(f"syncing the log failed: {self.durability.failure}")
 
     def _encode(self, message: NewMessage, queue_offset: int, log_offset: int, now_ms: int) -> bytes:
         return encode_record(
@@ -304,9 +313,7 @@ class MessageStore:
             count_max, size_bytes_max = limits.hot_count, limits.hot_bytes
         else:
             count_max, size_bytes_max = limits.cold_count, limits.cold_bytes
-        scanned, total, chosen = select_entries(
-            entries, codes, count_max, size_bytes_max, self.readable_end
-        )
+        scanned, total, chosen = select_entries(entries, codes, count_max, size_bytes_max, self.readable_end)
         if scanned == 0:  # nothing durable yet
             return PullResult(PullStatus.OFFSET_OVERFLOW_ONE, offset, start, offset)
         if not chosen:
@@ -319,9 +326,7 @@ class MessageStore:
         segment = self.log.segment_of(chosen[0])
         if segment is not None and segment is self.log.segment_of(chosen[-2]):
             return gather(segment.view, segment.base, chosen, total)
-        records = (
-            self.log.read(chosen[at], chosen[at + 1]) for at in range(0, len(chosen), 2)
-        )
+        records = (self.log.read(chosen[at], chosen[at + 1]) for at in range(0, len(chosen), 2))
         return b"".join(record for record in records if record is not None)
 
     def read_at(self, log_offset: int) -> bytes | None:

@@ -9,7 +9,7 @@ from enum import Enum, IntEnum
 
 from bolide.model.response_code import ResponseCode
 
-__all__ = ["Need", "REQUESTS", "RequestCode", "RequestKind", "ResponseCode", "Sender"]
+__all__ = ["REQUESTS", "Need", "RequestCode", "RequestKind", "ResponseCode", "Sender"]
 
 
 class RequestCode(IntEnum):
@@ -104,77 +104,75 @@ class RequestKind:
     asks: str
 
 
-def _table() -> dict[RequestCode, RequestKind]:
-    c, s, n = RequestCode, Sender, Need
-    rows = [
-        # ---- messages
-        (c.SEND_MESSAGE, s.PRODUCER, n.PUBLISH, "store one message, long field names"),
-        (c.SEND_MESSAGE_V2, s.PRODUCER, n.PUBLISH, "store one message or a batch, one-letter fields"),
-        (c.SEND_BATCH_MESSAGE, s.PRODUCER, n.PUBLISH, "store a batch"),
-        (c.PULL_MESSAGE, s.CONSUMER, n.SUBSCRIBE, "messages of a queue from an offset; may be held"),
-        (c.LITE_PULL_MESSAGE, s.CONSUMER, n.SUBSCRIBE, "the same from a lite pull consumer"),
-        (c.VIEW_MESSAGE_BY_ID, s.CLIENT, n.SUBSCRIBE, "one message by its place in the log"),
-        # ---- offsets
-        (c.QUERY_CONSUMER_OFFSET, s.CONSUMER, n.SUBSCRIBE, "a group's offset in a queue"),
-        (c.UPDATE_CONSUMER_OFFSET, s.CONSUMER, n.SUBSCRIBE, "store a group's offset in a queue"),
-        (c.SEARCH_OFFSET_BY_TIMESTAMP, s.CLIENT, n.SUBSCRIBE, "the first offset at or after a time"),
-        (c.GET_MAX_OFFSET, s.CLIENT, n.SUBSCRIBE, "the next offset of a queue"),
-        (c.GET_MIN_OFFSET, s.CLIENT, n.SUBSCRIBE, "the first offset of a queue"),
-        (c.GET_EARLIEST_MSG_STORETIME, s.CLIENT, n.SUBSCRIBE, "store time of a queue's first message"),
-        (c.GET_ALL_CONSUMER_OFFSET, s.ADMIN, n.READ_CLUSTER, "the whole offset table"),
-        # ---- clients
-        (c.HEART_BEAT, s.CLIENT, n.NOTHING, "I am here, with these groups and subscriptions"),
-        (c.UNREGISTER_CLIENT, s.CLIENT, n.NOTHING, "I leave"),
-        (c.GET_CONSUMER_LIST_BY_GROUP, s.CONSUMER, n.SUBSCRIBE, "client ids of a group's members"),
-        (c.NOTIFY_CONSUMER_IDS_CHANGED, s.TO_CLIENT, n.NOTHING, "one-way: the group has changed"),
-        (c.LOCK_BATCH_MQ, s.CONSUMER, n.SUBSCRIBE, "lock queues for ordered consumption"),
-        (c.UNLOCK_BATCH_MQ, s.CONSUMER, n.SUBSCRIBE, "give locked queues back"),
-        (c.CHECK_CLIENT_CONFIG, s.CONSUMER, n.NOTHING, "does this subscription compile?"),
-        # ---- name server
-        (c.REGISTER_BROKER, s.BROKER, n.JOIN_CLUSTER, "I am here, with these topics"),
-        (c.UNREGISTER_BROKER, s.BROKER, n.JOIN_CLUSTER, "I leave"),
-        (c.QUERY_DATA_VERSION, s.BROKER, n.JOIN_CLUSTER, "is my topic table newer than yours?"),
-        (c.BROKER_HEARTBEAT, s.BROKER, n.JOIN_CLUSTER, "I am still here"),
-        (c.GET_BROKER_MEMBER_GROUP, s.BROKER, n.READ_CLUSTER, "addresses of one broker name"),
-        (c.REGISTER_TOPIC_IN_NAMESRV, s.BROKER, n.JOIN_CLUSTER, "one topic's queues"),
-        (c.GET_ROUTEINFO_BY_TOPIC, s.CLIENT, n.NOTHING, "where does this topic live?"),
-        (c.GET_BROKER_CLUSTER_INFO, s.ADMIN, n.READ_CLUSTER, "clusters, brokers, addresses"),
-        (c.PUT_KV_CONFIG, s.ADMIN, n.CHANGE_CLUSTER, "store a key-value setting"),
-        (c.GET_KV_CONFIG, s.ADMIN, n.READ_CLUSTER, "one key-value setting"),
-        (c.DELETE_KV_CONFIG, s.ADMIN, n.CHANGE_CLUSTER, "forget a key-value setting"),
-        (c.GET_KVLIST_BY_NAMESPACE, s.ADMIN, n.READ_CLUSTER, "all settings of a namespace"),
-        (c.WIPE_WRITE_PERM_OF_BROKER, s.ADMIN, n.CHANGE_CLUSTER, "no more sends to a broker name"),
-        (c.ADD_WRITE_PERM_OF_BROKER, s.ADMIN, n.CHANGE_CLUSTER, "sends to a broker name again"),
-        (c.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, s.ADMIN, n.READ_CLUSTER, "all topic names"),
-        (c.DELETE_TOPIC_IN_NAMESRV, s.ADMIN, n.CHANGE_CLUSTER, "forget a topic's route"),
-        (c.GET_TOPICS_BY_CLUSTER, s.ADMIN, n.READ_CLUSTER, "topic names of a cluster"),
-        (c.GET_SYSTEM_TOPIC_LIST_FROM_NS, s.ADMIN, n.READ_CLUSTER, "cluster and broker names"),
-        (c.GET_UNIT_TOPIC_LIST, s.ADMIN, n.READ_CLUSTER, "topics with the unit flag"),
-        (c.GET_HAS_UNIT_SUB_TOPIC_LIST, s.ADMIN, n.READ_CLUSTER, "topics with unit subscriptions"),
-        (c.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST, s.ADMIN, n.READ_CLUSTER, "those without the unit flag"),
-        (c.UPDATE_NAMESRV_CONFIG, s.ADMIN, n.CHANGE_CLUSTER, "change name server settings"),
-        (c.GET_NAMESRV_CONFIG, s.ADMIN, n.READ_CLUSTER, "name server settings"),
-        # ---- administration of a broker
-        (c.UPDATE_AND_CREATE_TOPIC, s.ADMIN, n.CHANGE_CLUSTER, "create or change a topic"),
-        (c.DELETE_TOPIC_IN_BROKER, s.ADMIN, n.CHANGE_CLUSTER, "delete a topic"),
-        (c.GET_ALL_TOPIC_CONFIG, s.ADMIN, n.READ_CLUSTER, "the whole topic table"),
-        (c.GET_TOPIC_CONFIG, s.ADMIN, n.READ_CLUSTER, "one topic's settings"),
-        (c.GET_TOPIC_STATS_INFO, s.ADMIN, n.READ_CLUSTER, "offsets of a topic's queues"),
-        (c.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, s.ADMIN, n.READ_CLUSTER, "built-in topics"),
-        (c.UPDATE_BROKER_CONFIG, s.ADMIN, n.CHANGE_CLUSTER, "change settings at run time"),
-        (c.GET_BROKER_CONFIG, s.ADMIN, n.READ_CLUSTER, "settings"),
-        (c.GET_BROKER_RUNTIME_INFO, s.ADMIN, n.READ_CLUSTER, "counters and state as text"),
-        (c.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, s.ADMIN, n.CHANGE_CLUSTER, "create or change a group"),
-        (c.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, s.ADMIN, n.READ_CLUSTER, "the whole group table"),
-        (c.GET_SUBSCRIPTIONGROUP_CONFIG, s.ADMIN, n.READ_CLUSTER, "one group's settings"),
-        (c.DELETE_SUBSCRIPTIONGROUP, s.ADMIN, n.CHANGE_CLUSTER, "delete a group"),
-        (c.GET_CONSUMER_CONNECTION_LIST, s.ADMIN, n.READ_CLUSTER, "a group's connections"),
-        (c.GET_PRODUCER_CONNECTION_LIST, s.ADMIN, n.READ_CLUSTER, "a producer group's connections"),
-        (c.GET_CONSUME_STATS, s.ADMIN, n.READ_CLUSTER, "a group's progress by queue"),
-        (c.QUERY_TOPIC_CONSUME_BY_WHO, s.ADMIN, n.READ_CLUSTER, "groups of a topic"),
-        (c.QUERY_TOPICS_BY_CONSUMER, s.ADMIN, n.READ_CLUSTER, "topics of a group"),
-    ]
-    return {code: RequestKind(code, sender, need, asks) for code, sender, need, asks in rows}
+_R, _S, _N = RequestCode, Sender, Need
 
+_ROWS = (
+    # ---- messages
+    (_R.SEND_MESSAGE, _S.PRODUCER, _N.PUBLISH, "store one message, long field names"),
+    (_R.SEND_MESSAGE_V2, _S.PRODUCER, _N.PUBLISH, "store one message or a batch, one-letter fields"),
+    (_R.SEND_BATCH_MESSAGE, _S.PRODUCER, _N.PUBLISH, "store a batch"),
+    (_R.PULL_MESSAGE, _S.CONSUMER, _N.SUBSCRIBE, "messages of a queue from an offset; may be held"),
+    (_R.LITE_PULL_MESSAGE, _S.CONSUMER, _N.SUBSCRIBE, "the same from a lite pull consumer"),
+    (_R.VIEW_MESSAGE_BY_ID, _S.CLIENT, _N.SUBSCRIBE, "one message by its place in the log"),
+    # ---- offsets
+    (_R.QUERY_CONSUMER_OFFSET, _S.CONSUMER, _N.SUBSCRIBE, "a group's offset in a queue"),
+    (_R.UPDATE_CONSUMER_OFFSET, _S.CONSUMER, _N.SUBSCRIBE, "store a group's offset in a queue"),
+    (_R.SEARCH_OFFSET_BY_TIMESTAMP, _S.CLIENT, _N.SUBSCRIBE, "the first offset at or after a time"),
+    (_R.GET_MAX_OFFSET, _S.CLIENT, _N.SUBSCRIBE, "the next offset of a queue"),
+    (_R.GET_MIN_OFFSET, _S.CLIENT, _N.SUBSCRIBE, "the first offset of a queue"),
+    (_R.GET_EARLIEST_MSG_STORETIME, _S.CLIENT, _N.SUBSCRIBE, "store time of a queue's first message"),
+    (_R.GET_ALL_CONSUMER_OFFSET, _S.ADMIN, _N.READ_CLUSTER, "the whole offset table"),
+    # ---- clients
+    (_R.HEART_BEAT, _S.CLIENT, _N.NOTHING, "I am here, with these groups and subscriptions"),
+    (_R.UNREGISTER_CLIENT, _S.CLIENT, _N.NOTHING, "I leave"),
+    (_R.GET_CONSUMER_LIST_BY_GROUP, _S.CONSUMER, _N.SUBSCRIBE, "client ids of a group's members"),
+    (_R.NOTIFY_CONSUMER_IDS_CHANGED, _S.TO_CLIENT, _N.NOTHING, "one-way: the group has changed"),
+    (_R.LOCK_BATCH_MQ, _S.CONSUMER, _N.SUBSCRIBE, "lock queues for ordered consumption"),
+    (_R.UNLOCK_BATCH_MQ, _S.CONSUMER, _N.SUBSCRIBE, "give locked queues back"),
+    (_R.CHECK_CLIENT_CONFIG, _S.CONSUMER, _N.NOTHING, "does this subscription compile?"),
+    # ---- name server
+    (_R.REGISTER_BROKER, _S.BROKER, _N.JOIN_CLUSTER, "I am here, with these topics"),
+    (_R.UNREGISTER_BROKER, _S.BROKER, _N.JOIN_CLUSTER, "I leave"),
+    (_R.QUERY_DATA_VERSION, _S.BROKER, _N.JOIN_CLUSTER, "is my topic table newer than yours?"),
+    (_R.BROKER_HEARTBEAT, _S.BROKER, _N.JOIN_CLUSTER, "I am still here"),
+    (_R.GET_BROKER_MEMBER_GROUP, _S.BROKER, _N.READ_CLUSTER, "addresses of one broker name"),
+    (_R.REGISTER_TOPIC_IN_NAMESRV, _S.BROKER, _N.JOIN_CLUSTER, "one topic's queues"),
+    (_R.GET_ROUTEINFO_BY_TOPIC, _S.CLIENT, _N.NOTHING, "where does this topic live?"),
+    (_R.GET_BROKER_CLUSTER_INFO, _S.ADMIN, _N.READ_CLUSTER, "clusters, brokers, addresses"),
+    (_R.PUT_KV_CONFIG, _S.ADMIN, _N.CHANGE_CLUSTER, "store a key-value setting"),
+    (_R.GET_KV_CONFIG, _S.ADMIN, _N.READ_CLUSTER, "one key-value setting"),
+    (_R.DELETE_KV_CONFIG, _S.ADMIN, _N.CHANGE_CLUSTER, "forget a key-value setting"),
+    (_R.GET_KVLIST_BY_NAMESPACE, _S.ADMIN, _N.READ_CLUSTER, "all settings of a namespace"),
+    (_R.WIPE_WRITE_PERM_OF_BROKER, _S.ADMIN, _N.CHANGE_CLUSTER, "no more sends to a broker name"),
+    (_R.ADD_WRITE_PERM_OF_BROKER, _S.ADMIN, _N.CHANGE_CLUSTER, "sends to a broker name again"),
+    (_R.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, _S.ADMIN, _N.READ_CLUSTER, "all topic names"),
+    (_R.DELETE_TOPIC_IN_NAMESRV, _S.ADMIN, _N.CHANGE_CLUSTER, "forget a topic's route"),
+    (_R.GET_TOPICS_BY_CLUSTER, _S.ADMIN, _N.READ_CLUSTER, "topic names of a cluster"),
+    (_R.GET_SYSTEM_TOPIC_LIST_FROM_NS, _S.ADMIN, _N.READ_CLUSTER, "cluster and broker names"),
+    (_R.GET_UNIT_TOPIC_LIST, _S.ADMIN, _N.READ_CLUSTER, "topics with the unit flag"),
+    (_R.GET_HAS_UNIT_SUB_TOPIC_LIST, _S.ADMIN, _N.READ_CLUSTER, "topics with unit subscriptions"),
+    (_R.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST, _S.ADMIN, _N.READ_CLUSTER, "those without the unit flag"),
+    (_R.UPDATE_NAMESRV_CONFIG, _S.ADMIN, _N.CHANGE_CLUSTER, "change name server settings"),
+    (_R.GET_NAMESRV_CONFIG, _S.ADMIN, _N.READ_CLUSTER, "name server settings"),
+    # ---- administration of a broker
+    (_R.UPDATE_AND_CREATE_TOPIC, _S.ADMIN, _N.CHANGE_CLUSTER, "create or change a topic"),
+    (_R.DELETE_TOPIC_IN_BROKER, _S.ADMIN, _N.CHANGE_CLUSTER, "delete a topic"),
+    (_R.GET_ALL_TOPIC_CONFIG, _S.ADMIN, _N.READ_CLUSTER, "the whole topic table"),
+    (_R.GET_TOPIC_CONFIG, _S.ADMIN, _N.READ_CLUSTER, "one topic's settings"),
+    (_R.GET_TOPIC_STATS_INFO, _S.ADMIN, _N.READ_CLUSTER, "offsets of a topic's queues"),
+    (_R.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, _S.ADMIN, _N.READ_CLUSTER, "built-in topics"),
+    (_R.UPDATE_BROKER_CONFIG, _S.ADMIN, _N.CHANGE_CLUSTER, "change settings at run time"),
+    (_R.GET_BROKER_CONFIG, _S.ADMIN, _N.READ_CLUSTER, "settings"),
+    (_R.GET_BROKER_RUNTIME_INFO, _S.ADMIN, _N.READ_CLUSTER, "counters and state as text"),
+    (_R.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, _S.ADMIN, _N.CHANGE_CLUSTER, "create or change a group"),
+    (_R.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, _S.ADMIN, _N.READ_CLUSTER, "the whole group table"),
+    (_R.GET_SUBSCRIPTIONGROUP_CONFIG, _S.ADMIN, _N.READ_CLUSTER, "one group's settings"),
+    (_R.DELETE_SUBSCRIPTIONGROUP, _S.ADMIN, _N.CHANGE_CLUSTER, "delete a group"),
+    (_R.GET_CONSUMER_CONNECTION_LIST, _S.ADMIN, _N.READ_CLUSTER, "a group's connections"),
+    (_R.GET_PRODUCER_CONNECTION_LIST, _S.ADMIN, _N.READ_CLUSTER, "a producer group's connections"),
+    (_R.GET_CONSUME_STATS, _S.ADMIN, _N.READ_CLUSTER, "a group's progress by queue"),
+    (_R.QUERY_TOPIC_CONSUME_BY_WHO, _S.ADMIN, _N.READ_CLUSTER, "groups of a topic"),
+    (_R.QUERY_TOPICS_BY_CONSUMER, _S.ADMIN, _N.READ_CLUSTER, "topics of a group"),
+)
 
-REQUESTS = _table()
+REQUESTS = {code: RequestKind(code, sender, need, asks) for code, sender, need, asks in _ROWS}

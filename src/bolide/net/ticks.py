@@ -1,0 +1,11 @@
+"""Ticks: the one place that sleeps.  Periodic work is written as `async for _ in ticks(seconds)`."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+
+async def ticks(seconds: float) -> AsyncIterator[None]:
+    """Yields for ever, `seconds` after the work of the last tick has ended."""
+    while True:
+        await asyncio.sleep(seconds)  # noqa: TID251
+        yield
