@@ -18,6 +18,7 @@ from bolide.nameserver.config import NameServerConfig
 from bolide.net.caller import Caller
 from bolide.net.clock import SystemClock
 from bolide.net.link import Link
+from bolide.wire.bodies.route import QueueData
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
 from tests.unit.nameserver.stage import Stage, eventually, serving
@@ -210,6 +211,53 @@ def test_changes_that_come_together_are_told_together() -> None:
             assert await registrar.settled()
             assert await stage.route("topic-99") is not None
             assert len(seen) <= 2
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    "case", ["one change", "old name server", "refused alone", "deletion", "many changes"]
+)
+def test_a_small_change_is_told_alone_and_everything_else_with_the_whole_table(
+    case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if case == "old name server":
+        monkeypatch.setattr(register, "VERSION_TAKES_ONE_TOPIC", 10_000)
+
+    async def scenario() -> None:
+        topics = Topics(TopicConfig("orders", 4, 4))
+        async with serving() as stage, registering([stage.address], topics) as registrar:
+            if case == "refused alone":
+                del stage.server._dispatcher._handlers[RequestCode.REGISTER_TOPIC_IN_NAMESRV]
+            if case == "deletion":
+                topics.topics.clear()
+            alone = count_requests(stage.server, RequestCode.REGISTER_TOPIC_IN_NAMESRV)
+            whole = count_requests(stage.server, RequestCode.REGISTER_BROKER)
+            for number in range(17 if case == "many changes" else 1):
+                topics.add(TopicConfig(f"new-{number}", 3, 2, perm=4))
+            registrar.topic_changed()
+            assert await registrar.settled()
+            assert len(alone) == (1 if case in ("one change", "refused alone") else 0)
+            assert len(whole) == (0 if case == "one change" else 1)
+            route = await stage.route("new-0")
+            assert route is not None
+            assert route.queues == (QueueData("broker-a", 3, 2, 4),)
+
+    asyncio.run(scenario())
+
+
+def test_a_changed_topic_told_alone_replaces_what_was_known() -> None:
+    async def scenario() -> None:
+        topics = Topics(TopicConfig("orders", 4, 4))
+        async with serving() as stage, registering([stage.address], topics) as registrar:
+            for queues in (8, 6):
+                topics.topics[0] = TopicConfig("orders", queues, queues)
+                topics.version = topics.version.next(0)
+                registrar.topic_changed()
+                assert await registrar.settled()
+                route = await stage.route("orders")
+                assert route is not None
+                assert route.queues[0].read_queues == queues
 
     asyncio.run(scenario())
 
