@@ -160,7 +160,7 @@ class MessageStore:
     def lane(self, topic: str, queues: int, write_queues: int) -> TopicLane:
         """A fast path for plain messages of a topic."""
         tails = [self.queues.get(topic, queue_id).tail for queue_id in range(queues)]
-        return TopicLane(topic.encode(), tails, write_queues)
+        return TopicLane(topic.encode(), tails, max(1, write_queues))
 
     def append_run(
         self,
