@@ -7,48 +7,11 @@ Example::
     with Producer("127.0.0.1:9876", group="orders") as producer:
         receipt = producer.send(Message("orders", b"...", tags="paid", keys=["42"]))
 
-Names are resolved when they are first used, so that `import bolide` costs nothing.
+Names are resolved when they are first used, so that `import bolide` costs nothing.  Type checkers read them in
+`__init__.pyi`.
 """
 
 import importlib
-
-TYPE_CHECKING = False  # type checkers know the name; importing it would cost more than all the rest here
-
-if TYPE_CHECKING:
-    from bolide.client.blocking import Producer, PullConsumer, PushConsumer
-    from bolide.client.results import PullBlock, PullResult, PullStatus, SendReceipt, SendStatus
-    from bolide.model.errors import (
-        BolideError,
-        CallTimeout,
-        ClientError,
-        ConnectionLost,
-        MessageIllegal,
-        RemoteError,
-        RouteNotFound,
-    )
-    from bolide.model.message import Message, StoredMessage
-    from bolide.model.offsets import MessageQueue
-
-__all__ = [
-    "BolideError",
-    "CallTimeout",
-    "ClientError",
-    "ConnectionLost",
-    "Message",
-    "MessageIllegal",
-    "MessageQueue",
-    "Producer",
-    "PullBlock",
-    "PullConsumer",
-    "PullResult",
-    "PullStatus",
-    "PushConsumer",
-    "RemoteError",
-    "RouteNotFound",
-    "SendReceipt",
-    "SendStatus",
-    "StoredMessage",
-]
 
 _HOMES = {
     "bolide.client.blocking": ("Producer", "PullConsumer", "PushConsumer"),
@@ -62,15 +25,15 @@ _HOMES = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
+__all__ = sorted(_HOME_OF)  # noqa: PLE0605 - the table above is the list
 
-if not TYPE_CHECKING:  # a checker would take it for "any name exists"
 
-    def __getattr__(name: str) -> object:
-        home = _HOME_OF.get(name)
-        if home is None:
-            raise AttributeError(f"module 'bolide' has no attribute {name!r}")
-        return getattr(importlib.import_module(home), name)
+def __getattr__(name: str) -> object:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'bolide' has no attribute {name!r}")
+    return getattr(importlib.import_module(home), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted({*globals(), *__all__})

@@ -124,8 +124,13 @@ class Assignment:
         """Send the offsets that have moved since they were sent last."""
         for held in list(self._held.values()):
             offset = held.process.commit_offset
-            if offset != held.committed and not held.is_gone:
+            if offset == held.committed or held.is_gone:
+                continue
+            try:
                 await self._calls.commit_soon(held.queue, offset)
+            except BolideError as error:
+                log.warning("the offset of %s is not stored yet: %s", held.queue, error)
+            else:
                 held.committed = offset
 
     async def stop_reading(self) -> None:

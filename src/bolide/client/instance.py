@@ -26,6 +26,9 @@ log = logging.getLogger(__name__)
 
 HEARTBEAT_PERIOD_MS = 30_000
 ROUTE_PERIOD_MS = 30_000
+ROUTE_GAP_MS = 1_000
+"""Every failed send asks for new routes; the name servers are asked this often at most."""
+
 CALL_TIMEOUT_MS = 3_000
 
 
@@ -40,7 +43,7 @@ class ClientInstance:
         self.routes = RouteCache(self._caller, self._nameservers, self.surroundings.random)
         self._tasks = Tasks()
         self._heartbeats = Round("the heartbeat", HEARTBEAT_PERIOD_MS, self._beat)
-        self._refreshes = Round("the refresh of routes", ROUTE_PERIOD_MS, self._refresh)
+        self._refreshes = Round("the refresh of routes", ROUTE_PERIOD_MS, self._refresh, gap_ms=ROUTE_GAP_MS)
         self._greeted: dict[str, Link] = {}
         self._producer_group: str | None = None
         self._consumer: Callable[[], ConsumerState] | None = None

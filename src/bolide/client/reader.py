@@ -40,6 +40,7 @@ class Reading:
 
 async def read_queue(held: HeldQueue, reading: Reading) -> None:
     """Until the queue is let go."""
+    trouble = ""
     while not held.is_gone:
         if held.process.brake is not None:
             await held.wait_progress()
@@ -48,10 +49,13 @@ async def read_queue(held: HeldQueue, reading: Reading) -> None:
             block = await _pull(held, reading)
             messages = _matching(held, block)
         except BolideError as error:
-            log.warning("reading %s at %d: %s", held.queue, held.process.next_offset, error)
+            if str(error) != trouble:  # once, and not every second for as long as it lasts
+                trouble = str(error)
+                log.warning("reading %s at %d: %s", held.queue, held.process.next_offset, error)
             reading.on_trouble()
             await wait_at_most(held.gone, _pause_ms(error))
             continue
+        trouble = ""
         held.broker_id = block.suggested_broker_id
         await _take_over(held, block, messages)
         if messages:

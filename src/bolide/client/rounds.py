@@ -24,11 +24,17 @@ async def wait_at_most(event: asyncio.Event, timeout_ms: int) -> bool:
 
 
 class Round:
-    """`work` returns the pause until the next round in milliseconds, or None for the usual period."""
+    """`work` returns the pause until the next round in milliseconds, or None for the usual period.
 
-    def __init__(self, name: str, period_ms: int, work: Callable[[], Awaitable[int | None]]) -> None:
+    Between two rounds there is at least `gap_ms`, however often somebody says `soon()`.
+    """
+
+    def __init__(
+        self, name: str, period_ms: int, work: Callable[[], Awaitable[int | None]], *, gap_ms: int = 0
+    ) -> None:
         self._name = name
         self._period_ms = period_ms
+        self._gap_ms = gap_ms
         self._work = work
         self._wake = asyncio.Event()
 
@@ -47,6 +53,8 @@ class Round:
             except BolideError as error:
                 pause_ms = self._period_ms
                 log.warning("%s failed, again in %g s: %s", self._name, pause_ms / 1000, error)
+            if self._gap_ms:
+                await wait_at_most(asyncio.Event(), self._gap_ms)
 
 
 class Tasks:

@@ -3,11 +3,13 @@
 import asyncio
 import inspect
 import os
+import re
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -136,5 +138,7 @@ def test_every_public_name_exists_and_a_wrong_one_is_an_attribute_error() -> Non
         assert getattr(bolide, name) is not None
     assert set(bolide.__all__) <= set(dir(bolide))
     assert set(bolide.aio.__all__) <= set(bolide.__all__)
+    stub = Path(bolide.__file__).with_suffix(".pyi").read_text()
+    assert sorted(re.findall(r"import \w+ as (\w+)", stub)) == sorted(bolide.__all__)
     with pytest.raises(AttributeError, match="Producr"):
         _ = bolide.Producr  # type: ignore[attr-defined]

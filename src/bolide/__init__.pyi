@@ -1,0 +1,20 @@
+from bolide.client.blocking import Producer as Producer
+from bolide.client.blocking import PullConsumer as PullConsumer
+from bolide.client.blocking import PushConsumer as PushConsumer
+from bolide.client.results import PullBlock as PullBlock
+from bolide.client.results import PullResult as PullResult
+from bolide.client.results import PullStatus as PullStatus
+from bolide.client.results import SendReceipt as SendReceipt
+from bolide.client.results import SendStatus as SendStatus
+from bolide.model.errors import BolideError as BolideError
+from bolide.model.errors import CallTimeout as CallTimeout
+from bolide.model.errors import ClientError as ClientError
+from bolide.model.errors import ConnectionLost as ConnectionLost
+from bolide.model.errors import MessageIllegal as MessageIllegal
+from bolide.model.errors import RemoteError as RemoteError
+from bolide.model.errors import RouteNotFound as RouteNotFound
+from bolide.model.message import Message as Message
+from bolide.model.message import StoredMessage as StoredMessage
+from bolide.model.offsets import MessageQueue as MessageQueue
+
+__all__: list[str]
