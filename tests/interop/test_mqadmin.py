@@ -16,14 +16,14 @@ SEEN_SECONDS = 15
 def _broker_name(stage: Stage, server: Together) -> str:
     """The name under which the shared broker stands in the cluster list."""
     for line in stage.admin("clusterList").splitlines():
-        if server.broker in line:
+        if line.startswith(CLUSTER) and server.broker in line:
             return line.split()[1]
     raise AssertionError("clusterList does not show the broker")
 
 
 def test_cluster_list_shows_the_broker_with_its_address_and_version(stage: Stage, server: Together) -> None:
-    (row,) = (line for line in stage.admin("clusterList").splitlines() if server.broker in line)
-    cluster, _, broker_id, address, version = row.split()[:5]
+    (row,) = (line.split() for line in stage.admin("clusterList").splitlines() if line.startswith(CLUSTER))
+    cluster, _, broker_id, address, version = row[:5]
     assert (cluster, broker_id, address) == (CLUSTER, "0", server.broker)
     assert re.fullmatch(r"V\d+_\d+_\d+(_\w+)?", version)
 

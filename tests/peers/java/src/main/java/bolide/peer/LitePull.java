@@ -2,8 +2,10 @@ package bolide.peer;
 
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
@@ -11,7 +13,7 @@ import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 
 /**
- * {@code litepull}: polls a topic with the lite pull consumer until {@code count} messages came or {@code seconds} passed.
+ * {@code litepull}: polls a topic with the lite pull consumer until {@code count} different messages came or {@code seconds} passed.
  *
  * <p>Options: name, nameserver, group, topic, tags, count, seconds, assign=true to take all queues by hand and seek each of
  * them to offset {@code seek}; otherwise the group shares the queues. Offsets are committed before the consumer leaves.
@@ -55,13 +57,13 @@ final class LitePull {
     private int poll(DefaultLitePullConsumer consumer) {
         int wanted = command.number("count", Integer.MAX_VALUE);
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(command.number("seconds", 20));
-        int got = 0;
-        while (got < wanted && System.nanoTime() < end) {
+        Set<String> seen = new HashSet<>();
+        while (seen.size() < wanted && System.nanoTime() < end) {
             List<MessageExt> messages = consumer.poll(200);
-            got += messages.size();
             Consume.report(name, messages, null);
+            messages.forEach(m -> seen.add(m.getBrokerName() + "/" + m.getQueueId() + "/" + m.getQueueOffset()));
         }
         consumer.commitSync();
-        return got;
+        return seen.size();
     }
 }
