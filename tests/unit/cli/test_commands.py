@@ -1,0 +1,149 @@
+"""The commands against a real server, in this process: topic, send, tail, doctor."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bolide import Message, Producer
+from bolide.cli.main import main
+from bolide.testing import EmbeddedServer
+from tests.peers.ports import free_port
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[EmbeddedServer]:
+    with EmbeddedServer() as server:
+        yield server
+
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def run(
+    server: EmbeddedServer, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> Run:
+    """Run a command that succeeds; gives what it wrote to stdout."""
+    monkeypatch.setenv("BOLIDE_NAMESERVER", server.nameserver)
+
+    def run(*words: str, code: int = 0) -> str:
+        outcome = main(words)
+        shown = capsysbinary.readouterr()
+        assert outcome == code, shown.err.decode()
+        return (shown.out if code == 0 else shown.err).decode()
+
+    return run
+
+
+def test_topics_are_created_described_changed_and_deleted(run: Run) -> None:
+    assert json.loads(run("topic", "create", "life", "--queues", "2", "--json")) == {
+        "topic": "life",
+        "brokers": ["broker-a"],
+    }
+    assert "life" in run("topic", "list").split()
+    run("topic", "update", "life", "--write-queues", "1", "--perm", "r")
+    described = json.loads(run("topic", "describe", "life", "--json"))
+    settings = described["brokers"]["broker-a"]
+    assert (settings["read_queues"], settings["write_queues"], settings["perm"]) == (2, 1, "r")
+    assert [queue["queue"] for queue in described["queues"]] == [0, 1]
+    assert "broker-a" in run("topic", "describe", "life")
+    run("topic", "delete", "life", "--yes")
+    assert "life" not in json.loads(run("topic", "list", "--json"))
+    assert "bolide topic create life" in run("topic", "describe", "life", code=4)
+
+
+def test_sent_texts_come_out_of_tail_with_keys_and_tags(run: Run) -> None:
+    run("send", "greetings", "-m", "hello", "-m", "world", "--tag", "eu", "--key", "1", "--key", "2")
+    shown = run("tail", "greetings", "--no-follow", "-f", r"%t %T %k %v\n")
+    assert sorted(shown.splitlines()) == ["greetings eu 1 2 hello", "greetings eu 1 2 world"]
+
+
+def test_receipts_say_where_each_message_went(run: Run) -> None:
+    receipts = [
+        json.loads(line) for line in run("send", "receipts", "-m", "a", "-m", "b", "--receipts").splitlines()
+    ]
+    assert [receipt["status"] for receipt in receipts] == ["SEND_OK", "SEND_OK"]
+    assert {receipt["topic"] for receipt in receipts} == {"receipts"}
+
+
+def test_tail_begins_with_the_last_ones_in_the_order_they_were_stored(
+    run: Run, server: EmbeddedServer
+) -> None:
+    with Producer(server.nameserver, group="tests") as producer:
+        for number in range(30):
+            producer.send(Message("ordered", str(number).encode()))
+    shown = run("tail", "ordered", "--no-follow").split()
+    assert sorted(map(int, shown)) == list(range(20, 30))
+    everything = run("tail", "ordered", "--no-follow", "--since", "beginning").split()
+    assert sorted(map(int, everything)) == list(range(30))
+    assert run("tail", "ordered", "--no-follow", "--since", "end") == ""
+    assert len(run("tail", "ordered", "--no-follow", "--since", "1h").split()) == 30
+    assert len(run("tail", "ordered", "-c", "4").split()) == 4
+
+
+def test_store_times_decide_the_order_across_queues(run: Run, server: EmbeddedServer) -> None:
+    with Producer(server.nameserver, group="tests") as producer:
+        for number in range(12):
+            producer.send(Message("times", str(number).encode()))
+    stored = [
+        int(line) for line in run("tail", "times", "--no-follow", "--since", "1h", "-f", r"%S\n").split()
+    ]
+    assert len(stored) == 12
+    assert stored == sorted(stored)
+
+
+def test_tail_picks_tags_and_keys(run: Run) -> None:
+    for tag, key in (("red", "1"), ("red", "2"), ("blue", "1")):
+        run("send", "picked", "-m", f"{tag}{key}", "--tag", tag, "--key", key)
+    assert sorted(run("tail", "picked", "--no-follow", "--tag", "red").split()) == ["red1", "red2"]
+    assert sorted(run("tail", "picked", "--no-follow", "--key", "1").split()) == ["blue1", "red1"]
+    both = run("tail", "picked", "--no-follow", "--tag", "red", "--tag", "blue", "--key", "2")
+    assert both.split() == ["red2"]
+
+
+def test_a_topic_that_nobody_has_is_code_4_for_tail(run: Run) -> None:
+    assert "nowhere" in run("tail", "nowhere", "--no-follow", code=4)
+
+
+def test_a_failed_send_says_how_many_are_stored(run: Run) -> None:
+    run("topic", "create", "closed", "--perm", "r")
+    assert "message 1 failed, 0 are stored" in run("send", "closed", "-m", "x", code=4)
+    assert "contains" in run("send", "bad name", "-m", "x", code=2)
+
+
+def test_doctor_finds_a_healthy_server_healthy(run: Run, tmp_path: Path) -> None:
+    report = json.loads(run("doctor", "--probe", "--json", "--data", str(tmp_path)))
+    assert report["problems"] == 0
+    verdicts = {finding["check"]: finding["verdict"] for finding in report["findings"]}
+    assert {verdicts["name server"], verdicts["brokers"], verdicts["probe"]} == {"ok"}
+
+
+def test_doctor_says_what_to_do_when_nothing_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    assert main(["doctor", "--json", "-n", address]) == 1
+    report = json.loads(capsys.readouterr().out)
+    problems = [finding for finding in report["findings"] if finding["verdict"] == "problem"]
+    assert problems[0]["check"] == "name server"
+    assert address in problems[0]["text"]
+    assert "bolide up" in problems[0]["advice"]
+
+
+def test_doctor_recognises_a_broker_at_the_name_servers_address(
+    server: EmbeddedServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["doctor", "-n", server.broker]) == 1
+    assert "not a broker's" in capsys.readouterr().out
+
+
+def test_doctor_finds_an_advertised_address_that_cannot_be_reached(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """An address of this machine where nobody listens stands for the inside of a container."""
+    with EmbeddedServer(settings={"brokerIP1": "127.0.0.99", "bindAddress": "127.0.0.1"}) as server:
+        nameserver = f"127.0.0.1:{server.nameserver.rpartition(':')[2]}"
+        assert main(["doctor", "-n", nameserver]) == 1
+    shown = capsys.readouterr().out
+    assert "127.0.0.99" in shown
+    assert "brokerIP1" in shown

@@ -1,0 +1,66 @@
+"""The format language of `bolide tail -f`, its JSON, and what a terminal may see."""
+
+import json
+
+import pytest
+
+from bolide.cli.layout import DIRECTIVES, compile_format, json_line, tame
+from bolide.cli.lines import Envelope
+from bolide.cli.tail import tail
+from bolide.model.errors import ConfigError
+from tests.unit.cli.samples import SAMPLE, sample
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        (r"%t %q %o %k %T %v\n", b"orders 3 17 42 43 eu paid 42\n"),
+        ("%b|%i|%l|%r|%h", b"broker-a|AB01|7|2|10.0.0.9:5000"),
+        ("%s %S %B", b"2023-11-14T22:13:20.123Z 1700000000123 1700000000000"),
+        ("%v{hex} %v{base64}", b"70616964203432 cGFpZCA0Mg=="),
+        ("%p{source},%p{missing},", b"web,,"),
+        (r"100%% \\ \t\0", b"100% \\ \t\0"),
+        ("no marks: é", "no marks: é".encode()),
+        ("", b""),
+    ],
+)
+def test_marks_become_the_parts_of_a_message(text: str, written: bytes) -> None:
+    assert compile_format(text)(SAMPLE) == written
+
+
+@pytest.mark.parametrize("text", ["%z", "%", "a\\", r"\q", "%v{xml}", "%t{x}", "%%{x}"])
+def test_a_format_that_cannot_be_meant_is_refused_before_the_first_message(text: str) -> None:
+    with pytest.raises(ConfigError, match="format"):
+        compile_format(text)
+
+
+def test_bodies_stay_bytes() -> None:
+    assert compile_format("%v")(sample(body=b"\xff\x00")) == b"\xff\x00"
+
+
+def test_every_mark_is_explained_in_the_help() -> None:
+    assert tail.__doc__ is not None
+    assert [mark for mark in DIRECTIVES if f"%{mark} " not in tail.__doc__] == []
+
+
+def test_json_carries_everything_and_binary_bodies_as_base64() -> None:
+    members = json.loads(json_line(SAMPLE))
+    assert members["body"] == "paid 42"
+    assert (members["queue"], members["offset"], members["tag"]) == (3, 17, "eu")
+    assert members["keys"] == ["42", "43"]
+    binary = json.loads(json_line(sample(body=b"\xff\xfe")))
+    assert "body" not in binary
+    assert binary["body_base64"] == "//4="
+
+
+@pytest.mark.parametrize("body", [b"text", b"\xff\x00\xfe", "é".encode(), b""])
+def test_what_tail_writes_as_json_send_reads_as_the_same_message(body: bytes) -> None:
+    message = Envelope("copy").json(json_line(sample(body=body)))
+    assert (message.topic, message.body, message.tags) == ("copy", body, "eu")
+    assert list(message.keys) == ["42", "43"]
+    assert message.properties == {"source": "web"}
+
+
+def test_a_terminal_is_not_steered_by_what_strangers_sent() -> None:
+    assert tame(b"\x1b]0;evil\x07 tab\t and\nline") == rb"\x1b]0;evil\x07 tab" + b"\t and\nline"
+    assert tame("é \x9b31m".encode()) == "é ".encode() + rb"\x9b31m"

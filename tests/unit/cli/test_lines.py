@@ -1,0 +1,46 @@
+"""JSON lines as messages."""
+
+import pytest
+
+from bolide.cli.lines import Envelope
+from bolide.model.errors import MessageIllegal
+
+ENVELOPE = Envelope("orders", tag="eu", keys=("7",), properties={"source": "cli"})
+
+
+def test_a_line_of_text_is_a_body_with_the_shared_tag_keys_and_properties() -> None:
+    message = ENVELOPE.text(b" hello ")
+    assert (message.topic, message.body, message.tags) == ("orders", b" hello ", "eu")
+    assert (list(message.keys), message.properties) == (["7"], {"source": "cli"})
+
+
+def test_a_json_line_wins_over_what_is_shared() -> None:
+    message = ENVELOPE.json(
+        b'{"body": "x", "tag": "us", "keys": ["8", "9"], "properties": {"source": "web"}}'
+    )
+    assert (message.body, message.tags, list(message.keys)) == (b"x", "us", ["8", "9"])
+    assert message.properties == {"source": "web"}
+
+
+def test_other_spellings_and_structured_bodies_are_understood() -> None:
+    message = ENVELOPE.json(b'{"body": {"id": 1}, "tags": "us", "key": "8"}')
+    assert (message.body, message.tags, list(message.keys)) == (b'{"id":1}', "us", ["8"])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"hello",
+        b"[1]",
+        b"{}",
+        b'{"tag": "x"}',
+        b'{"body": "x", "tag": 1}',
+        b'{"body": "x", "keys": {"a": 1}}',
+        b'{"body": "x", "properties": {"a": 1}}',
+        b'{"body_base64": "!!"}',
+        b'{"body_base64": 5}',
+    ],
+)
+def test_a_line_that_is_no_message_is_refused(line: bytes) -> None:
+    with pytest.raises(MessageIllegal):
+        ENVELOPE.json(line)

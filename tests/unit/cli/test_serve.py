@@ -1,0 +1,70 @@
+"""Running in the foreground: how a server's end becomes the end of the command."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+
+import pytest
+
+from bolide.cli import serve
+from bolide.cli.outcome import CannotStart, ExitCode, StoreFailed
+from bolide.model.errors import ConfigError
+
+
+class FakeService:
+    """Says what was done to it; `start_error` and `failure` are what goes wrong."""
+
+    def __init__(self, start_error: Exception | None = None, failure: OSError | None = None) -> None:
+        self.start_error = start_error
+        self.failure = failure
+        self.done: list[str] = []
+
+    async def start(self) -> None:
+        if self.start_error is not None:
+            raise self.start_error
+        self.done.append("start")
+
+    async def stop(self) -> None:
+        self.done.append("stop")
+
+    async def failed(self) -> BaseException:
+        if self.failure is not None:
+            return self.failure
+        error: BaseException = await asyncio.get_running_loop().create_future()
+        return error
+
+
+def run(service: FakeService, announce: Callable[[], None]) -> None:
+    asyncio.run(serve._serve(service, announce))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_in_order(number: signal.Signals) -> None:
+    service = FakeService()
+    run(service, lambda: os.kill(os.getpid(), number))
+    assert service.done == ["start", "stop"]
+
+
+def test_a_second_signal_ends_the_process_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[int] = []
+    monkeypatch.setattr("os._exit", ended.append)
+    stop = asyncio.Event()
+    serve._on_signal(stop)
+    assert (stop.is_set(), ended) == (True, [])
+    serve._on_signal(stop)
+    assert ended == [ExitCode.INTERRUPTED]
+
+
+@pytest.mark.parametrize("error", [ConfigError("port 1 is in use"), OSError(28, "No space left on device")])
+def test_what_does_not_start_is_never_announced(error: Exception) -> None:
+    service = FakeService(start_error=error)
+    with pytest.raises(CannotStart, match=r"in use|No space"):
+        run(service, lambda: pytest.fail("announced"))
+
+
+def test_a_store_that_cannot_be_trusted_ends_the_process_with_words() -> None:
+    service = FakeService(failure=OSError(5, "Input/output error"))
+    with pytest.raises(StoreFailed, match=r"Input/output error.*check the disk"):
+        run(service, lambda: None)
+    assert service.done == ["start", "stop"]

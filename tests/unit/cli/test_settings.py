@@ -1,0 +1,81 @@
+"""Settings from options, properties and TOML."""
+
+from pathlib import Path
+
+import pytest
+
+from bolide.broker.config import BrokerConfig
+from bolide.cli.settings import FILE_BYTES_MAX, parse_assignments, parse_properties_file, read_settings
+from bolide.model.errors import ConfigError
+
+
+def test_set_options_are_pairs_and_the_last_of_a_key_wins() -> None:
+    given = parse_assignments(["a=1", "b = x=y ", "a=2"])
+    assert given == {"a": "2", "b": "x=y"}
+
+
+@pytest.mark.parametrize("word", ["a", "=1", ""])
+def test_a_set_option_that_is_no_pair_is_refused(word: str) -> None:
+    with pytest.raises(ConfigError, match="key=value"):
+        parse_assignments([word])
+
+
+def test_properties_are_read_as_java_reads_them() -> None:
+    text = "# comment\n! another\n\n  a = 1  \nb:2\nc 3\nd=x\\\n   y\n"
+    text += "e=\\u0041\\=\\\\\npath=C\\:\\\\x\nempty=\nlast=z\\"
+    assert parse_properties_file(text) == {
+        "a": "1",
+        "b": "2",
+        "c": "3",
+        "d": "xy",
+        "e": "A=\\",
+        "path": "C:\\x",
+        "empty": "",
+        "last": "z",
+    }
+
+
+def test_toml_has_the_same_keys_at_the_top_or_in_the_table_of_the_server(tmp_path: Path) -> None:
+    path = tmp_path / "bolide.toml"
+    path.write_text(
+        'brokerName = "b"\n[broker]\nlistenPort = 1234\nautoCreateTopicEnable = false\n'
+        'namesrvAddr = ["x:1", "y:2"]\n[nameserver]\nlistenPort = 99\n'
+    )
+    given = read_settings(path, "broker")
+    config = BrokerConfig.from_settings(given)
+    assert (config.broker_name, config.port, config.auto_create_topic) == ("b", 1234, False)
+    assert config.nameservers == "x:1;y:2"
+    assert read_settings(path, "nameserver") == {"brokerName": "b", "listenPort": "99"}
+
+
+def test_a_file_of_the_original_is_taken_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text(
+        "brokerClusterName = DefaultCluster\nbrokerName = broker-a\nbrokerId = 0\ndeleteWhen = 04\n"
+        "fileReservedTime = 48\nbrokerRole = ASYNC_MASTER\nflushDiskType = ASYNC_FLUSH\n"
+    )
+    config = BrokerConfig.from_settings(read_settings(path, "broker"))
+    assert (config.cluster_name, config.broker_name) == ("DefaultCluster", "broker-a")
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("a.toml", b"a = ", "not TOML"),
+        ("a.toml", b"[other]\na=1", r"\[other\]"),
+        ("a.toml", b"a = {b = 1}\n", r"\[a\]"),
+        ("a.toml", b"a = [1, 2]\n", "a must be"),
+        ("a.conf", b"\xff\xfe", "UTF-8"),
+        ("a.conf", b"#" * (FILE_BYTES_MAX + 1), "larger"),
+    ],
+)
+def test_a_file_that_cannot_be_read_says_why(tmp_path: Path, name: str, data: bytes, words: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(data)
+    with pytest.raises(ConfigError, match=words):
+        read_settings(path, "broker")
+
+
+def test_a_missing_file_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="No such file"):
+        read_settings(tmp_path / "none.conf", "broker")

@@ -1,0 +1,118 @@
+"""A real server inside a test: starts at once, keeps its data when told to, leaves nothing behind."""
+
+import asyncio
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from bolide import BolideError, Message, Producer, PullConsumer
+from bolide.aio import Producer as AsyncProducer
+from bolide.testing import AsyncEmbeddedServer, EmbeddedServer
+from tests.peers import frames
+
+
+def test_clients_can_use_it_at_once() -> None:
+    with EmbeddedServer() as server:
+        _send(server, b"hello")
+        assert _bodies(server) == [b"hello"]
+
+
+def test_a_restart_keeps_address_and_messages() -> None:
+    with EmbeddedServer() as server:
+        before = (server.nameserver, server.broker)
+        _send(server, b"one")
+        server.stop()
+        assert not server.is_running
+        assert not frames.answers(before[0])
+        server.start()
+        assert (server.nameserver, server.broker) == before
+        _send(server, b"two")
+        assert sorted(_bodies(server)) == [b"one", b"two"]
+
+
+def test_data_in_a_given_directory_outlives_the_server(tmp_path: Path) -> None:
+    with EmbeddedServer(data_dir=tmp_path / "data") as server:
+        _send(server, b"kept")
+    with EmbeddedServer(data_dir=tmp_path / "data") as server:
+        assert _bodies(server) == [b"kept"]
+
+
+def test_its_own_directory_thread_and_port_are_gone_afterwards() -> None:
+    with EmbeddedServer() as server:
+        assert (server.data_dir / "commitlog").is_dir()
+        folder, address = server.data_dir, server.nameserver
+    assert not folder.exists()
+    assert not frames.answers(address)
+    assert "bolide-server" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_several_servers_live_side_by_side() -> None:
+    with EmbeddedServer() as one, EmbeddedServer() as other:
+        _send(one, b"1")
+        _send(other, b"2")
+        assert (_bodies(one), _bodies(other)) == ([b"1"], [b"2"])
+
+
+def test_settings_are_the_original_ones_and_a_wrong_one_leaves_nothing_behind() -> None:
+    with EmbeddedServer(settings={"autoCreateTopicEnable": "false"}) as server, pytest.raises(BolideError):
+        _send(server, b"refused")
+    with pytest.raises(BolideError, match="did you mean"), EmbeddedServer(settings={"brokerNam": "x"}):
+        pass
+    assert "bolide-server" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_port_in_use_is_said_so() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(BolideError, match=f"{port}.*in use"), EmbeddedServer(nameserver_port=port):
+            pass
+        with pytest.raises(BolideError, match=f"{port}.*in use"), EmbeddedServer(broker_port=port):
+            pass
+
+
+def test_starting_twice_is_an_error_and_stopping_twice_is_not() -> None:
+    with EmbeddedServer() as server:
+        with pytest.raises(BolideError, match="already"):
+            server.start()
+        server.stop()
+        server.stop()
+
+
+def test_on_the_callers_own_loop() -> None:
+    async def run() -> None:
+        async with AsyncEmbeddedServer() as server, AsyncProducer(server.nameserver) as producer:
+            receipt = await producer.send(Message("letters", b"a"))
+            assert receipt.queue_offset == 0
+
+    asyncio.run(run())
+
+
+def test_the_fixture_gives_a_fresh_server(bolide_server: EmbeddedServer) -> None:
+    _send(bolide_server, b"fresh")
+    assert _bodies(bolide_server) == [b"fresh"]
+
+
+def test_the_session_fixture_stays_the_same(
+    bolide_session_server: EmbeddedServer, request: pytest.FixtureRequest
+) -> None:
+    assert bolide_session_server.is_running
+    assert request.getfixturevalue("bolide_session_server") is bolide_session_server
+
+
+def _send(server: EmbeddedServer, body: bytes) -> None:
+    with Producer(server.nameserver, group="tests") as producer:
+        producer.send(Message("letters", body))
+
+
+def _bodies(server: EmbeddedServer) -> list[bytes]:
+    bodies: list[bytes] = []
+    with PullConsumer(server.nameserver, group="tests") as consumer:
+        for queue in consumer.queues("letters"):
+            at: int = consumer.min_offset(queue)
+            while at < consumer.max_offset(queue):  # one pull may give fewer than there are
+                result = consumer.pull(queue, at)
+                bodies += [message.body for message in result.messages]
+                at = result.next_offset
+    return bodies
