@@ -47,7 +47,11 @@ class Pulling(Protocol):
 
 
 @dataclass(frozen=True)
-class _Piece:
+class Piece:
+    """Blocks that hold the messages from `begin` to before `end`; with a filter on tags, perhaps later ones too."""
+
+    begin: int
+    end: int
     blocks: list[bytes]
     pulls: int
     first_span: int
@@ -61,7 +65,7 @@ class BlockReader:
         self._wanted = wanted
         self._options = options
         self._subscription = Subscription.parse(wanted.queue.topic, options.tags)
-        self._pieces: deque[asyncio.Task[_Piece]] = deque()
+        self._pieces: deque[asyncio.Task[Piece]] = deque()
         self._asked_to = wanted.begin
         self._span = 0
         self._span_kept = 0
@@ -73,20 +77,20 @@ class BlockReader:
             piece.cancel()
         await asyncio.gather(*self._pieces, return_exceptions=True)
 
-    async def next(self) -> list[bytes] | None:
-        """The next blocks, perhaps none in them; None when the range has been read."""
+    async def next(self) -> Piece | None:
+        """The next piece, perhaps without a block; None when the range has been read."""
         if self._span == 0 and self._asked_to < self._wanted.end:
             piece = await self._fetch(self._asked_to, self._wanted.end, once=True)
-            self._asked_to += piece.first_span
+            self._asked_to = piece.end
         elif self._pieces:
             piece = await self._pieces.popleft()
         else:
             return None
         self._learn(piece)
         self._ask_ahead()  # now, so that the broker works while the caller does
-        return piece.blocks
+        return piece
 
-    def _learn(self, piece: _Piece) -> None:
+    def _learn(self, piece: Piece) -> None:
         """How far a pull reaches, from the last one; a span that was always filled at once is tried larger."""
         self._span_kept += 1
         if piece.pulls > 1 or self._span == 0:
@@ -104,7 +108,7 @@ class BlockReader:
 
     # ---- one piece -----------------------------------------------------------------------------------------
 
-    async def _fetch(self, begin: int, end: int, *, once: bool = False) -> _Piece:
+    async def _fetch(self, begin: int, end: int, *, once: bool = False) -> Piece:
         blocks: list[bytes] = []
         offset, pulls, first_span = begin, 0, 0
         while offset < end and not (once and pulls):
@@ -118,7 +122,7 @@ class BlockReader:
             pulls += 1
             first_span = first_span or offset_next - offset
             offset = offset_next
-        return _Piece(blocks, pulls, first_span)
+        return Piece(begin, offset, blocks, pulls, first_span)
 
     async def _pull(self, offset: int, end: int, *, wait_ms: int = 0) -> PullBlock:
         """One pull; connections that break are made again a few times."""

@@ -33,11 +33,11 @@ def read_batches(options: ReadOptions, wanted: QueueRange, schema: pa.Schema) ->
         rows_max=BATCH_ROWS_MAX,
         size_bytes_max=BATCH_BYTES_MAX,
     )
-    for block in _blocks(options, wanted):
+    for block, begin, end in _blocks(options, wanted):
         at = 0
         while at < len(block):
             try:
-                at = builder.append(block, at, wanted.begin, wanted.end)
+                at = builder.append(block, at, begin, end)
             except MalformedRecord as error:
                 raise MalformedRecord(f"{wanted.queue}: {error}") from error
             if builder.full:
@@ -46,14 +46,15 @@ def read_batches(options: ReadOptions, wanted: QueueRange, schema: pa.Schema) ->
         yield make_batch(schema, builder.rows, builder.take())
 
 
-def _blocks(options: ReadOptions, wanted: QueueRange) -> Iterator[bytes]:
+def _blocks(options: ReadOptions, wanted: QueueRange) -> Iterator[tuple[bytes, int, int]]:
+    """Each block, and the range of offsets that is to be taken from it."""
     with asyncio.Runner() as runner:
         instance = ClientInstance(options.nameserver)
         reader = BlockReader(QueueCalls(instance, options.group), wanted, options)
         runner.run(instance.start())
         try:
-            while (blocks := runner.run(reader.next())) is not None:
-                yield from blocks
+            while (piece := runner.run(reader.next())) is not None:
+                yield from ((block, piece.begin, piece.end) for block in piece.blocks)
         finally:
             runner.run(reader.close())
             runner.run(instance.close())
