@@ -179,8 +179,10 @@ cdef class Appender:
             parts.body = &buffer[0] + values[column.BODY_AT]
             parts.body_length = values[column.BODY_LENGTH]
             if values[column.KIND] & column.KIND_BATCH:
+                parts.suffix_length = 0  # the original adds nothing to the messages of a batch
                 outcome = self.measure_batch(&parts, records, end - position)
             else:
+                parts.suffix_length = len(self.suffix)
                 parts.flag = values[column.FLAG]
                 parts.properties = &properties[0] + values[column.PROPERTIES_AT]
                 parts.properties_length = values[column.PROPERTIES_LENGTH]

@@ -48,9 +48,7 @@ class QueueTail:
     def entries(self, first: int, last: int) -> bytes:
         """Entries `first` to `last - 1`, all of which must be in memory."""
         assert self.start <= first <= last <= self.next_offset
-        return bytes(
-            self._data[(first - self.start) * ENTRY_BYTES : (last - self.start) * ENTRY_BYTES]
-        )
+        return bytes(self._data[(first - self.start) * ENTRY_BYTES : (last - self.start) * ENTRY_BYTES])
 
     def drop_before(self, offset: int) -> None:
         """Forget entries below `offset`: they are in the file."""
@@ -118,40 +116,18 @@ class Appender:
             parts = self._plain_parts(values, buffer, properties, lane, records)
             if lane is None or parts is None:
                 return row, position, NEEDS_GENERAL_PATH
-            queue_id = values[column.QUEUE_ID]
-            if queue_id < 0:
-                queue_id = lane.choose()
-            tail = lane.tails[queue_id]
-            encoded: list[bytes] = []
-            end = position
-            for number, (flag, body, text) in enumerate(parts):
-                record = encode_record(
-                    topic=lane.topic,
-                    body=body,
-                    properties=text,
-                    queue_id=queue_id,
-                    flag=flag,
-                    queue_offset=tail.next_offset + number,
-                    log_offset=base + end,
-                    sys_flag=values[column.SYS_FLAG],
-                    born_timestamp_ms=values[column.BORN_TIMESTAMP],
-                    born_host=born_host,
-                    store_timestamp_ms=now_ms,
-                    store_host=self._store_host,
-                    reconsume_times=values[column.RECONSUME_TIMES],
-                    prepared_offset=0,
-                )
-                encoded.append(record)
-                end += len(record)
-            if end + BLANK_BYTES > len(segment):
+            size = sum(map(len, self._encode(values, lane, lane.tails[0], parts, 0, born_host, now_ms)))
+            if position + size + BLANK_BYTES > len(segment):
                 return row, position, SEGMENT_FULL
-            rows[at + column.QUEUE_ID] = queue_id
-            rows[at + column.QUEUE_OFFSET] = tail.next_offset
-            rows[at + column.RECORDS_AT] = records
-            rows[at + column.RECORDS_COUNT] = len(encoded)
-            key_at, key_length = _unique_key(values, properties)
-            rows[at + column.UNIQUE_KEY_AT] = key_at
-            rows[at + column.UNIQUE_KEY_LENGTH] = key_length
+            if values[column.QUEUE_ID] < 0:
+                values[column.QUEUE_ID] = lane.choose()
+            tail = lane.tails[values[column.QUEUE_ID]]
+            encoded = self._encode(values, lane, tail, parts, base + position, born_host, now_ms)
+            values[column.QUEUE_OFFSET] = tail.next_offset
+            values[column.RECORDS_AT] = records
+            values[column.RECORDS_COUNT] = len(encoded)
+            values[column.UNIQUE_KEY_AT], values[column.UNIQUE_KEY_LENGTH] = _unique_key(values, properties)
+            rows[at : at + column.COLUMNS] = values
             for (_, _, text), record in zip(parts, encoded, strict=True):
                 segment[position : position + len(record)] = record
                 log_offsets[records] = base + position
@@ -162,6 +138,39 @@ class Appender:
                 tail.touched = True
                 touched.append(tail)
         return count, position, DONE
+
+    def _encode(
+        self,
+        values: "array[int]",
+        lane: TopicLane,
+        tail: QueueTail,
+        parts: list[tuple[int, bytes, bytes]],
+        log_offset: int,
+        born_host: bytes,
+        now_ms: int,
+    ) -> list[bytes]:
+        """The records of one request, the first of them at `log_offset`."""
+        encoded: list[bytes] = []
+        for number, (flag, body, text) in enumerate(parts):
+            record = encode_record(
+                topic=lane.topic,
+                body=body,
+                properties=text,
+                queue_id=values[column.QUEUE_ID],
+                flag=flag,
+                queue_offset=tail.next_offset + number,
+                log_offset=log_offset,
+                sys_flag=values[column.SYS_FLAG],
+                born_timestamp_ms=values[column.BORN_TIMESTAMP],
+                born_host=born_host,
+                store_timestamp_ms=now_ms,
+                store_host=self._store_host,
+                reconsume_times=values[column.RECONSUME_TIMES],
+                prepared_offset=0,
+            )
+            encoded.append(record)
+            log_offset += len(record)
+        return encoded
 
     def _plain_parts(
         self,
@@ -190,9 +199,11 @@ class Appender:
         else:
             at, length = values[column.PROPERTIES_AT], values[column.PROPERTIES_LENGTH]
             items = [(values[column.FLAG], body, bytes(properties[at : at + length]))]
+        # The original adds nothing to the messages of a batch.
+        suffix = b"" if values[column.KIND] & column.KIND_BATCH else self._suffix
         parts: list[tuple[int, bytes, bytes]] = []
         for flag, item, text in items:
-            stored = _stored_properties(text, self._suffix)
+            stored = _stored_properties(text, suffix)
             if stored is None:
                 return None
             parts.append((flag, item, stored))

@@ -72,6 +72,9 @@ def _rates(broker: "Broker") -> dict[str, str]:
         "getMissTps": " ".join(f"{rates.missed:.2f}" for rates in spans),
         "getTotalTps": " ".join(f"{rates.found + rates.missed:.2f}" for rates in spans),
         "getTransferredTps": " ".join(f"{rates.transferred:.2f}" for rates in spans),
+        "getTransferedTps": " ".join(
+            f"{rates.transferred:.2f}" for rates in spans
+        ),  # what 4.9 tools look for
     }
 
 

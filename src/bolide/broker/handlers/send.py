@@ -144,7 +144,7 @@ def _messages(
             topic=topic,
             queue_id=queue_id,
             body=item,
-            properties=_stored_properties(broker, text),
+            properties=_stored_properties(broker, text, b"" if header.batch else broker.properties_suffix),
             flag=flag,
             sys_flag=header.sys_flag,
             born_timestamp_ms=header.born_timestamp_ms,
@@ -155,8 +155,8 @@ def _messages(
     ]
 
 
-def _stored_properties(broker: "Broker", text: str) -> bytes:
-    """The client's pairs without those that the broker writes, a unique key if there is none, and ours."""
+def _stored_properties(broker: "Broker", text: str, suffix: bytes) -> bytes:
+    """The client's pairs without those that the broker writes, a unique key if there is none, and `suffix`."""
     kept = _REPLACED.sub("", text)
     if kept and not kept.endswith(PAIR_END):
         kept += PAIR_END
@@ -164,7 +164,7 @@ def _stored_properties(broker: "Broker", text: str) -> bytes:
         kept += f"{Property.UNIQUE_KEY}{NAME_END}{broker.unique_ids.next()}{PAIR_END}"
     if parse_properties(text).get(Property.WAIT) == "false":
         kept += f"{Property.WAIT}{NAME_END}false{PAIR_END}"
-    stored = kept.encode() + broker.properties_suffix
+    stored = kept.encode() + suffix
     if len(stored) > PROPERTIES_BYTES_MAX:
         raise MessageIllegal(f"the properties have {len(stored)} bytes; {PROPERTIES_BYTES_MAX} are allowed")
     return stored
