@@ -19,6 +19,9 @@ NEW_QUEUES_S = 5.0
 BLOCK_MESSAGES = 32
 BACKPRESSURE_MESSAGES = 256
 
+Waiting = tuple[int, int, int, StoredMessage]
+"""Store time, place in the log (the order within one millisecond of one broker), number of the reader, message."""
+
 Inbox = asyncio.Queue[StoredMessage | BolideError]
 
 _COMES_BACK = (ConnectionLost, CallTimeout, RouteNotFound, RemoteError)
@@ -50,11 +53,11 @@ async def spans_of_last(consumer: PullConsumer, topic: str, count: int) -> list[
 async def stored(consumer: PullConsumer, spans: list[Span], tags: str) -> AsyncIterator[StoredMessage]:
     """Everything inside the spans, oldest first."""
     readers = [_read_span(consumer, span, tags) for span in spans]
-    heap: list[tuple[int, int, StoredMessage]] = []
+    heap: list[Waiting] = []
     for number, reader in enumerate(readers):
         await _refill(heap, number, reader)
     while heap:
-        _, number, message = heapq.heappop(heap)
+        _, _, number, message = heapq.heappop(heap)
         yield message
         await _refill(heap, number, readers[number])
 
@@ -118,12 +121,10 @@ async def _read_span(consumer: PullConsumer, span: Span, tags: str) -> AsyncIter
         at = result.next_offset
 
 
-async def _refill(
-    heap: list[tuple[int, int, StoredMessage]], number: int, reader: AsyncIterator[StoredMessage]
-) -> None:
+async def _refill(heap: list[Waiting], number: int, reader: AsyncIterator[StoredMessage]) -> None:
     message = await anext(reader, None)
     if message is not None:
-        heapq.heappush(heap, (message.store_timestamp_ms, number, message))
+        heapq.heappush(heap, (message.store_timestamp_ms, message.log_offset, number, message))
 
 
 async def _read_on(

@@ -70,8 +70,6 @@ def main(words: Sequence[str] | None = None) -> int:
         outcome: Any = app(words, prog_name="bolide", standalone_mode=False)
     except USAGE_ERROR as error:
         return _usage(error)
-    except BrokenPipeError:
-        return _reader_gone()
     except (KeyboardInterrupt, typer.Abort):
         return ExitCode.INTERRUPTED
     except (BolideError, OSError) as error:
@@ -90,12 +88,6 @@ def _usage(error: Any) -> int:
         end = "" if message.endswith(("?", ".")) else "."
         say_error(f"{message}{end} See `{where} --help`.")
     return ExitCode.USAGE
-
-
-def _reader_gone() -> int:
-    """Whoever read our output has enough: `bolide tail t | head`.  Not an error, but nothing more can be written."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return ExitCode.OK
 
 
 if __name__ == "__main__":

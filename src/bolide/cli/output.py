@@ -1,5 +1,6 @@
 """What commands write: results to stdout, words about them to stderr, tables for people and JSON for programs."""
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -37,3 +38,8 @@ def say(text: str) -> None:
 
 def say_error(text: str) -> None:
     print(f"error: {text}", file=sys.stderr)
+
+
+def reader_gone() -> None:
+    """Whoever read our output has enough, as in `bolide tail t | head`: no error, but nobody hears us any more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

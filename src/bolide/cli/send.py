@@ -61,7 +61,8 @@ def send(
 ) -> None:
     """Send messages: one for each line of stdin, or for each -m.
 
-    Returns when the brokers have acknowledged all of them. Exit code 0 means that every message is stored.
+    Empty lines are skipped. Returns when the brokers have acknowledged all of them: exit code 0 means that every
+    message is stored.
 
     [bold]Examples[/bold]
 
@@ -104,11 +105,10 @@ class _Sending:
         self.progress = _Progress()
         self.sent = 0
 
-    async def run(self, producer: "Producer", lines: AsyncIterator[bytes]) -> None:
-        number = 0
+    async def run(self, producer: "Producer", lines: AsyncIterator[tuple[int, bytes]]) -> None:
+        is_first = True
         async with asyncio.TaskGroup() as tasks:
-            async for line in lines:
-                number += 1
+            async for number, line in lines:
                 await self._free.acquire()
                 if self._failure is not None:
                     break
@@ -118,13 +118,14 @@ class _Sending:
                     self._failure = (number, error)
                     break
                 sending = self._send(producer, number, message)
-                if number == 1:  # alone: it finds the route, and the others then leave in their order
+                if is_first:  # alone: it finds the route, and the others then leave in their order
                     await sending
+                    is_first = False
                 else:
                     tasks.create_task(sending)
         if self._failure is not None:
             number, trouble = self._failure
-            raise Partly(f"message {number} failed, {self.sent} are stored: {trouble}") from trouble
+            raise Partly(f"line {number} failed, {self.sent} messages are stored: {trouble}") from trouble
 
     async def _send(self, producer: "Producer", number: int, message: "Message") -> None:
         try:
@@ -140,18 +141,25 @@ class _Sending:
             self._free.release()
 
 
-async def read_lines(descriptor: int, on_read: Callable[[int], None]) -> AsyncIterator[bytes]:
-    """Lines without their line feeds, as they come; waits on the event loop, so that Ctrl-C is heard."""
-    rest = b""
+async def read_lines(descriptor: int, on_read: Callable[[int], None]) -> AsyncIterator[tuple[int, bytes]]:
+    """Numbered lines as they come, without line feeds and without the empty ones: no message has an empty body.
+
+    Waits on the event loop, so that Ctrl-C is heard.
+    """
+    number, rest = 0, b""
     while chunk := await _read_chunk(descriptor):
         on_read(len(chunk))
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
-            yield line.removesuffix(b"\r")
+            number += 1
+            if line := line.removesuffix(b"\r"):
+                yield number, line
         if len(rest) > LINE_BYTES_MAX:
-            raise ConfigError(f"a line is longer than {LINE_BYTES_MAX} bytes: that cannot be one message")
+            raise ConfigError(
+                f"line {number + 1} is longer than {LINE_BYTES_MAX} bytes: that cannot be one message"
+            )
     if rest:
-        yield rest
+        yield number + 1, rest
 
 
 async def _read_chunk(descriptor: int) -> bytes:
@@ -173,9 +181,9 @@ def _wake(readable: "asyncio.Future[None]") -> None:
         readable.set_result(None)
 
 
-async def _given(texts: Sequence[str]) -> AsyncIterator[bytes]:
-    for text in texts:
-        yield text.encode()
+async def _given(texts: Sequence[str]) -> AsyncIterator[tuple[int, bytes]]:
+    for number, text in enumerate(texts, start=1):
+        yield number, text.encode()
 
 
 class _Progress:

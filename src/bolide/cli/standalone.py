@@ -41,37 +41,39 @@ class Standalone:
         given = {"storePathRootDir": str(data), "bindAddress": host, "listenPort": str(broker_port)}
         self._config = BrokerConfig.from_settings(given | dict(settings or {}))
         self.data = Path(self._config.root).expanduser()
-        self._nameserver = NameServer(
-            NameServerConfig(
-                host=host,
-                port=nameserver_port,
-                kv_config_path=str(self.data / "namesrv" / "kvConfig.json"),
-            ),
-            clock=self._clock,
-        )
+        self._nameserver_port = nameserver_port
+        self._nameserver: NameServer | None = None
         self._broker: Broker | None = None
         self.nameserver = ""
         self.broker = ""
 
     async def start(self) -> None:
         """Returns when a client that knows `nameserver` can send; stops what did start when the rest does not."""
-        await self._nameserver.start()
+        config = NameServerConfig(
+            host=self._host,
+            port=self._nameserver_port,
+            kv_config_path=str(self.data / "namesrv" / "kvConfig.json"),
+        )
+        self._nameserver = names = NameServer(config, clock=self._clock)
+        await names.start()
         try:
-            own = join_address(LOCAL_OF_ALL.get(self._host, self._host), self._nameserver.port)
+            own = join_address(LOCAL_OF_ALL.get(self._host, self._host), names.port)
             nameservers = ";".join(filter(None, (own, self._config.nameservers)))
-            config = dataclasses.replace(self._config, nameservers=nameservers)
-            self._broker = Broker(config, clock=self._clock)
+            self._broker = Broker(
+                dataclasses.replace(self._config, nameservers=nameservers), clock=self._clock
+            )
             await self._broker.start()
         except BaseException:
-            await self._nameserver.stop()
+            await names.stop()
             raise
         self.broker = self._broker.address
-        self.nameserver = join_address(self._broker.host, self._nameserver.port)
+        self.nameserver = join_address(self._broker.host, names.port)
 
     async def stop(self) -> None:
         if self._broker is not None:
             await self._broker.stop()
-        await self._nameserver.stop()
+        if self._nameserver is not None:
+            await self._nameserver.stop()
 
     async def failed(self) -> BaseException:
         """The reason why the store can no longer be trusted; does not return while all is well."""

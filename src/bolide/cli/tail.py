@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bolide.cli.options import DEFAULT_NAMESERVER, Nameserver
-from bolide.cli.output import say
+from bolide.cli.output import reader_gone, say
 
 if TYPE_CHECKING:
     from bolide.aio import StoredMessage
@@ -63,7 +63,7 @@ def tail(
     [bold]Formats[/bold]: text with these marks, and \n \t \\ as usual
 
         %t topic     %b broker        %q queue      %o offset     %i message id
-        %k keys      %T tag           %v body       %l its length %p properties as JSON
+        %k keys      %T tag           %v body       %l its length %p properties
         %s stored    %S the same, ms  %B sent, ms   %h sent from  %r retries
         %v{hex} %v{base64} %p{NAME} one property, %% itself
 
@@ -74,7 +74,7 @@ def tail(
         bolide tail orders --json --since beginning --no-follow | jq .body
         bolide tail orders --tag paid --key 42 -c 1
     """
-    from bolide.cli.layout import compile_format, json_line, tame
+    from bolide.cli.layout import compile_format, json_line
     from bolide.cli.since import parse_since
     from bolide.net.clock import SystemClock
 
@@ -88,8 +88,12 @@ def tail(
         count=count,
         follow=follow,
     )
-    is_terminal = sys.stdout.isatty()
-    asyncio.run(_tail(nameserver, plan, (lambda message: tame(write(message))) if is_terminal else write))
+    if sys.stdout.isatty():
+        write = _tamed(write)
+    try:
+        asyncio.run(_tail(nameserver, plan, write))
+    except BrokenPipeError:
+        reader_gone()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +159,12 @@ class _Printer:
 
     def flush(self) -> None:
         self._out.flush()
+
+
+def _tamed(write: "Callable[[StoredMessage], bytes]") -> "Callable[[StoredMessage], bytes]":
+    from bolide.cli.layout import tame
+
+    return lambda message: tame(write(message))
 
 
 def _once_in_a_row() -> Callable[[str], None]:

@@ -1,0 +1,95 @@
+"""`bolide send` and `bolide tail` in pipes, as shells use them."""
+
+import json
+import subprocess
+from pathlib import Path
+
+from tests.peers.bolide import Bolide
+from tests.peers.server import Together
+from tests.system.command import BOLIDE, RUN_SECONDS, launch, lines_of, run
+
+READY_SECONDS = 30
+
+
+def test_lines_in_are_lines_out(server: Together) -> None:
+    lines = [f"line {number} é" for number in range(5_000)]
+    sent = run("send", "lines", "-n", server.nameserver, stdin="\n".join(lines).encode())
+    assert sent.code == 0, sent.err
+    assert "sent 5000 messages" in sent.err
+    assert sent.out == ""
+    shown = run("tail", "lines", "-n", server.nameserver, "--since", "beginning", "--no-follow")
+    assert sorted(shown.out.splitlines()) == sorted(lines)
+
+
+def test_line_ends_of_windows_are_cut_and_empty_lines_skipped(server: Together) -> None:
+    run("send", "odd", "-n", server.nameserver, stdin=b"a\r\n\nb")
+    shown = run("tail", "odd", "-n", server.nameserver, "--no-follow", "--json")
+    assert sorted(json.loads(line)["body"] for line in shown.out.splitlines()) == ["a", "b"]
+
+
+def test_json_copies_a_topic_with_keys_tags_properties_and_bytes(server: Together) -> None:
+    lines = [
+        {"body": "one", "tag": "a", "keys": ["k1", "k2"], "properties": {"color": "red"}},
+        {"body_base64": "/wD+", "key": "k3"},
+    ]
+    given = "\n".join(map(json.dumps, lines)).encode()
+    assert run("send", "origin", "--json", "-n", server.nameserver, stdin=given).code == 0
+    shown = run("tail", "origin", "--json", "--no-follow", "-n", server.nameserver)
+    assert run("send", "copy", "--json", "-n", server.nameserver, stdin=shown.out.encode()).code == 0
+    copied = run("tail", "copy", "--no-follow", "-n", server.nameserver, "-f", r"%T|%k|%p{color}|%v{hex}\n")
+    assert sorted(copied.out.splitlines()) == ["a|k1 k2|red|6f6e65", "|k3||ff00fe"]
+
+
+def test_a_line_that_is_no_json_stops_there_and_says_which(server: Together) -> None:
+    given = b'{"body": "1"}\n{"body": "2"}\nnonsense\n{"body": "4"}\n'
+    refused = run("send", "stopped", "--json", "-n", server.nameserver, stdin=given)
+    assert refused.code == 1
+    assert refused.err.count("\n") == 1
+    assert "line 3 failed, 2 messages are stored" in refused.err
+
+
+def test_a_follower_sees_what_is_sent_later_and_stops_when_it_has_enough(
+    server: Together, tmp_path: Path
+) -> None:
+    run("send", "later", "-m", "first", "-n", server.nameserver)
+    log = tmp_path / "tail.log"
+    tail = launch(log, "tail", "later", "-c", "3", "--since", "1h", "-n", server.nameserver)
+    tail.wait_ready(lambda: lines_of(log) == ["first"], READY_SECONDS)
+    run("send", "later", "-m", "second", "-m", "third", "-n", server.nameserver)
+    assert tail.wait_exit(READY_SECONDS) == 0
+    assert sorted(lines_of(log)) == ["first", "second", "third"]
+
+
+def test_a_follower_waits_for_a_server_that_restarts(tmp_path: Path) -> None:
+    server = Together(Bolide(), tmp_path / "server").start()
+    run("send", "again", "-m", "before", "-n", server.nameserver)
+    log = tmp_path / "tail.log"
+    tail = launch(log, "tail", "again", "-n", server.nameserver)
+    tail.wait_ready(lambda: "before" in lines_of(log), READY_SECONDS)
+    server.stop()
+    server.start()
+    run("send", "again", "-m", "after", "-n", server.nameserver)
+    tail.wait_ready(lambda: "after" in lines_of(log), READY_SECONDS)
+    tail.kill()
+    server.stop()
+
+
+def test_a_reader_that_has_enough_is_no_error(server: Together) -> None:
+    run("send", "headed", "-n", server.nameserver, stdin=b"x\n" * 2_000)
+    with subprocess.Popen(
+        [BOLIDE, "tail", "headed", "--since", "beginning", "-n", server.nameserver],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as tail:
+        assert tail.stdout is not None
+        assert tail.stderr is not None
+        assert tail.stdout.readline() == b"x\n"
+        tail.stdout.close()
+        run("send", "headed", "-m", "one more", "-n", server.nameserver)
+        assert tail.wait(RUN_SECONDS) == 0
+        assert tail.stderr.read() == b""
+
+
+def test_completion_knows_the_commands(server: Together) -> None:
+    env = {"_BOLIDE_COMPLETE": "complete_bash", "COMP_WORDS": "bolide t", "COMP_CWORD": "1"}
+    assert set(run(env=env).out.split()) == {"tail", "topic"}

@@ -1,0 +1,97 @@
+"""What was acknowledged and committed is there after a stop, and after a kill, of a real `bolide up`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bolide import Message, MessageQueue, Producer, PullConsumer
+from tests.peers.bolide import Bolide
+from tests.peers.server import Together
+from tests.peers.waiting import wait_until
+
+TOPIC, GROUP = "kept", "readers"
+COUNT = 200
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Together]:
+    server = Together(Bolide(), tmp_path).start()
+    yield server
+    server.stop()
+
+
+def test_messages_and_offsets_survive_a_clean_restart(server: Together) -> None:
+    sent = _send(server)
+    with PullConsumer(server.nameserver, group=GROUP) as consumer:
+        queues = consumer.queues(TOPIC)
+        for queue in queues:
+            consumer.pull(queue, 0)  # a broker makes a group for its first reader
+            consumer.commit(queue, 7 + queue.queue_id)
+    server.stop()
+    server.start()
+    assert _read(server) == sent
+    with PullConsumer(server.nameserver, group=GROUP) as consumer:
+        assert {queue: consumer.committed_offset(queue) for queue in queues} == {
+            queue: 7 + queue.queue_id for queue in queues
+        }
+
+
+def test_queues_go_on_where_they_ended(server: Together) -> None:
+    before = _send(server)
+    server.stop()
+    server.start()
+    after = _send(server)
+    assert not before.keys() & after.keys()
+    assert _read(server) == before | after
+
+
+def test_messages_survive_a_kill_of_the_process(server: Together) -> None:
+    """The operating system keeps what the process has written; the topic's own settings follow within a moment."""
+    sent = _send(server)
+    topics = server.home / "data" / "config" / "topics.json"
+    wait_until(lambda: topics.exists() and TOPIC in topics.read_text(), 10, "the topic is not written down")
+    server.kill()
+    server.start()
+    assert _read(server) == sent
+
+
+def test_a_running_client_goes_on_by_itself(server: Together) -> None:
+    with Producer(server.nameserver, group="tests") as producer:
+        producer.send(Message(TOPIC, b"before"))
+        server.stop()
+        server.start()
+        wait_until(lambda: _try_send(producer, b"after"), 30, "the producer does not come back")
+    assert sorted(_read(server).values())[-1] == b"before"
+
+
+def _send(server: Together) -> dict[tuple[MessageQueue, int], bytes]:
+    """Place to body of every acknowledged message."""
+    with Producer(server.nameserver, group="tests") as producer:
+        receipts = [(producer.send(Message(TOPIC, body)), body) for body in map(_body, range(COUNT))]
+    return {(receipt.queue, int(receipt.queue_offset)): body for receipt, body in receipts}
+
+
+def _body(number: int) -> bytes:
+    return f"message {number} ".encode() * (1 + number % 5)
+
+
+def _try_send(producer: Producer, body: bytes) -> bool:
+    try:
+        producer.send(Message(TOPIC, body))
+    except Exception:
+        return False
+    return True
+
+
+def _read(server: Together) -> dict[tuple[MessageQueue, int], bytes]:
+    found: dict[tuple[MessageQueue, int], bytes] = {}
+    with PullConsumer(server.nameserver, group="checkers") as consumer:
+        for queue in consumer.queues(TOPIC):
+            at: int = consumer.min_offset(queue)
+            while at < consumer.max_offset(queue):
+                result = consumer.pull(queue, at)
+                found |= {(queue, int(message.queue_offset)): message.body for message in result.messages}
+                assert result.next_offset > at
+                at = result.next_offset
+    return found
