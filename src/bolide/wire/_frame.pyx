@@ -2,7 +2,7 @@
 # cython: language_level=3
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memchr, memcmp, memcpy, memset
 
 from bolide.model cimport send_rows as column
@@ -14,251 +14,11 @@ cdef enum:
     SEND_BATCH_MESSAGE = 320
 
 
-cdef struct Text:
-    # A JSON string's inside, or the text of a number or literal.
-    const unsigned char* at
-    Py_ssize_t length
-    bint quoted
-    bint escaped
-
-
-cdef struct Cursor:
-    const unsigned char* at
-    const unsigned char* end
+include "_json.pxi"
 
 
 cdef inline uint32_t load32(const unsigned char* at) noexcept nogil:
     return (<uint32_t>at[0] << 24) | (<uint32_t>at[1] << 16) | (<uint32_t>at[2] << 8) | at[3]
-
-
-# ---- JSON, as much of it as a send header uses ------------------------------------------------------------------
-
-cdef inline void skip_blank(Cursor* c) noexcept nogil:
-    while c.at < c.end and (c.at[0] == 32 or c.at[0] == 9 or c.at[0] == 10 or c.at[0] == 13):
-        c.at += 1
-
-
-cdef inline bint take(Cursor* c, unsigned char mark) noexcept nogil:
-    skip_blank(c)
-    if c.at < c.end and c.at[0] == mark:
-        c.at += 1
-        return True
-    return False
-
-
-cdef bint read_string(Cursor* c, Text* text) noexcept nogil:
-    """The inside of a string; the cursor is behind its opening quote."""
-    cdef const unsigned char* start = c.at
-    text.quoted = True
-    text.escaped = False
-    while c.at < c.end:
-        if c.at[0] == c'"':
-            text.at = start
-            text.length = c.at - start
-            c.at += 1
-            return True
-        if c.at[0] == c'\\':
-            text.escaped = True
-            c.at += 1
-        elif c.at[0] < 0x20:
-            return False
-        c.at += 1
-    return False
-
-
-cdef bint read_scalar(Cursor* c, Text* text) noexcept nogil:
-    """A string, number or literal.  Objects and arrays are not plain."""
-    skip_blank(c)
-    if c.at >= c.end:
-        return False
-    if c.at[0] == c'"':
-        c.at += 1
-        return read_string(c, text)
-    text.at = c.at
-    text.quoted = False
-    text.escaped = False
-    while c.at < c.end and (
-        c.at[0] == c'-' or c.at[0] == c'+' or c.at[0] == c'.'
-        or c'0' <= c.at[0] <= c'9' or c'a' <= c.at[0] <= c'z' or c'A' <= c.at[0] <= c'Z'
-    ):
-        c.at += 1
-    text.length = c.at - text.at
-    return is_literal(text) or is_number(text)
-
-
-cdef bint is_literal(Text* text) noexcept nogil:
-    return (
-        (text.length == 4 and (memcmp(text.at, b"true", 4) == 0 or memcmp(text.at, b"null", 4) == 0))
-        or (text.length == 5 and memcmp(text.at, b"false", 5) == 0)
-    )
-
-
-cdef bint is_number(Text* text) noexcept nogil:
-    """A whole number as JSON writes it: no plus, no leading zero."""
-    cdef Py_ssize_t at = 0, digits
-    if text.length and text.at[0] == c'-':
-        at = 1
-    digits = text.length - at
-    if digits < 1 or (digits > 1 and text.at[at] == c'0'):
-        return False
-    while at < text.length:
-        if not c'0' <= text.at[at] <= c'9':
-            return False
-        at += 1
-    return True
-
-
-cdef bint to_number(Text* text, int64_t* value) noexcept nogil:
-    """At most 18 digits, so it cannot overflow."""
-    cdef Py_ssize_t at = 0
-    cdef int64_t total = 0
-    cdef bint negative = False
-    if text.length and text.at[0] == c'-':
-        negative = True
-        at = 1
-    if text.length - at < 1 or text.length - at > 18:
-        return False
-    while at < text.length:
-        if not c'0' <= text.at[at] <= c'9':
-            return False
-        total = total * 10 + (text.at[at] - c'0')
-        at += 1
-    value[0] = -total if negative else total
-    return True
-
-
-cdef int hex_of(unsigned char mark) noexcept nogil:
-    if c'0' <= mark <= c'9':
-        return mark - c'0'
-    if c'a' <= mark <= c'f':
-        return mark - c'a' + 10
-    if c'A' <= mark <= c'F':
-        return mark - c'A' + 10
-    return -1
-
-
-cdef int read_unit(const unsigned char* at, const unsigned char* end) noexcept nogil:
-    """Four hex digits, or -1."""
-    cdef int value = 0, digit, number
-    if end - at < 4:
-        return -1
-    for number in range(4):
-        digit = hex_of(at[number])
-        if digit < 0:
-            return -1
-        value = value * 16 + digit
-    return value
-
-
-cdef Py_ssize_t unescape(Text* text, unsigned char* to) noexcept nogil:
-    """The string's UTF-8, which is never longer than its escaped form; -1 when it is malformed."""
-    cdef const unsigned char* at = text.at
-    cdef const unsigned char* end = text.at + text.length
-    cdef unsigned char* start = to
-    cdef const unsigned char* stop
-    cdef int unit, low
-    cdef uint32_t point
-    if not text.escaped:
-        memcpy(to, at, text.length)
-        return text.length
-    while at < end:
-        stop = <const unsigned char*>memchr(at, c'\\', end - at)
-        if stop == NULL:
-            stop = end
-        memcpy(to, at, stop - at)
-        to += stop - at
-        if stop == end:
-            break
-        at = stop + 2
-        if stop[1] == c'u':
-            unit = read_unit(at, end)
-            at += 4
-            if unit < 0 or 0xDC00 <= unit <= 0xDFFF:
-                return -1
-            point = unit
-            if 0xD800 <= unit <= 0xDBFF:
-                low = read_unit(at + 2, end) if end - at >= 6 and at[0] == c'\\' and at[1] == c'u' else -1
-                if not 0xDC00 <= low <= 0xDFFF:
-                    return -1
-                at += 6
-                point = 0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00)
-            to += put_utf8(to, point)
-        else:
-            unit = simple_escape(stop[1])
-            if unit < 0:
-                return -1
-            to[0] = <unsigned char>unit
-            to += 1
-    return to - start
-
-
-cdef int simple_escape(unsigned char mark) noexcept nogil:
-    if mark == c'"' or mark == c'\\' or mark == c'/':
-        return mark
-    if mark == c'n':
-        return 10
-    if mark == c't':
-        return 9
-    if mark == c'r':
-        return 13
-    if mark == c'b':
-        return 8
-    if mark == c'f':
-        return 12
-    return -1
-
-
-cdef int put_utf8(unsigned char* to, uint32_t point) noexcept nogil:
-    if point < 0x80:
-        to[0] = <unsigned char>point
-        return 1
-    if point < 0x800:
-        to[0] = <unsigned char>(0xC0 | (point >> 6))
-        to[1] = <unsigned char>(0x80 | (point & 0x3F))
-        return 2
-    if point < 0x10000:
-        to[0] = <unsigned char>(0xE0 | (point >> 12))
-        to[1] = <unsigned char>(0x80 | ((point >> 6) & 0x3F))
-        to[2] = <unsigned char>(0x80 | (point & 0x3F))
-        return 3
-    to[0] = <unsigned char>(0xF0 | (point >> 18))
-    to[1] = <unsigned char>(0x80 | ((point >> 12) & 0x3F))
-    to[2] = <unsigned char>(0x80 | ((point >> 6) & 0x3F))
-    to[3] = <unsigned char>(0x80 | (point & 0x3F))
-    return 4
-
-
-cdef bint is_utf8(const unsigned char* at, Py_ssize_t length) noexcept nogil:
-    """Strict: no overlong forms, no surrogates, nothing beyond U+10FFFF."""
-    cdef const unsigned char* end = at + length
-    cdef Py_ssize_t more
-    cdef unsigned char first
-    while at < end:
-        first = at[0]
-        at += 1
-        if first < 0x80:
-            continue
-        if 0xC2 <= first <= 0xDF:
-            more = 1
-        elif 0xE0 <= first <= 0xEF:
-            more = 2
-        elif 0xF0 <= first <= 0xF4:
-            more = 3
-        else:
-            return False
-        if end - at < more:
-            return False
-        if (
-            (first == 0xE0 and at[0] < 0xA0) or (first == 0xED and at[0] > 0x9F)
-            or (first == 0xF0 and at[0] < 0x90) or (first == 0xF4 and at[0] > 0x8F)
-        ):
-            return False
-        while more:
-            if at[0] & 0xC0 != 0x80:
-                return False
-            at += 1
-            more -= 1
-    return True
 
 
 # ---- one request ------------------------------------------------------------------------------------------------
@@ -339,9 +99,12 @@ cdef bint read_fields(Cursor* c, Head* head) noexcept nogil:
             return False
         place = field_of(head, &key)
         if place != NULL:
-            if not value.quoted:
+            if value.quoted:
+                place[0] = value
+            elif named(&value, b"null", 4):  # as if it were not there
+                memset(place, 0, sizeof(Text))
+            else:
                 return False
-            place[0] = value
         if take(c, c'}'):
             return True
         if not take(c, c','):
@@ -354,24 +117,27 @@ cdef bint read_integer(Cursor* c, int64_t* value) noexcept nogil:
 
 
 cdef bint read_head(Cursor* c, Head* head) noexcept nogil:
-    """The code must come before the fields, because it decides how they are spelled; Java sorts it first."""
+    """The code must come before the fields, because it decides how they are spelled; Java sorts it first.
+
+    What counts may be there only once.
+    """
     cdef Text key, value
-    if not take(c, c'{'):
+    if not is_utf8(c.at, c.end - c.at) or not take(c, c'{'):
         return False
     while True:
         if not take(c, c'"') or not read_string(c, &key) or key.escaped or not take(c, c':'):
             return False
         if named(&key, b"code", 4):
-            if not read_integer(c, &head.code):
+            if head.code or not read_integer(c, &head.code):
                 return False
             if head.code != SEND_MESSAGE_V2 and head.code != SEND_MESSAGE and head.code != SEND_BATCH_MESSAGE:
                 return False
         elif named(&key, b"flag", 4):
-            if not read_integer(c, &head.flag):
+            if head.has_flag or not read_integer(c, &head.flag):
                 return False
             head.has_flag = True
         elif named(&key, b"opaque", 6):
-            if not read_integer(c, &head.opaque):
+            if head.has_opaque or not read_integer(c, &head.opaque):
                 return False
             head.has_opaque = True
         elif named(&key, b"extFields", 9):
@@ -395,6 +161,10 @@ cdef bint number_or(Text* text, int64_t default, int64_t* value) noexcept nogil:
     return not text.escaped and to_number(text, value)
 
 
+cdef bint int32_or(Text* text, int64_t default, int64_t* value) noexcept nogil:
+    return number_or(text, default, value) and -0x80000000LL <= value[0] <= 0x7FFFFFFFLL
+
+
 cdef bint fill_row(
     Head* head, int64_t* row, unsigned char* properties, Py_ssize_t used, Py_ssize_t room
 ) noexcept nogil:
@@ -405,7 +175,6 @@ cdef bint fill_row(
         or head.opaque < -0x80000000LL or head.opaque > 0x7FFFFFFFLL
         or head.topic.at == NULL or head.topic.escaped
         or head.topic.length < 1 or head.topic.length > TOPIC_BYTES_MAX
-        or not is_utf8(head.topic.at, head.topic.length)
     ):
         return False
     row[column.OPAQUE] = head.opaque
@@ -416,19 +185,17 @@ cdef bint fill_row(
         elif not named(&head.batch, b"false", 5):
             return False
     if not (
-        number_or(&head.queue_id, -1, &row[column.QUEUE_ID])
-        and number_or(&head.sys_flag, 0, &row[column.SYS_FLAG])
+        int32_or(&head.queue_id, -1, &row[column.QUEUE_ID])
+        and int32_or(&head.sys_flag, 0, &row[column.SYS_FLAG])
         and number_or(&head.born, 0, &row[column.BORN_TIMESTAMP])
-        and number_or(&head.user_flag, 0, &row[column.FLAG])
-        and number_or(&head.reconsume, 0, &row[column.RECONSUME_TIMES])
+        and int32_or(&head.user_flag, 0, &row[column.FLAG])
+        and int32_or(&head.reconsume, 0, &row[column.RECONSUME_TIMES])
     ):
         return False
     if head.properties.at != NULL:
         if used + head.properties.length > room:
             return False
         length = unescape(&head.properties, properties + used)
-        if length < 0 or not is_utf8(properties + used, length):
-            return False
     row[column.PROPERTIES_AT] = used
     row[column.PROPERTIES_LENGTH] = length
     return True

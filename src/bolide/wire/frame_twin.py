@@ -1,18 +1,17 @@
 """The readable twin of `_frame.pyx`: scanning runs of send requests, and answering them.
 
-`scan_sends` takes only requests that need no decision: JSON header, code 10, 310 or 320, every field of its plain
-type, a legal length of topic.  It stops at the first frame that is anything else and leaves it to the general
-path, which knows all forms and gives all errors.
+`scan_sends` takes only requests that need no decision: code 10, 310 or 320, and a JSON header of text, whole numbers
+and literals, in which every field that storing needs is text.  It stops at the first frame that is anything else and
+leaves it to the general path, which knows all forms and gives all errors.
 """
 
 import re
 import struct
-from typing import Any
+from array import array
 
 import orjson
 
 from bolide.model.send_rows import (
-    BODY_AT,
     COLUMNS,
     KIND_BATCH,
     KIND_ONE_WAY,
@@ -22,6 +21,7 @@ from bolide.model.send_rows import (
     RECORDS_AT,
     RECORDS_COUNT,
     ROWS_MAX,
+    TOPIC,
     UNIQUE_KEY_AT,
     UNIQUE_KEY_LENGTH,
 )
@@ -29,29 +29,52 @@ from bolide.wire.send_run import SendRun
 
 _PREFIX = struct.Struct(">II")
 _TOPIC_BYTES_MAX = 127
-_INT = re.compile(rb"-?[0-9]{1,18}\Z")
+_DIGITS = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _INT32 = range(-0x8000_0000, 0x8000_0000)
+_INT64 = range(-0x8000_0000_0000_0000, 0x8000_0000_0000_0000)
+
+# ---- a plain JSON object: scalar values, and keys without escapes
+
+_BLANK = r"[ \t\n\r]*"
+_KEY = r'"(?P<key>[^"\\\x00-\x1f]*)"'
+_HEX = "[0-9a-fA-F]"
+_UNIT = rf"(?![dD][89a-fA-F]){_HEX}{{4}}|[dD][89abAB]{_HEX}{{2}}\\u[dD][c-fC-F]{_HEX}{{2}}"
+_STRING = rf'"(?P<text>(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u(?:{_UNIT}))*)"'
+_NUMBER = r"(?P<number>-?(?:0|[1-9][0-9]*))"
+_LITERAL = r"(?P<literal>true|false|null)"
+_FIELD = re.compile(
+    f"{_BLANK}{_KEY}{_BLANK}:{_BLANK}(?:{_STRING}|{_NUMBER}|{_LITERAL}){_BLANK}(?P<mark>[,}}])"
+)
+_FIELDS_START = re.compile(f"{_BLANK}{_KEY}{_BLANK}:{_BLANK}{{")
+_AFTER_FIELDS = re.compile(f"{_BLANK}(?P<mark>[,}}])")
+_START = re.compile(f"{_BLANK}{{")
+_END = re.compile(f"{_BLANK}\\Z")
 
 _LETTERS = {
-    "topic": "b",
-    "queue_id": "e",
-    "sys_flag": "f",
-    "born": "g",
-    "flag": "h",
-    "properties": "i",
-    "reconsume": "j",
-    "batch": "m",
+    "b": "topic",
+    "e": "queue_id",
+    "f": "sys_flag",
+    "g": "born",
+    "h": "flag",
+    "i": "properties",
+    "j": "reconsume",
+    "m": "batch",
 }
 _LONG = {
     "topic": "topic",
-    "queue_id": "queueId",
-    "sys_flag": "sysFlag",
-    "born": "bornTimestamp",
+    "queueId": "queue_id",
+    "sysFlag": "sys_flag",
+    "bornTimestamp": "born",
     "flag": "flag",
     "properties": "properties",
-    "reconsume": "reconsumeTimes",
+    "reconsumeTimes": "reconsume",
     "batch": "batch",
 }
+_SPELLING = {"10": _LONG, "310": _LETTERS, "320": _LETTERS}
+
+
+class _NotPlain(Exception):
+    """The request needs the general path."""
 
 
 def scan_sends(run: SendRun, start: int, end: int, size_max: int) -> int:
@@ -62,70 +85,118 @@ def scan_sends(run: SendRun, start: int, end: int, size_max: int) -> int:
         header_length = mark & 0xFFFFFF
         if mark >> 24 or length > size_max or header_length > length - 4 or end - at < 4 + length:
             break
-        if not _scan_one(run, at, length, header_length):
+        try:
+            _scan_one(run, at, length, header_length)
+        except _NotPlain:
             break
         at += 4 + length
     return at
 
 
-def _scan_one(run: SendRun, at: int, length: int, header_length: int) -> bool:
+def _scan_one(run: SendRun, at: int, length: int, header_length: int) -> None:
     body_at = at + 8 + header_length
-    try:
-        head = orjson.loads(memoryview(run.buffer)[at + 8 : body_at])
-    except orjson.JSONDecodeError:
-        return False
-    if not isinstance(head, dict) or head.get("code") not in (10, 310, 320):
-        return False
-    flag, opaque, fields = head.get("flag"), head.get("opaque"), head.get("extFields")
-    if type(flag) is not int or type(opaque) is not int or not isinstance(fields, dict):
-        return False
-    if flag not in (0, 2) or opaque not in _INT32:
-        return False
-    names = _LONG if head["code"] == 10 else _LETTERS
-    topic = fields.get(names["topic"])
-    if type(topic) is not str or not 0 < len(topic.encode()) <= _TOPIC_BYTES_MAX:
-        return False
-    properties = fields.get(names["properties"])
-    if properties is not None and type(properties) is not str:
-        return False
-    numbers = [_number(fields.get(names[n]), d) for n, d in _NUMBERS]
-    batch = fields.get(names["batch"])
-    if None in numbers or batch not in (None, "true", "false"):
-        return False
-    text = (properties or "").encode()
-    if run.properties_used + len(text) > len(run.properties):
-        return False
-    queue_id, sys_flag, born, user_flag, reconsume = numbers
-    kind = (KIND_ONE_WAY if flag == 2 else 0) | (KIND_BATCH if batch == "true" else 0)
+    head, fields = _read_head(bytes(memoryview(run.buffer)[at + 8 : body_at]))
+    topic = fields.get("topic", "").encode()
+    if b"\\" in topic or not 0 < len(topic) <= _TOPIC_BYTES_MAX:
+        raise _NotPlain
+    escaped = fields.get("properties", "")
+    if run.properties_used + len(escaped.encode()) > len(run.properties):
+        raise _NotPlain
+    text = orjson.loads(f'"{escaped}"').encode()
+    flag = _number(head, "flag", None)
+    batch = fields.get("batch", "false")
+    if flag not in (0, 2) or batch not in ("true", "false"):
+        raise _NotPlain
+    values = (
+        _number(head, "opaque", None),
+        0,
+        _number(fields, "queue_id", -1),
+        _number(fields, "sys_flag", 0),
+        _number(fields, "born", 0, _INT64),
+        _number(fields, "flag", 0),
+        run.properties_used,
+        len(text),
+        body_at,
+        length - 4 - header_length,
+        _number(fields, "reconsume", 0),
+        (KIND_ONE_WAY if flag == 2 else 0) | (KIND_BATCH if batch == "true" else 0),
+        at,
+        4 + length,
+    )
     row = run.count * COLUMNS
-    run.rows[row : row + BODY_AT] = _row(
-        (opaque, _topic_number(run, topic.encode()), queue_id, sys_flag, born, user_flag)
-        + (run.properties_used, len(text))
-    )
-    run.rows[row + BODY_AT : row + QUEUE_OFFSET] = _row(
-        (body_at, 4 + length - 8 - header_length, reconsume, kind, at, 4 + length)
-    )
+    run.rows[row : row + QUEUE_OFFSET] = array("q", values)
+    run.rows[row + TOPIC] = _topic_number(run, topic)
     run.properties[run.properties_used : run.properties_used + len(text)] = text
     run.properties_used += len(text)
     run.count += 1
-    return True
 
 
-_NUMBERS = (("queue_id", -1), ("sys_flag", 0), ("born", 0), ("flag", 0), ("reconsume", 0))
+def _read_head(header: bytes) -> tuple[dict[str, str], dict[str, str]]:
+    """Code, flag and opaque; and the fields by what they mean, their text as escaped on the wire.
+
+    The code must come before the fields, because it decides how they are spelled; Java sorts it first.  What
+    counts may be there only once.
+    """
+    try:
+        text = header.decode()
+    except UnicodeDecodeError:
+        raise _NotPlain from None
+    head: dict[str, str] = {}
+    fields: dict[str, str] | None = None
+    at = _expect(_START, text, 0).end()
+    mark = ","
+    while mark == ",":
+        member = _FIELD.match(text, at)
+        if member is None:
+            start = _expect(_FIELDS_START, text, at)
+            if start["key"] != "extFields" or fields is not None or head.get("code") not in _SPELLING:
+                raise _NotPlain
+            fields, at = _read_fields(text, start.end(), _SPELLING[head["code"]])
+            member = _expect(_AFTER_FIELDS, text, at)
+        elif member["key"] in ("code", "flag", "opaque"):
+            if member["key"] in head or member["number"] is None:
+                raise _NotPlain
+            head[member["key"]] = member["number"]
+        elif member["key"] == "extFields":
+            raise _NotPlain
+        at, mark = member.end(), member["mark"]
+    _expect(_END, text, at)
+    if fields is None:
+        raise _NotPlain
+    return head, fields
 
 
-def _number(value: Any, default: int) -> int | None:
-    if value is None:
+def _read_fields(text: str, at: int, spelling: dict[str, str]) -> tuple[dict[str, str], int]:
+    """The fields that storing needs, and where the object ends; the last of equal names counts."""
+    fields: dict[str, str] = {}
+    mark = ","
+    while mark == ",":
+        field = _expect(_FIELD, text, at)
+        name = spelling.get(field["key"])
+        if name is not None:
+            fields.pop(name, None)
+            if field["text"] is not None:
+                fields[name] = field["text"]
+            elif field["literal"] != "null":
+                raise _NotPlain
+        at, mark = field.end(), field["mark"]
+    return fields, at
+
+
+def _expect(pattern: re.Pattern[str], text: str, at: int) -> re.Match[str]:
+    match = pattern.match(text, at)
+    if match is None:
+        raise _NotPlain
+    return match
+
+
+def _number(texts: dict[str, str], name: str, default: int | None, allowed: range = _INT32) -> int:
+    text = texts.get(name)
+    if text is None and default is not None:
         return default
-    if type(value) is not str or not _INT.match(value.encode()):
-        return None
-    return int(value)
-
-
-def _row(values: tuple[int | None, ...]) -> Any:
-    from array import array
-
-    return array("q", [value or 0 for value in values])
+    if text is None or not _DIGITS.fullmatch(text) or int(text) not in allowed:
+        raise _NotPlain
+    return int(text)
 
 
 def _topic_number(run: SendRun, topic: bytes) -> int:

@@ -14,9 +14,7 @@ COMPACT_HEADER = bytes.fromhex(
     "00 69 00 01 99 00 00 00 07 00 00 00 00 00 00 00 00 00 00 00 14"
     "00 05 74 6f 70 69 63 00 00 00 09 54 6f 70 69 63 54 65 73 74"
 )
-ROUTE_REQUEST = Command(
-    105, {"topic": "TopicTest"}, opaque=7, language="JAVA", version=409, form=COMPACT
-)
+ROUTE_REQUEST = Command(105, {"topic": "TopicTest"}, opaque=7, language="JAVA", version=409, form=COMPACT)
 
 
 def test_the_compact_header_has_the_bytes_of_the_reference() -> None:

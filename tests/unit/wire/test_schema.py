@@ -44,7 +44,9 @@ def test_a_missing_required_field_is_named(name: str) -> None:
         Sample.decode(fields)
 
 
-@pytest.mark.parametrize("text", ["x", "1.5", "0x10", "1" * 5000, "9223372036854775808", "-9223372036854775809"])
+@pytest.mark.parametrize(
+    "text", ["x", "1.5", "0x10", "1" * 5000, "9223372036854775808", "-9223372036854775809"]
+)
 def test_what_is_not_a_64_bit_number_is_refused_with_the_field_s_name(text: str) -> None:
     with pytest.raises(InvalidRequest, match="queueId"):
         Sample.decode({"consumerGroup": "g", "queueId": text})

@@ -1,0 +1,20 @@
+"""Compiled modules beside their readable twins, and how to run the same thing through both."""
+
+from collections.abc import Callable
+from typing import Any
+
+from bolide.record import _codec, codec_twin
+from bolide.store import _append, append_twin
+from bolide.wire import _frame, frame_twin
+
+FRAMES: tuple[Any, Any] = (_frame, frame_twin)
+CODECS: tuple[Any, Any] = (_codec, codec_twin)
+APPENDS: tuple[Any, Any] = (_append, append_twin)
+
+
+def outcome(action: Callable[[], Any]) -> tuple[str, Any]:
+    """What an action gave or which error it raised, so that two can be compared."""
+    try:
+        return "gave", action()
+    except Exception as error:
+        return "raised", (type(error), str(error))
