@@ -16,7 +16,11 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ADDRESS = "127.0.0.1:9876"  # what the pages say; replaced by the address of the server at hand
 
-WITH_EXAMPLES = [page for page in PAGES if BLOCK.search(page.read_text())]
+WITH_EXAMPLES = [
+    pytest.param(page, marks=[pytest.mark.needs("java")] if "local_session" in page.read_text() else [])
+    for page in PAGES
+    if BLOCK.search(page.read_text())
+]
 
 
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: str(page.relative_to(ROOT)))

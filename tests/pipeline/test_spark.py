@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from bolide import PullConsumer
+from bolide import Message, Producer, PullConsumer
 from bolide.model.offsets import MessageQueue
 from bolide.pipeline.schema import whole_schema
 from bolide.testing import EmbeddedServer
@@ -92,6 +92,20 @@ def test_timestamps_bound_a_read(spark: SparkSession, server: EmbeddedServer) ->
     assert before > 0
     assert after > 0
     assert before + after == ORDERS + 1
+
+
+def test_a_frame_keeps_its_ends_and_a_new_one_sees_more(spark: SparkSession, server: EmbeddedServer) -> None:
+    def load() -> DataFrame:
+        return read(spark, server.nameserver, "body binary", subscribe="growing")
+
+    with Producer(server.nameserver, group="shop") as producer:
+        producer.send(Message("growing", b"1"))
+        frame = load()
+        producer.send(Message("growing", b"2"))
+        assert frame.count() == 2
+        producer.send(Message("growing", b"3"))
+        assert frame.count() == len(frame.collect()) == 2
+        assert load().count() == 3
 
 
 def test_recreated_is_an_error_or_a_shorter_read(spark: SparkSession, server: EmbeddedServer) -> None:

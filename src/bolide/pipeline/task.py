@@ -49,12 +49,14 @@ def read_batches(options: ReadOptions, wanted: QueueRange, schema: pa.Schema) ->
 def _blocks(options: ReadOptions, wanted: QueueRange) -> Iterator[tuple[bytes, int, int]]:
     """Each block, and the range of offsets that is to be taken from it."""
     with asyncio.Runner() as runner:
+        # Not Runner.run: it looks at signal handlers, which for some Pythons includes printing the result.
+        run = runner.get_loop().run_until_complete
         instance = ClientInstance(options.nameserver)
         reader = BlockReader(QueueCalls(instance, options.group), wanted, options)
-        runner.run(instance.start())
+        run(instance.start())
         try:
-            while (piece := runner.run(reader.next())) is not None:
+            while (piece := run(reader.next())) is not None:
                 yield from ((block, piece.begin, piece.end) for block in piece.blocks)
         finally:
-            runner.run(reader.close())
-            runner.run(instance.close())
+            run(reader.close())
+            run(instance.close())
