@@ -21,6 +21,15 @@ def test_lines_in_are_lines_out(server: Together) -> None:
     assert sorted(shown.out.splitlines()) == sorted(lines)
 
 
+def test_lines_of_one_queue_stay_in_their_order(server: Together) -> None:
+    run("topic", "create", "single", "--queues", "1", "-n", server.nameserver)
+    lines = [str(number) for number in range(3_000)]
+    lines[1_000] = "x" * 5_000  # too large for a batch
+    assert run("send", "single", "-n", server.nameserver, stdin="\n".join(lines).encode()).code == 0
+    shown = run("tail", "single", "-n", server.nameserver, "--since", "beginning", "--no-follow")
+    assert shown.out.splitlines() == lines
+
+
 def test_line_ends_of_windows_are_cut_and_empty_lines_skipped(server: Together) -> None:
     run("send", "odd", "-n", server.nameserver, stdin=b"a\r\n\nb")
     shown = run("tail", "odd", "-n", server.nameserver, "--no-follow", "--json")

@@ -31,8 +31,8 @@ def doctor(
 ) -> None:
     """Find out why something does not work: this machine, the name servers, the brokers.
 
-    Run it where the client runs: an address that is fine on the server may be useless here. Exit code 1 when there is
-    a problem, 0 when there are at most warnings.
+    Run it where the client runs: an address that is fine there may be useless here.
+    Exit code 1 when there is a problem, 0 when there are at most warnings.
 
     [bold]Examples[/bold]
 

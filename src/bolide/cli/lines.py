@@ -36,6 +36,8 @@ class Envelope:
 
     def text(self, line: bytes) -> Message:
         """A message whose body is the line."""
+        if not line:
+            raise MessageIllegal("a message cannot have an empty body")
         return Message(self.topic, line, tags=self.tag, keys=self.keys, properties=self.properties)
 
     def json(self, line: bytes) -> Message:
@@ -61,6 +63,8 @@ def _body(members: Mapping[str, Any]) -> bytes:
         body = members.get("body")
         if body is None:
             raise MessageIllegal("no 'body' in this JSON object")
+        if body == "":
+            raise MessageIllegal("a message cannot have an empty body")
         return body.encode() if isinstance(body, str) else orjson.dumps(body)
     try:
         return base64.b64decode(packed, validate=True)

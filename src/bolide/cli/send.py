@@ -1,14 +1,14 @@
 """`bolide send TOPIC`: lines from stdin, or texts from the command line, as messages.
 
-Up to `IN_FLIGHT_MAX` messages wait for their acknowledgement at a time.  The first failure ends the reading; what was
-sent before it is counted and reported.
+Neighbouring lines share a request, and up to `IN_FLIGHT_MAX` requests wait for their acknowledgement at a time.  The
+first failure ends the reading; what was stored until then is counted and reported.
 """
 
 import asyncio
 import os
 import stat
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,8 +21,18 @@ from bolide.model.errors import BolideError, ConfigError
 if TYPE_CHECKING:
     from bolide.aio import Message, Producer, SendReceipt
 
-IN_FLIGHT_MAX = 1024
+Line = tuple[int, bytes]
+Batch = list[tuple[int, "Message"]]
+
+IN_FLIGHT_MAX = 64
+BATCH_MESSAGES_MAX = 64
+BATCH_BYTES_MAX = 64 * 1024
+ALONE_FROM_BYTES = 4096
+"""Larger bodies gain little from company, and the client packs only those that go alone."""
+
+SEND_TIMEOUT_MS = 10_000
 CHUNK_BYTES = 256 * 1024
+PROGRESS_FROM_BYTES = 1024 * 1024
 LINE_BYTES_MAX = 16 * 1024 * 1024
 STDIN = 0
 
@@ -61,14 +71,14 @@ def send(
 ) -> None:
     """Send messages: one for each line of stdin, or for each -m.
 
-    Empty lines are skipped. Returns when the brokers have acknowledged all of them: exit code 0 means that every
-    message is stored.
+    Empty lines are skipped. Returns when the brokers have acknowledged all.
+    Exit code 0 means that every message is stored.
 
     [bold]Examples[/bold]
 
         echo hello | bolide send greetings
         bolide send orders -m '{"id": 42}' --key 42 --tag paid
-        bolide send lines < big.txt                      # a progress bar on a terminal
+        bolide send lines < big.txt
         bolide tail a --json --since 1h --no-follow | bolide send b --json
     """
     from bolide.cli.lines import Envelope
@@ -86,14 +96,14 @@ def send(
 async def _send_all(nameserver: str, group: str, sending: "_Sending", texts: Sequence[str] | None) -> None:
     from bolide.aio import Producer
 
-    lines = _given(texts) if texts is not None else read_lines(STDIN, sending.progress.advance)
-    async with Producer(nameserver, group=group, timeout_ms=10_000) as producer:
-        with sending.progress:
-            await sending.run(producer, lines)
+    async with Producer(nameserver, group=group, timeout_ms=SEND_TIMEOUT_MS) as producer:
+        with _Progress() as advance:
+            runs = _given(texts) if texts is not None else read_lines(STDIN, advance)
+            await sending.run(producer, runs)
 
 
 class _Sending:
-    """Sends what an iterator of lines gives, many at a time."""
+    """Sends what an iterator of numbered lines gives, many at a time."""
 
     def __init__(
         self, read: "Callable[[bytes], Message]", on_receipt: "Callable[[SendReceipt], None] | None"
@@ -102,46 +112,78 @@ class _Sending:
         self._on_receipt = on_receipt
         self._free = asyncio.Semaphore(IN_FLIGHT_MAX)
         self._failure: tuple[int, BolideError] | None = None
-        self.progress = _Progress()
         self.sent = 0
 
-    async def run(self, producer: "Producer", lines: AsyncIterator[tuple[int, bytes]]) -> None:
+    async def run(self, producer: "Producer", runs: AsyncIterator[list[Line]]) -> None:
         is_first = True
         async with asyncio.TaskGroup() as tasks:
-            async for number, line in lines:
-                await self._free.acquire()
+            async for lines in runs:
+                for batch in _batches(self._messages(lines)):
+                    await self._free.acquire()
+                    sending = self._send(producer, batch)
+                    if is_first:  # alone: it finds the route, and the others then leave in their order
+                        await sending
+                        is_first = False
+                    else:
+                        tasks.create_task(sending)
                 if self._failure is not None:
                     break
-                try:
-                    message = self._read(line)
-                except BolideError as error:
-                    self._failure = (number, error)
-                    break
-                sending = self._send(producer, number, message)
-                if is_first:  # alone: it finds the route, and the others then leave in their order
-                    await sending
-                    is_first = False
-                else:
-                    tasks.create_task(sending)
         if self._failure is not None:
             number, trouble = self._failure
             raise Partly(f"line {number} failed, {self.sent} messages are stored: {trouble}") from trouble
 
-    async def _send(self, producer: "Producer", number: int, message: "Message") -> None:
+    def _messages(self, lines: list[Line]) -> "Iterator[tuple[int, Message]]":
+        for number, line in lines:
+            try:
+                message = self._read(line)
+            except BolideError as error:
+                self._failed(number, error)
+            if self._failure is not None:
+                return
+            yield number, message
+
+    async def _send(self, producer: "Producer", batch: "Batch") -> None:
         try:
-            receipt = await producer.send(message)
+            if len(batch) == 1:
+                receipts = [await producer.send(batch[0][1])]
+            else:
+                receipts = await producer.send_batch([message for _, message in batch])
         except BolideError as error:
-            if self._failure is None:
-                self._failure = (number, error)
+            self._failed(batch[0][0], error)
         else:
-            self.sent += 1
+            self.sent += len(batch)
             if self._on_receipt is not None:
-                self._on_receipt(receipt)
+                for receipt in receipts:
+                    self._on_receipt(receipt)
         finally:
             self._free.release()
 
+    def _failed(self, number: int, error: BolideError) -> None:
+        if self._failure is None:
+            self._failure = (number, error)
 
-async def read_lines(descriptor: int, on_read: Callable[[int], None]) -> AsyncIterator[tuple[int, bytes]]:
+
+def _batches(messages: "Iterable[tuple[int, Message]]") -> "Iterator[Batch]":
+    """Neighbours that may share a request.  A message with properties of its own goes alone: some forbid batches."""
+    batch: Batch = []
+    size = 0
+    for number, message in messages:
+        alone = bool(message.properties) or len(message.body) >= ALONE_FROM_BYTES
+        if batch and (
+            alone or len(batch) == BATCH_MESSAGES_MAX or size + len(message.body) > BATCH_BYTES_MAX
+        ):
+            yield batch
+            batch, size = [], 0
+        if alone:
+            yield [(number, message)]
+        else:
+            batch.append((number, message))
+            size += len(message.body)
+    if batch:
+        yield batch
+
+
+async def read_lines(descriptor: int, on_read: Callable[[int], None]) -> AsyncIterator[list[Line]]:
     """Numbered lines as they come, without line feeds and without the empty ones: no message has an empty body.
 
     Waits on the event loop, so that Ctrl-C is heard.
@@ -150,16 +192,15 @@ async def read_lines(descriptor: int, on_read: Callable[[int], None]) -> AsyncIt
     while chunk := await _read_chunk(descriptor):
         on_read(len(chunk))
         *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            number += 1
-            if line := line.removesuffix(b"\r"):
-                yield number, line
+        cut = (line.removesuffix(b"\r") for line in lines)
+        yield [(at, line) for at, line in enumerate(cut, start=number + 1) if line]
+        number += len(lines)
         if len(rest) > LINE_BYTES_MAX:
             raise ConfigError(
                 f"line {number + 1} is longer than {LINE_BYTES_MAX} bytes: that cannot be one message"
             )
     if rest:
-        yield number + 1, rest
+        yield [(number + 1, rest)]
 
 
 async def _read_chunk(descriptor: int) -> bytes:
@@ -181,26 +222,23 @@ def _wake(readable: "asyncio.Future[None]") -> None:
         readable.set_result(None)
 
 
-async def _given(texts: Sequence[str]) -> AsyncIterator[tuple[int, bytes]]:
-    for number, text in enumerate(texts, start=1):
-        yield number, text.encode()
+async def _given(texts: Sequence[str]) -> AsyncIterator[list[Line]]:
+    yield [(number, text.encode()) for number, text in enumerate(texts, start=1)]
 
 
 class _Progress:
-    """A bar on stderr when stdin is a file that is worth one and a person is watching."""
+    """A bar on stderr when stdin is a file that is worth one and a person is watching.
 
-    FROM_BYTES = 1024 * 1024
+    Entering it gives the function to call with the number of bytes read.
+    """
 
     def __init__(self) -> None:
-        self._bar: object | None = None
-        self.advance: Callable[[int], None] = lambda count: None
-        status = os.fstat(STDIN) if not sys.stdin.closed else None
-        is_file = status is not None and stat.S_ISREG(status.st_mode)
-        self._total = status.st_size if status is not None and is_file else 0
+        self._stop: Callable[[], None] = lambda: None
 
-    def __enter__(self) -> None:
-        if self._total < self.FROM_BYTES or not sys.stderr.isatty():
-            return
+    def __enter__(self) -> Callable[[int], None]:
+        total = _stdin_file_bytes()
+        if total < PROGRESS_FROM_BYTES or not sys.stderr.isatty():
+            return lambda count: None
         from rich.console import Console
         from rich.progress import (
             BarColumn,
@@ -210,21 +248,24 @@ class _Progress:
             TransferSpeedColumn,
         )
 
-        bar = Progress(
-            BarColumn(),
-            DownloadColumn(),
-            TransferSpeedColumn(),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-        )
-        task = bar.add_task("send", total=self._total)
-        self.advance = lambda count: bar.advance(task, count)
+        columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+        bar = Progress(*columns, console=Console(stderr=True))
+        task = bar.add_task("send", total=total)
         bar.start()
-        self._bar = bar
+        self._stop = bar.stop
+        return lambda count: bar.advance(task, count)
 
     def __exit__(self, *error: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()  # type: ignore[attr-defined]
+        self._stop()
+
+
+def _stdin_file_bytes() -> int:
+    """0 when stdin is no regular file."""
+    try:
+        status = os.fstat(STDIN)
+    except OSError:
+        return 0
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
 
 def _parse_properties(words: Sequence[str]) -> dict[str, str]:

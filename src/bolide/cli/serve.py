@@ -21,6 +21,10 @@ from bolide.cli.outcome import CannotStart, ExitCode, StoreFailed
 from bolide.cli.settings import parse_assignments, read_settings
 from bolide.model.errors import BolideError
 
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Ctrl-C, a supervisor, and a terminal that is closed."""
+
+PORT_HELP = "0 takes a free one."
 LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s"
 
 
@@ -48,8 +52,8 @@ def up(
             " machine's own address, or what --set brokerIP1=… says.",
         ),
     ] = "127.0.0.1",
-    nameserver_port: Annotated[int, typer.Option(min=0, max=65535, metavar="PORT")] = 9876,
-    broker_port: Annotated[int, typer.Option(min=0, max=65535, metavar="PORT")] = 10911,
+    nameserver_port: Annotated[int, typer.Option(min=0, max=65535, metavar="PORT", help=PORT_HELP)] = 9876,
+    broker_port: Annotated[int, typer.Option(min=0, max=65535, metavar="PORT", help=PORT_HELP)] = 10911,
     settings: Settings = None,
     verbose: Verbose = False,
 ) -> None:
@@ -61,7 +65,7 @@ def up(
 
         bolide up
         bolide up --data ./data --set flushDiskType=SYNC_FLUSH
-        bolide up --host 0.0.0.0 --set brokerIP1=203.0.113.7    # behind NAT or in a container
+        bolide up --host 0.0.0.0 --set brokerIP1=203.0.113.7   # behind NAT
     """
     from bolide.cli.standalone import Standalone, make_directory
 
@@ -90,7 +94,8 @@ def nameserver(
         typer.Option("--host", metavar="HOST", help="Address to listen on.", show_default="0.0.0.0"),
     ] = None,
     port: Annotated[
-        int | None, typer.Option("--port", min=0, max=65535, metavar="PORT", show_default="9876")
+        int | None,
+        typer.Option("--port", min=0, max=65535, metavar="PORT", help=PORT_HELP, show_default="9876"),
     ] = None,
     data: Annotated[
         Path | None,
@@ -141,7 +146,7 @@ def broker(
 ) -> None:
     """Run a broker alone. --set wins over the file.
 
-    Without namesrvAddr in the file or in --set it registers nowhere, and only clients that know its address find it.
+    Without namesrvAddr in the file or in --set it registers nowhere.
 
     [bold]Examples[/bold]
 
@@ -180,7 +185,7 @@ class _Trusted:
 async def _serve(service: Service, announce: Callable[[], None]) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in STOP_SIGNALS:
         loop.add_signal_handler(number, _on_signal, stop)
     try:
         await service.start()

@@ -19,46 +19,55 @@ DEFAULT_LAST = 10
 GROUP = "bolide-tail"
 
 
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="What to read.")]
+Format = Annotated[
+    str, typer.Option("--format", "-f", metavar="FORMAT", help="How to write a message, see above.")
+]
+AsJsonLines = Annotated[
+    bool, typer.Option("--json", help="One JSON object per line; `bolide send --json` reads it.")
+]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since",
+        metavar="WHEN",
+        help="From then on: 10m, 2h30m, an ISO time, beginning or end.",
+        show_default="the last 10 messages",
+    ),
+]
+Last = Annotated[
+    int, typer.Option("--last", min=0, metavar="N", help="Without --since: begin N messages before the end.")
+]
+Tags = Annotated[
+    list[str] | None, typer.Option("--tag", "-t", metavar="TAG", help="Only this tag; may be given often.")
+]
+Keys = Annotated[
+    list[str] | None, typer.Option("--key", "-k", metavar="KEY", help="Only this key; may be given often.")
+]
+Count = Annotated[
+    int | None, typer.Option("--count", "-c", min=1, metavar="N", help="Stop after N messages.")
+]
+Follow = Annotated[
+    bool, typer.Option("--follow/--no-follow", help="Wait for new messages, or stop at the present end.")
+]
+
+
 def tail(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="What to read.")],
-    format_: Annotated[
-        str, typer.Option("--format", "-f", metavar="FORMAT", help="How to write a message, see above.")
-    ] = DEFAULT_FORMAT,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object per line; `bolide send --json` reads it.")
-    ] = False,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            "--since",
-            metavar="WHEN",
-            help="From then on: 10m, 2h30m, an ISO time, beginning or end.",
-            show_default="the last 10 messages",
-        ),
-    ] = None,
-    last: Annotated[
-        int,
-        typer.Option("--last", min=0, metavar="N", help="Without --since: begin N messages before the end."),
-    ] = DEFAULT_LAST,
-    tags: Annotated[
-        list[str] | None,
-        typer.Option("--tag", "-t", metavar="TAG", help="Only this tag; may be given often."),
-    ] = None,
-    keys: Annotated[
-        list[str] | None,
-        typer.Option("--key", "-k", metavar="KEY", help="Only this key; may be given often."),
-    ] = None,
-    count: Annotated[
-        int | None, typer.Option("--count", "-c", min=1, metavar="N", help="Stop after N messages.")
-    ] = None,
-    follow: Annotated[
-        bool, typer.Option("--follow/--no-follow", help="Wait for new messages, or stop at the present end.")
-    ] = True,
+    topic: Topic,
+    format_: Format = DEFAULT_FORMAT,
+    as_json: AsJsonLines = False,
+    since: Since = None,
+    last: Last = DEFAULT_LAST,
+    tags: Tags = None,
+    keys: Keys = None,
+    count: Count = None,
+    follow: Follow = True,
     nameserver: Nameserver = DEFAULT_NAMESERVER,
 ) -> None:
     r"""Show a topic's messages: the last ones, then new ones as they come.
 
-    Reads without joining a group: no consumer notices. --last counts before --tag and --key choose.
+    Reads without joining a group: no consumer notices.
+    --last counts before --tag and --key choose.
 
     [bold]Formats[/bold]: text with these marks, and \n \t \\ as usual
 

@@ -115,7 +115,8 @@ def create(
 ) -> None:
     """Create a topic on every master of a cluster; when this returns, clients can use it.
 
-    A topic that exists gets these settings. Without --queues it has 8 read and 8 write queues on each broker.
+    A topic that exists gets these settings.
+    Without --queues it has 8 read and 8 write queues on each broker.
 
     [bold]Examples[/bold]
 
@@ -154,8 +155,8 @@ def update(
 ) -> None:
     """Change some settings of a topic and leave the others as they are.
 
-    To make a topic smaller without losing messages: lower --write-queues first, wait until consumers have read the
-    queues above, then lower --read-queues.
+    To make a topic smaller and lose nothing: lower --write-queues, wait until
+    the queues above are read, then lower --read-queues.
 
     [bold]Examples[/bold]
 

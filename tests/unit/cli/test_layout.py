@@ -53,7 +53,7 @@ def test_json_carries_everything_and_binary_bodies_as_base64() -> None:
     assert binary["body_base64"] == "//4="
 
 
-@pytest.mark.parametrize("body", [b"text", b"\xff\x00\xfe", "é".encode(), b""])
+@pytest.mark.parametrize("body", [b"text", b"\xff\x00\xfe", "é".encode()])
 def test_what_tail_writes_as_json_send_reads_as_the_same_message(body: bytes) -> None:
     message = Envelope("copy").json(json_line(sample(body=body)))
     assert (message.topic, message.body, message.tags) == ("copy", body, "eu")

@@ -34,6 +34,7 @@ def test_other_spellings_and_structured_bodies_are_understood() -> None:
         b"[1]",
         b"{}",
         b'{"tag": "x"}',
+        b'{"body": ""}',
         b'{"body": "x", "tag": 1}',
         b'{"body": "x", "keys": {"a": 1}}',
         b'{"body": "x", "properties": {"a": 1}}',

@@ -39,7 +39,7 @@ def run(service: FakeService, announce: Callable[[], None]) -> None:
     asyncio.run(serve._serve(service, announce))
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_stops_in_order(number: signal.Signals) -> None:
     service = FakeService()
     run(service, lambda: os.kill(os.getpid(), number))

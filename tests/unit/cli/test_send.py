@@ -1,0 +1,75 @@
+"""How lines become requests."""
+
+import asyncio
+import os
+
+import pytest
+
+from bolide.cli.send import BATCH_MESSAGES_MAX, LINE_BYTES_MAX, Line, _batches, read_lines
+from bolide.model.errors import ConfigError
+from bolide.model.message import Message
+
+
+def read(data: bytes, *, pieces: int = 1) -> list[Line]:
+    """What `read_lines` gives for bytes that come through a pipe in several pieces."""
+
+    async def run() -> list[Line]:
+        reading, writing = os.pipe()
+        size = -(-len(data) // pieces)
+        lines: list[Line] = []
+        try:
+            for at in range(0, len(data), size or 1):
+                os.write(writing, data[at : at + size])
+            os.close(writing)
+            async for some in read_lines(reading, lambda count: None):
+                lines += some
+        finally:
+            os.close(reading)
+        return lines
+
+    return asyncio.run(run())
+
+
+def test_lines_keep_their_numbers_when_empty_ones_are_skipped() -> None:
+    assert read(b"a\r\n\n\nb\nc") == [(1, b"a"), (4, b"b"), (5, b"c")]
+    assert read(b"") == []
+    assert read(b"\n\n") == []
+
+
+def test_progress_counts_every_byte() -> None:
+    counts: list[int] = []
+
+    async def run() -> None:
+        reading, writing = os.pipe()
+        os.write(writing, b"one\ntwo")
+        os.close(writing)
+        async for _ in read_lines(reading, counts.append):
+            pass
+        os.close(reading)
+
+    asyncio.run(run())
+    assert sum(counts) == 7
+
+
+def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bolide.cli.send.LINE_BYTES_MAX", 10)
+    assert LINE_BYTES_MAX > 10
+    with pytest.raises(ConfigError, match="line 2"):
+        read(b"a\n" + b"x" * 11)
+
+
+def test_neighbours_share_a_request_up_to_a_limit() -> None:
+    messages = [(number, Message("t", b"x")) for number in range(BATCH_MESSAGES_MAX + 1)]
+    batches = list(_batches(messages))
+    assert [len(batch) for batch in batches] == [BATCH_MESSAGES_MAX, 1]
+    assert [number for batch in batches for number, _ in batch] == list(range(BATCH_MESSAGES_MAX + 1))
+
+
+def test_large_messages_and_those_with_properties_go_alone_and_in_order() -> None:
+    bodies = [b"a", b"b", b"x" * 5000, b"c", b"d"]
+    messages = [(number, Message("t", body)) for number, body in enumerate(bodies)]
+    messages.append((5, Message("t", b"e", properties={"DELAY": "3"})))
+    numbers = [[number for number, _ in batch] for batch in _batches(messages)]
+    assert numbers == [[0, 1], [2], [3, 4], [5]]
+    sized = [(number, Message("t", b"x" * 4000)) for number in range(20)]
+    assert [len(batch) for batch in _batches(sized)] == [16, 4]
