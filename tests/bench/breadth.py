@@ -12,6 +12,7 @@ from tests.bench.workloads import Figures, sync_64_threads
 from tests.peers import frames
 
 CREATE_TOPIC = 17
+TOPIC_PREFIX = "wide-"
 QUEUES = 8
 MESSAGES_PER_QUEUE = 4
 BODY = b"x" * 128
@@ -21,7 +22,7 @@ SPARE_DESCRIPTORS = 200
 def many_topics_and_connections(side: Side, scale: Scale) -> Figures:
     """Throughput alone, then topics created and written to, idle connections opened, and throughput again."""
     before = sync_64_threads(side, scale)["per_second"]
-    topics = [f"wide-{number}" for number in range(scale.topics)]
+    topics = [f"{TOPIC_PREFIX}{number}" for number in range(scale.topics)]
     with ExitStack() as open_connections:
         writer = open_connections.enter_context(frames.Connection(side.server.broker))
         for topic in topics:
@@ -85,7 +86,8 @@ def _allow_descriptors(count: int) -> None:
 
 
 def _queue_disk_bytes(home: Path) -> int:
-    return sum(_disk_bytes(folder) for folder in home.rglob("consumequeue"))
+    """Of the consume queues of the many topics only."""
+    return sum(_disk_bytes(folder) for folder in home.rglob(f"consumequeue/{TOPIC_PREFIX}*"))
 
 
 def _disk_bytes(folder: Path) -> int:

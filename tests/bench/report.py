@@ -33,10 +33,10 @@ class Line:
 
     @property
     def passed(self) -> bool | None:
-        """None where there is no bar, or nothing of ours to hold against it."""
-        if self.row.bar is None or not self.ours:
-            return None
-        return self.row.bar.holds(median(self.ours), median(self.theirs) if self.theirs else None)
+        """None where there is no bar, or nothing to hold against it."""
+        bar = self.row.bar
+        judged = self.ratio if bar and bar.relative else median(self.ours) if self.ours else None
+        return None if bar is None or judged is None else bar.holds(judged)
 
     def cells(self) -> tuple[str, ...]:
         verdict = {True: "pass", False: "FAIL", None: ""}[self.passed]
@@ -67,6 +67,8 @@ def markdown(lines: list[Line], samples: Samples, scale: Scale) -> str:
         f"{facts['load_average']:.2f}.",
         f"Java client {java.LATEST}, 128-byte bodies, 4 queues, ASYNC_FLUSH; medians of {scale.rounds} "
         f"round(s), {scale.run_seconds} s each after {scale.warm_seconds} s of warm-up ({scale.name}).",
+        f"Many topics: {scale.topics:,} of 8 queues, then {scale.idle_connections:,} idle connections; "
+        f"push consume: {scale.consume_messages:,} messages.",
         *_failures(samples),
     ]
     text = ["| " + " | ".join(cells) + " |" for cells in table]

@@ -31,10 +31,11 @@ KEYS = (*WORKLOADS, START, *OWN_WORKLOADS)
 
 @dataclass(frozen=True)
 class Bar:
-    """What must hold of our figure, given theirs (None where only ours exists)."""
+    """What must hold of our figure; `relative` bars look at ours divided by theirs instead."""
 
     text: str
-    holds: Callable[[float, float | None], bool]
+    relative: bool
+    holds: Callable[[float], bool]
 
 
 @dataclass(frozen=True)
@@ -50,23 +51,23 @@ class Row:
 
 
 def ratio_at_least(limit: float) -> Bar:
-    return Bar(f"at least {limit:g} x", lambda ours, theirs: bool(theirs) and ours / (theirs or 1) >= limit)
+    return Bar(f"at least {limit:g} x", True, lambda ratio: ratio >= limit)
 
 
 def ratio_at_most(limit: float) -> Bar:
-    return Bar(f"at most {limit:g} x", lambda ours, theirs: bool(theirs) and ours / (theirs or 1) <= limit)
+    return Bar(f"at most {limit:g} x", True, lambda ratio: ratio <= limit)
 
 
 def below_theirs() -> Bar:
-    return Bar("below Apache's", lambda ours, theirs: theirs is not None and ours < theirs)
+    return Bar("below Apache's", True, lambda ratio: ratio < 1)
 
 
 def below(limit: float, unit: str) -> Bar:
-    return Bar(f"under {limit:g} {unit}", lambda ours, _: ours < limit)
+    return Bar(f"under {limit:g} {unit}", False, lambda ours: ours < limit)
 
 
 def at_least(limit: float) -> Bar:
-    return Bar(f"at least {limit:g}", lambda ours, _: ours >= limit)
+    return Bar(f"at least {limit:g}", False, lambda ours: ours >= limit)
 
 
 ROWS = (
