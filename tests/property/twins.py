@@ -12,9 +12,9 @@ CODECS: tuple[Any, Any] = (_codec, codec_twin)
 APPENDS: tuple[Any, Any] = (_append, append_twin)
 
 
-def outcome(action: Callable[[], Any]) -> tuple[str, Any]:
+def outcome(action: Callable[..., Any], *parts: Any, **named: Any) -> tuple[str, Any]:
     """What an action gave or which error it raised, so that two can be compared."""
     try:
-        return "gave", action()
+        return "gave", action(*parts, **named)
     except Exception as error:
         return "raised", (type(error), str(error))

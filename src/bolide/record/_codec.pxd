@@ -48,3 +48,4 @@ cdef int64_t hash_of(const unsigned char* text, Py_ssize_t length) noexcept nogi
 cdef Py_ssize_t size_of(RecordParts* parts) noexcept nogil
 cdef void write_record(unsigned char* to, RecordParts* parts) noexcept nogil
 cdef void scan_properties(const unsigned char* text, Py_ssize_t length, PropertyScan* scan) noexcept nogil
+cdef bint has_special(const unsigned char* text, Py_ssize_t length) noexcept nogil

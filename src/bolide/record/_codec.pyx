@@ -16,6 +16,7 @@ cdef enum:
     BORN_HOST_V6 = 0x10
     STORE_HOST_V6 = 0x20
     TOPIC_V1_BYTES_MAX = 127
+    LENGTH_MAX = 0x7FFF
 
 cdef uint32_t MAGIC_V1 = 0xDAA320A7
 cdef uint32_t MAGIC_V2 = 0xDAA320AB
@@ -109,32 +110,42 @@ cdef uint32_t crc32_of(const unsigned char* data, Py_ssize_t length) noexcept no
 
 # ---- tags -----------------------------------------------------------------------------------------------------
 
+cdef Py_ssize_t read_point(const unsigned char* at, Py_ssize_t left, uint32_t* point) noexcept nogil:
+    """One character of UTF-8, and how long it is; U+FFFD for bytes that are none, as Java replaces them."""
+    cdef unsigned char first = at[0]
+    cdef unsigned char low = 0x80, high = 0xBF
+    cdef Py_ssize_t more, number
+    if first < 0x80:
+        point[0] = first
+        return 1
+    point[0] = 0xFFFD
+    if 0xC2 <= first <= 0xDF:
+        more = 1
+    elif 0xE0 <= first <= 0xEF:
+        more = 2
+        low, high = 0xA0 if first == 0xE0 else 0x80, 0x9F if first == 0xED else 0xBF
+    elif 0xF0 <= first <= 0xF4:
+        more = 3
+        low, high = 0x90 if first == 0xF0 else 0x80, 0x8F if first == 0xF4 else 0xBF
+    else:
+        return 1
+    cdef uint32_t value = first & (0x3F >> more)
+    for number in range(1, more + 1):
+        if number >= left or not low <= at[number] <= high:
+            return number
+        value = (value << 6) | (at[number] & 0x3F)
+        low, high = 0x80, 0xBF
+    point[0] = value
+    return more + 1
+
+
 cdef int64_t hash_of(const unsigned char* text, Py_ssize_t length) noexcept nogil:
     """Java's String.hashCode of UTF-8 text, sign-extended."""
     cdef uint32_t value = 0
     cdef uint32_t point
     cdef Py_ssize_t at = 0
-    cdef unsigned char first
     while at < length:
-        first = text[at]
-        if first < 0x80:
-            point = first
-            at += 1
-        elif first < 0xE0 and at + 1 < length:
-            point = ((first & 0x1F) << 6) | (text[at + 1] & 0x3F)
-            at += 2
-        elif first < 0xF0 and at + 2 < length:
-            point = ((first & 0x0F) << 12) | ((text[at + 1] & 0x3F) << 6) | (text[at + 2] & 0x3F)
-            at += 3
-        elif at + 3 < length:
-            point = (
-                ((<uint32_t>first & 0x07) << 18) | ((text[at + 1] & 0x3F) << 12)
-                | ((text[at + 2] & 0x3F) << 6) | (text[at + 3] & 0x3F)
-            )
-            at += 4
-        else:
-            point = first
-            at += 1
+        at += read_point(text + at, length - at, &point)
         if point >= 0x10000:  # beyond the basic plane Java counts two units
             point -= 0x10000
             value = 31 * value + (0xD800 + (point >> 10))
@@ -195,7 +206,7 @@ cdef void scan_properties(const unsigned char* text, Py_ssize_t length, Property
     scan.needs_separator = length > 0 and text[length - 1] != 2
     while at < length:
         name_end = at
-        while name_end < length and text[name_end] > 2:
+        while name_end < length and text[name_end] != 1 and text[name_end] != 2:
             name_end += 1
         pair_end = name_end
         while pair_end < length and text[pair_end] != 2:
@@ -206,7 +217,7 @@ cdef void scan_properties(const unsigned char* text, Py_ssize_t length, Property
             scan.plain = False
             return
         if value_length > 0:
-            if is_name(text + at, name_length, b"TAGS", 4) and not scan.tags_length:
+            if is_name(text + at, name_length, b"TAGS", 4):
                 scan.tags_at = name_end + 1
                 scan.tags_length = value_length
             elif is_name(text + at, name_length, b"UNIQ_KEY", 8):
@@ -223,6 +234,22 @@ cdef void scan_properties(const unsigned char* text, Py_ssize_t length, Property
         scan.needs_separator = False
     if not scan.unique_key_length or not is_plain_key(text + scan.unique_key_at, scan.unique_key_length):
         scan.plain = False
+
+
+cdef bint has_special(const unsigned char* text, Py_ssize_t length) noexcept nogil:
+    """Whether one of the names needs the general path."""
+    cdef Py_ssize_t at = 0, name_end
+    while at < length:
+        name_end = at
+        while name_end < length and text[name_end] != 1 and text[name_end] != 2:
+            name_end += 1
+        if is_special(text + at, name_end - at):
+            return True
+        at = name_end
+        while at < length and text[at] != 2:
+            at += 1
+        at += 1
+    return False
 
 
 # ---- one record -----------------------------------------------------------------------------------------------
@@ -294,6 +321,20 @@ cdef void write_record(unsigned char* to, RecordParts* parts) noexcept nogil:
     memcpy(to, parts.suffix, parts.suffix_length)
 
 
+cdef check_parts(RecordParts* parts):
+    """What does not fit its field would make every later record unreadable."""
+    if parts.topic_length > LENGTH_MAX or parts.properties_length > LENGTH_MAX:
+        raise ValueError("the topic or the properties are too long for a record")
+    if (
+        (parts.born_host_length != HOST_V4_BYTES and parts.born_host_length != HOST_V6_BYTES)
+        or (parts.store_host_length != HOST_V4_BYTES and parts.store_host_length != HOST_V6_BYTES)
+    ):
+        raise ValueError("a host has 8 or 20 bytes")
+    for value in (parts.queue_id, parts.flag, parts.sys_flag, parts.reconsume_times):
+        if not -0x80000000LL <= value <= 0x7FFFFFFFLL:
+            raise OverflowError(f"{value} is not a 32-bit number")
+
+
 def encode_record(
     *,
     bytes topic not None,
@@ -335,6 +376,7 @@ def encode_record(
     parts.store_host_length = len(store_host)
     parts.reconsume_times = reconsume_times
     parts.prepared_offset = prepared_offset
+    check_parts(&parts)
     cdef bytes record = PyBytes_FromStringAndSize(NULL, size_of(&parts))
     write_record(<unsigned char*>PyBytes_AS_STRING(record), &parts)
     return record
@@ -408,15 +450,16 @@ def inspect_record(const unsigned char[::1] data, Py_ssize_t at, Py_ssize_t end,
 
 
 cdef int64_t tags_code_at(const unsigned char* text, Py_ssize_t length) noexcept nogil:
-    cdef Py_ssize_t at = 0, end
+    """As everywhere, the last of several pairs of one name counts, and one without a value is none."""
+    cdef Py_ssize_t at = 0, end, tags_at = 0, tags_length = 0
     while at < length:
         end = at
         while end < length and text[end] != 2:
             end += 1
-        if end - at >= 5 and memcmp(text + at, b"TAGS\x01", 5) == 0:
-            return hash_of(text + at + 5, end - at - 5)
+        if end - at > 5 and memcmp(text + at, b"TAGS\x01", 5) == 0:
+            tags_at, tags_length = at + 5, end - at - 5
         at = end + 1
-    return 0
+    return hash_of(text + tags_at, tags_length)
 
 
 def tags_code_of(const unsigned char[::1] properties):

@@ -26,6 +26,11 @@ _BATCH_ITEM = struct.Struct(">IIIiI")
 
 _TAGS = b"TAGS\x01"
 _TOPIC_V1_BYTES_MAX = 127
+_LENGTH_MAX = 0x7FFF
+
+# Plain numbers: arithmetic with flags would drop the bits that no flag names.
+_BORN_HOST_V6 = int(SysFlag.BORN_HOST_V6)
+_STORE_HOST_V6 = int(SysFlag.STORE_HOST_V6)
 
 
 def encode_record(
@@ -46,11 +51,18 @@ def encode_record(
     prepared_offset: int,
 ) -> bytes:
     """One record.  The length of a host decides its sysFlag bit, the length of the topic the version."""
-    sys_flag &= ~(SysFlag.BORN_HOST_V6 | SysFlag.STORE_HOST_V6)
+    if len(topic) > _LENGTH_MAX or len(properties) > _LENGTH_MAX:
+        raise ValueError("the topic or the properties are too long for a record")
+    if not {len(born_host), len(store_host)} <= {HOST_V4_BYTES, HOST_V6_BYTES}:
+        raise ValueError("a host has 8 or 20 bytes")
+    for value in (queue_id, flag, sys_flag, reconsume_times):
+        if not -0x8000_0000 <= value <= 0x7FFF_FFFF:
+            raise OverflowError(f"{value} is not a 32-bit number")
+    sys_flag &= ~(_BORN_HOST_V6 | _STORE_HOST_V6)
     if len(born_host) == HOST_V6_BYTES:
-        sys_flag |= SysFlag.BORN_HOST_V6
+        sys_flag |= _BORN_HOST_V6
     if len(store_host) == HOST_V6_BYTES:
-        sys_flag |= SysFlag.STORE_HOST_V6
+        sys_flag |= _STORE_HOST_V6
     wide = len(topic) > _TOPIC_V1_BYTES_MAX
     tail = b"".join(
         (
@@ -119,7 +131,7 @@ def inspect_record(
 
     Lengths must agree with each other and with the total; with `check_crc` the body must match its checksum.
     """
-    if end - at < 8:
+    if at < 0 or end > len(data) or end - at < 8:
         return None
     size, magic = struct.unpack_from(">II", data, at)
     if magic == MAGIC_BLANK:
@@ -133,9 +145,9 @@ def inspect_record(
     )
     limit = at + size
     cursor = at + _HEAD.size
-    cursor += HOST_V6_BYTES if head.sys_flag & SysFlag.BORN_HOST_V6 else HOST_V4_BYTES
+    cursor += HOST_V6_BYTES if head.sys_flag & _BORN_HOST_V6 else HOST_V4_BYTES
     store_time_at = cursor
-    cursor += 8 + (HOST_V6_BYTES if head.sys_flag & SysFlag.STORE_HOST_V6 else HOST_V4_BYTES) + 12
+    cursor += 8 + (HOST_V6_BYTES if head.sys_flag & _STORE_HOST_V6 else HOST_V4_BYTES) + 12
     if cursor + 4 > limit:
         return None
     (head.store_timestamp_ms,) = _STORE_TIMESTAMP.unpack_from(data, store_time_at)
@@ -165,12 +177,15 @@ def inspect_record(
 
 
 def tags_code_of(properties: bytes) -> int:
-    """Java's hash of the TAGS property; 0 without one."""
+    """Java's hash of the TAGS property; 0 without one.
+
+    As everywhere, the last of several pairs of one name counts, and one without a value is none.
+    """
+    tags = b""
     for pair in properties.split(b"\x02"):
         if pair.startswith(_TAGS):
-            value = pair[len(_TAGS) :]
-            return java_hash(value.decode("utf-8", "surrogatepass")) if value else 0
-    return 0
+            tags = pair[len(_TAGS) :] or tags
+    return java_hash(tags.decode("utf-8", "replace"))
 
 
 def split_batch(body: bytes) -> list[tuple[int, bytes, bytes]]:
