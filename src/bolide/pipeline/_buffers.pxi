@@ -90,7 +90,7 @@ cdef class Validity:
 
 cdef class Column:
     cdef tuple buffers(self):
-        raise NotImplementedError()
+        raise AssertionError("every kind of column has its own")
 
 
 @cython.final

@@ -196,6 +196,8 @@ properties = st.one_of(
 )
 int32 = st.integers(-(2**31), 2**31 - 1)
 int64 = st.integers(-(2**63), 2**63 - 1)
+edge = columns_twin.TIME_MS_MAX
+times = st.one_of(int64, st.sampled_from([edge, edge + 1, -edge, -edge - 1]))
 hosts = st.one_of(st.binary(min_size=8, max_size=8), st.binary(min_size=20, max_size=20), st.just(V4))
 plain_flags = st.integers(0, 2**31 - 1).map(lambda flag: flag & ~SysFlag.COMPRESSED)
 bodies = st.one_of(
@@ -221,9 +223,9 @@ def records(draw: st.DrawFn) -> bytes:
         flag=draw(int32),
         queue_offset=draw(st.one_of(st.integers(0, 999), int64)),
         log_offset=draw(int64),
-        born_timestamp_ms=draw(int64),
+        born_timestamp_ms=draw(times),
         born_host=draw(hosts),
-        store_timestamp_ms=draw(int64),
+        store_timestamp_ms=draw(times),
         store_host=draw(hosts),
         reconsume_times=draw(int32),
     )

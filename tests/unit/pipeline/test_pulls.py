@@ -29,6 +29,7 @@ class Queue:
     last: int
     cap: Callable[[int], int] = lambda offset: 32
     asked: list[int] = field(default_factory=list)
+    given: int = 0
     in_flight: int = 0
     in_flight_max: int = 0
     broken_calls: int = 0
@@ -79,6 +80,7 @@ class Queue:
             return self.block(PullStatus.NO_NEW_MESSAGE, offset)
         end = min(last, offset + max(1, min(messages_max, self.cap(offset))))
         data = b"".join(at.to_bytes(4, "big") for at in range(offset, end))
+        self.given += end - offset
         return self.block(PullStatus.FOUND, end, data)
 
     def block(self, status: PullStatus, offset_next: int, data: bytes = b"") -> PullBlock:
@@ -118,8 +120,8 @@ def test_the_range_arrives_once_and_in_order(begin: int, length: int, caps: list
 
 
 def test_several_pulls_are_under_way_at_once() -> None:
-    queue = Queue(0, 5000)
-    assert len(read(queue, 0, 5000)) == 5000
+    queue = Queue(0, 6000, cap=lambda offset: 32 if offset < 1000 else 100)
+    assert len(read(queue, 0, 5000)) == queue.given == 5000
     assert 4 <= queue.in_flight_max <= pulls.AHEAD_MAX
 
 

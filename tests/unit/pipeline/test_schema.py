@@ -1,0 +1,38 @@
+"""A schema given to a read chooses columns and nothing else."""
+
+import pytest
+from pyspark.sql.types import StructField, StructType
+
+from bolide.model.errors import ConfigError
+from bolide.pipeline import columns_twin
+from bolide.pipeline.schema import COLUMNS, arrow_schema, check_schema, make_batch, whole_schema
+
+
+def chosen(*names: str, nullable: bool = True) -> StructType:
+    return StructType([StructField(name, COLUMNS[name], nullable) for name in names])
+
+
+def test_any_columns_in_any_order_can_be_chosen() -> None:
+    check_schema(whole_schema())
+    check_schema(chosen("body", "topic"))
+
+
+@pytest.mark.parametrize(
+    ("schema", "complaint"),
+    [
+        (StructType([StructField("value", COLUMNS["body"])]), "no column 'value'; it has topic, brokerName"),
+        (StructType([StructField("body", COLUMNS["topic"])]), "body is binary, not string: cast it"),
+        (chosen("tags", nullable=False), "leave NOT NULL out"),
+        (chosen("tags", "tags"), "twice"),
+    ],
+)
+def test_what_a_schema_cannot_do_is_said(schema: StructType, complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        check_schema(schema)
+
+
+def test_an_empty_batch_is_a_batch() -> None:
+    builder = columns_twin.ColumnBuilder("b", list(COLUMNS))
+    batch = make_batch(arrow_schema(whole_schema()), builder.rows, builder.take())
+    batch.validate(full=True)
+    assert batch.num_rows == 0
