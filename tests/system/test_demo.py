@@ -1,0 +1,34 @@
+"""What `make demo` runs: ends well where Java is there, and says what is missing where it is not."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DEMO = Path(__file__).resolve().parents[2] / "examples" / "demo.py"
+DEMO_SECONDS = 240
+
+
+def run_demo(env: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, DEMO], capture_output=True, text=True, timeout=DEMO_SECONDS, check=False, env=env
+    )
+
+
+@pytest.mark.needs("java")
+def test_it_produces_consumes_queries_and_writes_parquet_quietly() -> None:
+    done = run_demo(dict(os.environ))
+    assert done.returncode == 0, done.stderr
+    assert "3,334 messages came" in done.stdout
+    assert "10,000 rows" in done.stdout
+    assert done.stderr == ""
+
+
+def test_without_java_it_says_how_to_get_one(tmp_path: Path) -> None:
+    env = {key: value for key, value in os.environ.items() if key != "JAVA_HOME"}
+    refused = run_demo({**env, "PATH": str(tmp_path)})
+    assert refused.returncode == 1
+    assert "needs Java 17" in refused.stderr
+    assert "Traceback" not in refused.stderr
