@@ -1,5 +1,4 @@
-# The compiled twin of append_twin.py: rows of a send run become records and queue entries.
-# cython: language_level=3
+"""The compiled twin of append_twin.py: rows of a send run become records and queue entries."""
 
 from array import array
 
@@ -13,6 +12,7 @@ from bolide.model cimport send_rows as column
 from bolide.record._codec cimport (
     PropertyScan,
     RecordParts,
+    has_special,
     hash_of,
     load32,
     load64,
@@ -105,14 +105,16 @@ cdef class QueueTail:
 
 
 cdef class TopicLane:
-    cdef public bytes topic
-    cdef public list tails
-    cdef public int64_t write_queues
+    cdef readonly bytes topic
+    cdef readonly list tails
+    cdef readonly int64_t write_queues
     cdef int64_t turn
 
     def __cinit__(self, bytes topic, tails, int64_t write_queues):
         self.topic = topic
         self.tails = list(tails)
+        if not 1 <= write_queues <= len(self.tails):
+            raise ValueError(f"{write_queues} of {len(self.tails)} queues to write to")
         self.write_queues = write_queues
         self.turn = 0
 
@@ -162,6 +164,8 @@ cdef class Appender:
             candidate = lanes[values[column.TOPIC]]
             if candidate is None:
                 return row, position, C_NEEDS_GENERAL_PATH
+            if records == column.RECORDS_MAX:
+                return row, position, C_DONE
             lane = <TopicLane>candidate
             queue_id = values[column.QUEUE_ID]
             if (
@@ -232,7 +236,10 @@ cdef class Appender:
         parts.cut_at = scan.wait_at
         parts.cut_end = scan.wait_end
         parts.needs_separator = scan.needs_separator
-        if parts.properties_length + 1 + parts.suffix_length - (scan.wait_end - scan.wait_at) > PROPERTIES_BYTES_MAX:
+        if (
+            parts.properties_length - (scan.wait_end - scan.wait_at) + (1 if scan.needs_separator else 0)
+            + parts.suffix_length > PROPERTIES_BYTES_MAX
+        ):
             return C_NEEDS_GENERAL_PATH
         if size_of(parts) + BLANK_BYTES > room:
             return C_SEGMENT_FULL
@@ -257,18 +264,18 @@ cdef class Appender:
         cdef PropertyScan scan
         cdef const unsigned char* at = batch.body
         cdef Py_ssize_t left = batch.body_length, total = 0
-        cdef int outcome
+        if has_special(batch.properties, batch.properties_length):
+            return C_NEEDS_GENERAL_PATH
         while left > 0:
             if not open_item(at, left, &parts) or records >= column.RECORDS_MAX:
                 return C_NEEDS_GENERAL_PATH
-            outcome = self.measure(&parts, &scan, room - total)
-            if outcome != C_DONE:
-                return outcome
+            if self.measure(&parts, &scan, room) == C_NEEDS_GENERAL_PATH:
+                return C_NEEDS_GENERAL_PATH
             records += 1
             total += size_of(&parts)
             left -= load32(at)
             at += load32(at)
-        return C_DONE
+        return C_SEGMENT_FULL if total + BLANK_BYTES > room else C_DONE
 
     cdef Py_ssize_t write_batch(
         self,
@@ -325,14 +332,12 @@ def select_entries(
     limit = min(count_max, available)
     cdef c_array.array chosen = c_array.clone(array("q"), 2 * limit, zero=False)
     cdef int64_t* pairs = <int64_t*>chosen.data.as_longlongs
-    while scanned < available:
+    while scanned < available and taken < count_max:
         log_offset = <int64_t>load64(at)
         size = <int32_t>load32(at + 8)
-        if size != GAP_SIZE and log_offset + size > log_offset_end:
-            break
-        if taken >= count_max:
-            break
-        if size != GAP_SIZE:
+        if log_offset >= 0 and 0 < size < GAP_SIZE:
+            if size > log_offset_end - log_offset:
+                break
             tags_code = <int64_t>load64(at + 12)
             if codes is None or tags_code in codes:
                 if taken and total + size > size_bytes_max:

@@ -1,5 +1,4 @@
-# The compiled twin of frame_twin.py: runs of send requests are scanned in place, without an object per message.
-# cython: language_level=3
+"""The compiled twin of frame_twin.py: runs of send requests are scanned in place, without an object per message."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint32_t, uint64_t
