@@ -22,6 +22,7 @@ from bolide.broker.hold import PullHold
 from bolide.broker.lanes import Lanes
 from bolide.broker.register import BrokerIdentity, RegisterOptions, Registrar
 from bolide.broker.registry import handlers_for
+from bolide.broker.table_writer import TableWriter
 from bolide.machines.clients import ClientTable
 from bolide.machines.locks import QueueLocks
 from bolide.machines.traffic import SAMPLE_MS, Traffic
@@ -43,9 +44,9 @@ from bolide.store.disk import Disk
 from bolide.store.disk_os import OsDisk
 from bolide.store.store import MessageStore, StoreOptions
 from bolide.store.tables import GroupTable, OffsetTable, TopicTable
-from bolide.store.tables.persisted import PersistedTable
 from bolide.wire.command import LANGUAGE, VERSION, Command, encode_frame
 from bolide.wire.frame import FrameReader, Intake
+from bolide.wire.headers.send import SendRequest
 from bolide.wire.send_run import SendRun
 
 log = logging.getLogger(__name__)
@@ -56,7 +57,7 @@ WRITE_BEHIND_S = 0.01
 WRITE_BEHIND_RETRY_S = 1.0
 SWEEP_HOLD_S = 0.5
 SWEEP_CLIENTS_S = 10.0
-PERSIST_TOPICS_S = 0.2
+PERSIST_TABLES_MS = 200
 VIP_PORT_BELOW = 2
 
 
@@ -86,6 +87,7 @@ class Broker:
         self._chosen: dict[str, TopicLane] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._registrar: Registrar | None = None
+        self._new_topics: dict[str, asyncio.Future[None]] = {}
         self._files_thread = ThreadPoolExecutor(1, thread_name_prefix="bolide-tables")
         self.port = 0
 
@@ -109,6 +111,9 @@ class Broker:
             raise
         self.topics.on_change = self.topic_changed
         self.flusher = Flusher(self.store, lambda: self.config, self.clock, self._on_durable)
+        self._topics_writer = TableWriter(self.topics, PERSIST_TABLES_MS, self._files_thread)
+        self._groups_writer = TableWriter(self.groups, PERSIST_TABLES_MS, self._files_thread)
+        self._offsets_writer = TableWriter(self.offsets, self.config.persist_offsets_ms, self._files_thread)
         self._caller = Caller(self.clock, on_close=self._on_caller_close)
         self._start_tasks()
         await self._start_registration()
@@ -129,7 +134,6 @@ class Broker:
         self.flusher.close()
         self._files_thread.shutdown(wait=True)
         for table in (self.topics, self.groups, self.offsets):
-            table.mark_dirty()  # a write that was cut off by this stop
             table.persist()
         if self.store.durability.failure is None:
             self.store.close()
@@ -170,7 +174,7 @@ class Broker:
             config.cluster_name, config.broker_name, auto_create=config.auto_create_topic
         )
         self.groups.add_built_in()
-        self.lanes = Lanes(self.topics, self.store, lambda: self.config.writable)
+        self.lanes = Lanes(self.topics, self.store, self._may_run)
 
     async def _listen_vip(self) -> None:
         """Clients of 4.4 and older send to the port two below."""
@@ -209,8 +213,10 @@ class Broker:
                 self._every(SWEEP_HOLD_S, lambda: self.hold.sweep(self.clock.monotonic_ms())),
                 self._every(SWEEP_CLIENTS_S, lambda: expire_clients(self)),
                 self._every(SAMPLE_MS / 1000, lambda: sample_traffic(self)),
-                self._keep_persisting(PERSIST_TOPICS_S, self.topics, self.groups),
-                self._keep_persisting(self.config.persist_offsets_ms / 1000, self.offsets),
+                *(
+                    writer.run()
+                    for writer in (self._topics_writer, self._groups_writer, self._offsets_writer)
+                ),
             )
         ]
 
@@ -220,20 +226,6 @@ class Broker:
                 work()
             except (BolideError, OSError) as error:
                 log.error("background work failed and is tried again: %s", error)
-
-    async def _keep_persisting(self, seconds: float, *tables: PersistedTable) -> None:
-        """Write tables that have changed; their syncs must not hold up the loop."""
-        loop = asyncio.get_running_loop()
-        async for _ in ticks(seconds):
-            for table in tables:
-                data = table.pending()
-                if data is None:
-                    continue
-                try:
-                    await loop.run_in_executor(self._files_thread, table.file.save, data)
-                except OSError as error:
-                    log.error("cannot write %s, trying again: %s", table.file.path, error)
-                    table.mark_dirty()
 
     # ---- Service: what the server calls --------------------------------------------------------------------
 
@@ -282,9 +274,32 @@ class Broker:
             self._registrar.topic_changed()
 
     async def registered(self) -> None:
-        """Wait until the name servers that work know our topics as they are now; never for long."""
+        """Wait until topics.json and the name servers that work know our topics as they are now."""
+        await self._topics_writer.written()
         if self._registrar is not None:
             await self._registrar.settled()
+
+    def create_topic(self, header: SendRequest) -> TopicConfig:
+        """The topic of a send, made on demand where that is allowed.
+
+        A new topic has no lane until topics.json holds it: its messages are not acknowledged before, because a
+        broker killed in between would have messages of a topic that nobody knows.
+        """
+        known = header.topic in self.topics
+        topic = self.topics.create_for_send(
+            header.topic,
+            header.default_topic,
+            header.default_topic_queues,
+            auto_create=self.config.auto_create_topic,
+        )
+        if not known:
+            future = self._new_topics[topic.name] = self._topics_writer.written()
+            future.add_done_callback(lambda _: self._new_topics.pop(topic.name, None))
+        return topic
+
+    def unwritten(self, topic: str) -> "asyncio.Future[None] | None":
+        """What to wait for before a message of this topic may be acknowledged; None for a topic that is on disk."""
+        return self._new_topics.get(topic)
 
     def reconfigure(self, config: BrokerConfig) -> None:
         """Settings changed at run time."""
@@ -306,9 +321,13 @@ class Broker:
     # ---- background ----------------------------------------------------------------------------------------
 
     def _on_durable(self) -> None:
+        """More of the log may be read: wake who waits for it, and remember queues that have more to come."""
+        readable = self.store.readable_end
         tails, self._undurable = self._undurable, set()
         for tail in tails:
-            self.hold.arrived(tail)
+            self.hold.arrived(tail, readable)
+            if not self.store.is_readable(tail, readable):
+                self._undurable.add(tail)
 
     def _write_behind(self) -> None:
         self._behind_timer = None
@@ -320,6 +339,10 @@ class Broker:
             self._behind |= tails
             loop = asyncio.get_running_loop()
             self._behind_timer = loop.call_later(WRITE_BEHIND_RETRY_S, self._write_behind)
+
+    def _may_run(self, topic: TopicConfig) -> bool:
+        """Whether plain messages to this topic need no decision at the moment."""
+        return topic.name not in self._new_topics and (self.config.writable or not topic.order)
 
     def _wants_notice(self, group: str) -> bool:
         config = self.groups.get(group)

@@ -18,7 +18,10 @@ HELD_MAX = 100_000
 QueueKey = tuple[str, int]
 
 
-@dataclass(slots=True)
+LOG_OFFSET_MAX = 2**63 - 1
+
+
+@dataclass(slots=True, eq=False)
 class HeldPull:
     link: Link
     request: Command
@@ -46,17 +49,18 @@ class PullHold:
         self._count += 1
         return True
 
-    def arrived(self, tail: QueueTail) -> None:
-        """Messages were added to a queue: wake the pulls that want one of them, of whatever group."""
+    def arrived(self, tail: QueueTail, readable_end: int = LOG_OFFSET_MAX) -> None:
+        """A queue has messages up to `readable_end` of the log: wake the pulls that want one, of whatever group."""
         waiting = self._held.get(tail.key)
         if waiting is None:
             return
         queue = tail.owner
         assert isinstance(queue, ConsumeQueue)
-        self._keep(tail.key, [held for held in waiting if not _wants(held, queue)])
-        for held in waiting:
-            if _wants(held, queue):
-                self._resume(held)
+        woken = [held for held in waiting if _wants(held, queue, readable_end)]
+        if woken:
+            self._keep(tail.key, [held for held in waiting if held not in woken])
+        for held in woken:
+            self._resume(held)
 
     def sweep(self, now_ms: int) -> None:
         """Answer pulls whose time is over and forget those whose connection is gone."""
@@ -76,12 +80,10 @@ class PullHold:
             del self._held[key]
 
 
-def _wants(held: HeldPull, queue: ConsumeQueue) -> bool:
+def _wants(held: HeldPull, queue: ConsumeQueue, readable_end: int) -> bool:
     """Whether the queue now has something for this pull; entries of other tags leave it waiting."""
     if queue.end <= held.offset:
         return False
-    if held.codes is None:
-        return True
     entries = queue.read(held.offset, queue.end - held.offset)
-    _, _, chosen = select_entries(entries, held.codes, 1, 0, 2**63 - 1)
+    _, _, chosen = select_entries(entries, held.codes, 1, 0, readable_end)
     return bool(chosen)

@@ -1,7 +1,7 @@
 """Which topics may take the fast path, and through which queues.
 
-A topic has a lane when a plain message to it needs no decision: it exists, clients may write to it, and it is not a
-retry or dead-letter topic.  Lanes are forgotten whenever the topic table or the broker's settings change.
+A topic has a lane when a plain message to it needs no decision: it exists on disk, clients may write to it, and it is
+not a retry or dead-letter topic.  Lanes are forgotten whenever the topic table or the broker's settings change.
 """
 
 from collections.abc import Callable
@@ -14,10 +14,12 @@ from bolide.store.tables import TopicTable
 
 
 class Lanes:
-    def __init__(self, topics: TopicTable, store: MessageStore, is_writable: Callable[[], bool]) -> None:
+    def __init__(
+        self, topics: TopicTable, store: MessageStore, may_run: Callable[[TopicConfig], bool]
+    ) -> None:
         self._topics = topics
         self._store = store
-        self._is_writable = is_writable
+        self._may_run = may_run
         self._lanes: dict[bytes, TopicLane] = {}
 
     def of(self, topics: list[bytes]) -> list[TopicLane | None]:
@@ -37,7 +39,7 @@ class Lanes:
             return None
         if topic.write_queues < 1:  # a table of the original may hold such a topic
             return None
-        if topic.order and not self._is_writable():
+        if not self._may_run(topic):
             return None
         lane = self.of_topic(topic)
         self._lanes[name] = lane

@@ -71,11 +71,12 @@ def _decode(data: bytes | memoryview, at: int, size: int, broker_name: str) -> S
     if topic_end + 2 + _U16.unpack_from(data, topic_end)[0] != limit:
         raise _broken(at, queue_offset, "its properties do not end where it ends")
     try:
-        topic = str(data[topic_at:topic_end], "utf-8")
-        properties = parse_properties(str(data[topic_end + 2 : limit], "utf-8"))
         body = unpack_body(bytes(data[cursor:body_end]), sys_flag)
-    except (UnicodeDecodeError, MalformedRecord) as error:
+    except MalformedRecord as error:
         raise _broken(at, queue_offset, str(error)) from error
+    # Some clients send text that is not UTF-8.  Java replaces what it cannot read, so one such message holds up nobody.
+    topic = str(data[topic_at:topic_end], "utf-8", "replace")
+    properties = parse_properties(str(data[topic_end + 2 : limit], "utf-8", "replace"))
     offset_id = format_offset_id(store_host, log_offset)
     return StoredMessage(
         topic=topic,

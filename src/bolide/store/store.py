@@ -329,6 +329,13 @@ class MessageStore:
         records = (self.log.read(chosen[at], chosen[at + 1]) for at in range(0, len(chosen), 2))
         return b"".join(record for record in records if record is not None)
 
+    def is_readable(self, tail: QueueTail, readable_end: int) -> bool:
+        """Whether consumers may see all messages of a queue."""
+        queue = tail.owner
+        assert isinstance(queue, ConsumeQueue)
+        last = queue.entry(tail.next_offset - 1)
+        return last is None or last[0] + last[1] <= readable_end
+
     def read_at(self, log_offset: int) -> bytes | None:
         """The record that begins at this place of the log."""
         head = self._head_at(log_offset)

@@ -4,7 +4,9 @@ Two ways in.  `on_sends` takes a run of plain sends and appends it in compiled c
 decides everything that needs deciding, and gives every error; rows of a run that are not plain come here too.
 """
 
+import asyncio
 import re
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
 from bolide.model import names
@@ -18,6 +20,7 @@ from bolide.model.message import (
     SysFlag,
     parse_properties,
 )
+from bolide.model.offsets import LogOffset
 from bolide.model.response_code import ResponseCode
 from bolide.model.topic import TopicConfig
 from bolide.net.link import Link
@@ -71,7 +74,7 @@ def on_sends(broker: "Broker", link: Link, run: SendRun) -> None:
     broker.stored()
 
 
-def send(broker: "Broker", link: Link, request: Command) -> Command | None:
+def send(broker: "Broker", link: Link, request: Command) -> Command | Coroutine[None, None, Command] | None:
     """Store one message or batch; answered once it is as durable as configured."""
     if request.code == RequestCode.SEND_MESSAGE:
         header = SendRequest.decode_long(request.fields)
@@ -89,10 +92,26 @@ def send(broker: "Broker", link: Link, request: Command) -> Command | None:
     appended = broker.store.append(messages)
     broker.stored()
     answer = _answer(broker, request, queue_id, appended, messages[0])
-    if not broker.config.sync_flush or properties.get(Property.WAIT) == "false":
+    waits = broker.config.sync_flush and properties.get(Property.WAIT) != "false"
+    if (written := broker.unwritten(topic.name)) is not None:
+        return _answer_when_known(broker, written, answer, appended[-1].end if waits else None)
+    if not waits:
         return answer
     broker.flusher.wait(appended[-1].end, lambda durable: _answer_flushed(link, request, answer, durable))
     return None
+
+
+async def _answer_when_known(
+    broker: "Broker", written: "asyncio.Future[None]", answer: Command, end: LogOffset | None
+) -> Command:
+    """The answer for a message of a new topic: after topics.json holds the topic, and the disk the message."""
+    await asyncio.shield(written)
+    if end is not None:
+        durable: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        broker.flusher.wait(end, durable.set_result)
+        if not await asyncio.shield(durable):
+            _say_flush_timeout(answer)
+    return answer
 
 
 def writable_topic(broker: "Broker", header: SendRequest) -> TopicConfig:
@@ -100,12 +119,7 @@ def writable_topic(broker: "Broker", header: SendRequest) -> TopicConfig:
     name = names.check_topic(header.topic)
     if name in names.NO_SEND_TOPICS:
         raise PermissionDenied(f"the topic {name} is the broker's own; clients may not send to it")
-    topic = broker.topics.create_for_send(
-        name,
-        header.default_topic,
-        header.default_topic_queues,
-        auto_create=broker.config.auto_create_topic,
-    )
+    topic = broker.create_topic(header)
     if topic.order and not broker.config.writable:
         raise PermissionDenied(f"the broker {broker.config.broker_name} takes no messages now")
     return topic
@@ -188,10 +202,14 @@ def _answer(
 
 def _answer_flushed(link: Link, request: Command, answer: Command, durable: bool) -> None:
     if not durable:
-        answer.code = ResponseCode.FLUSH_DISK_TIMEOUT
-        answer.remark = "the message is stored, but syncing it to disk took too long"
+        _say_flush_timeout(answer)
     if not request.is_one_way:
         link.answer(answer)
+
+
+def _say_flush_timeout(answer: Command) -> None:
+    answer.code = ResponseCode.FLUSH_DISK_TIMEOUT
+    answer.remark = "the message is stored, but syncing it to disk took too long"
 
 
 HANDLERS = {

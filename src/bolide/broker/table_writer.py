@@ -1,0 +1,61 @@
+"""TableWriter: keeps a table's file in step with the table, without holding up the event loop.
+
+The file is written some time after a change, or at once when somebody waits for it.  Writing takes a sync, so it runs
+on a thread; what is written is made before, on the loop that owns the table.
+"""
+
+import asyncio
+import logging
+from concurrent.futures import Executor
+
+from bolide.store.tables.persisted import PersistedTable
+
+log = logging.getLogger(__name__)
+
+
+class TableWriter:
+    def __init__(self, table: PersistedTable, period_ms: int, thread: Executor) -> None:
+        self._table = table
+        self._period_ms = period_ms
+        self._thread = thread
+        self._soon = asyncio.Event()
+        self._waiting: list[asyncio.Future[None]] = []
+
+    def written(self) -> "asyncio.Future[None]":
+        """Done when the file holds the table as it is now, or newer."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        self._soon.set()
+        return future
+
+    async def run(self) -> None:
+        """Write for ever.  While the disk refuses, those who wait go on waiting."""
+        while True:
+            try:
+                async with asyncio.timeout(self._period_ms / 1000):
+                    await self._soon.wait()
+            except TimeoutError:
+                pass
+            self._soon.clear()
+            waiting, self._waiting = self._waiting, []
+            if await self._write():
+                for future in waiting:
+                    if not future.done():
+                        future.set_result(None)
+            else:
+                self._waiting = waiting + self._waiting
+
+    async def _write(self) -> bool:
+        data = self._table.pending()
+        if data is None:
+            return True
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._table.file.save, data)
+        except OSError as error:
+            log.error("cannot write %s, trying again: %s", self._table.file.path, error)
+            self._table.mark_dirty()
+            return False
+        except asyncio.CancelledError:
+            self._table.mark_dirty()
+            raise
+        return True
