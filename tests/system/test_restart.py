@@ -46,14 +46,20 @@ def test_queues_go_on_where_they_ended(server: Together) -> None:
     assert _read(server) == before | after
 
 
-def test_messages_survive_a_kill_of_the_process(server: Together) -> None:
-    """The operating system keeps what the process has written; the topic's own settings follow within a moment."""
+def test_messages_survive_a_kill_of_the_process_also_of_a_topic_made_a_moment_before(server: Together) -> None:
+    """The operating system keeps what the process has written, and nothing is acknowledged before its topic is."""
     sent = _send(server)
-    topics = server.home / "data" / "config" / "topics.json"
-    wait_until(lambda: topics.exists() and TOPIC in topics.read_text(), 10, "the topic is not written down")
     server.kill()
     server.start()
     assert _read(server) == sent
+
+
+def test_the_very_first_message_of_a_topic_survives_a_kill(server: Together) -> None:
+    with Producer(server.nameserver, group="tests") as producer:
+        receipt = producer.send(Message(TOPIC, b"first"))
+        server.kill()
+    server.start()
+    assert _read(server) == {(receipt.queue, int(receipt.queue_offset)): b"first"}
 
 
 def test_a_running_client_goes_on_by_itself(server: Together) -> None:
