@@ -182,14 +182,14 @@ cdef class Appender:
             parts.reconsume_times = values[column.RECONSUME_TIMES]
             parts.body = &buffer[0] + values[column.BODY_AT]
             parts.body_length = values[column.BODY_LENGTH]
+            parts.flag = values[column.FLAG]
+            parts.properties = &properties[0] + values[column.PROPERTIES_AT]
+            parts.properties_length = values[column.PROPERTIES_LENGTH]
             if values[column.KIND] & column.KIND_BATCH:
                 parts.suffix_length = 0  # the original adds nothing to the messages of a batch
                 outcome = self.measure_batch(&parts, records, end - position)
             else:
                 parts.suffix_length = len(self.suffix)
-                parts.flag = values[column.FLAG]
-                parts.properties = &properties[0] + values[column.PROPERTIES_AT]
-                parts.properties_length = values[column.PROPERTIES_LENGTH]
                 outcome = self.measure(&parts, &scan, end - position)
             if outcome != C_DONE:
                 return row, position, outcome

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from bolide.model import send_rows as column
 from bolide.model.errors import MessageIllegal
 from bolide.record.codec_twin import encode_record, split_batch, tags_code_of
-from bolide.record.layout import BLANK_BYTES
+from bolide.record.layout import BLANK_BYTES, FIXED_BYTES, HOST_V4_BYTES
 
 DONE = 0
 SEGMENT_FULL = 1
@@ -26,6 +26,10 @@ _INNER_BATCH_MASK = 0xC0
 
 _SPECIAL = (b"DELAY", b"TRAN_MSG", b"TRACE_ON", b"MSG_REGION", b"CLUSTER", b"POP_CK", b"__CRC32#")
 _SPECIAL_PREFIXES = (b"TIMER_", b"INNER_")
+
+_GAP_SIZE = 0x7FFFFFFF
+_Part = tuple[int, bytes, bytes]
+"""A record's flag, body and stored properties."""
 
 
 class QueueTail:
@@ -70,6 +74,8 @@ class TopicLane:
     def __init__(self, topic: bytes, tails: Sequence[QueueTail], write_queues: int) -> None:
         self.topic = topic
         self.tails = list(tails)
+        if not 1 <= write_queues <= len(self.tails):
+            raise ValueError(f"{write_queues} of {len(self.tails)} queues to write to")
         self.write_queues = write_queues
         self._turn = 0
 
@@ -113,64 +119,68 @@ class Appender:
             at = row * column.COLUMNS
             values = rows[at : at + column.COLUMNS]
             lane = lanes[values[column.TOPIC]]
+            if lane is not None and records == column.RECORDS_MAX:
+                return row, position, DONE
             parts = self._plain_parts(values, buffer, properties, lane, records)
             if lane is None or parts is None:
                 return row, position, NEEDS_GENERAL_PATH
-            size = sum(map(len, self._encode(values, lane, lane.tails[0], parts, 0, born_host, now_ms)))
-            if position + size + BLANK_BYTES > len(segment):
+            if position + self._size_of(lane, parts, born_host) + BLANK_BYTES > len(segment):
                 return row, position, SEGMENT_FULL
-            if values[column.QUEUE_ID] < 0:
-                values[column.QUEUE_ID] = lane.choose()
-            tail = lane.tails[values[column.QUEUE_ID]]
-            encoded = self._encode(values, lane, tail, parts, base + position, born_host, now_ms)
-            values[column.QUEUE_OFFSET] = tail.next_offset
-            values[column.RECORDS_AT] = records
-            values[column.RECORDS_COUNT] = len(encoded)
-            values[column.UNIQUE_KEY_AT], values[column.UNIQUE_KEY_LENGTH] = _unique_key(values, properties)
-            rows[at : at + column.COLUMNS] = values
-            for (_, _, text), record in zip(parts, encoded, strict=True):
+            queue_id = values[column.QUEUE_ID]
+            if queue_id < 0:
+                queue_id = lane.choose()
+            tail = lane.tails[queue_id]
+            rows[at + column.QUEUE_ID] = queue_id
+            rows[at + column.QUEUE_OFFSET] = tail.next_offset
+            rows[at + column.RECORDS_AT] = records
+            rows[at + column.RECORDS_COUNT] = len(parts)
+            key_at, key_length = _unique_key(values, properties)
+            rows[at + column.UNIQUE_KEY_AT] = key_at
+            rows[at + column.UNIQUE_KEY_LENGTH] = key_length
+            for part in parts:
+                record = self._encode(lane, values, queue_id, part, base + position, born_host, now_ms)
                 segment[position : position + len(record)] = record
                 log_offsets[records] = base + position
                 records += 1
-                tail.append(base + position, len(record), tags_code_of(text))
+                tail.append(base + position, len(record), tags_code_of(part[2]))
                 position += len(record)
             if not tail.touched:
                 tail.touched = True
                 touched.append(tail)
         return count, position, DONE
 
+    def _size_of(self, lane: TopicLane, parts: list[_Part], born_host: bytes) -> int:
+        fixed = FIXED_BYTES - 2 * HOST_V4_BYTES + len(born_host) + len(self._store_host)
+        fixed += len(lane.topic) + (1 if len(lane.topic) > 127 else 0)
+        return sum(fixed + len(body) + len(text) for _, body, text in parts)
+
     def _encode(
         self,
-        values: "array[int]",
         lane: TopicLane,
-        tail: QueueTail,
-        parts: list[tuple[int, bytes, bytes]],
+        values: "array[int]",
+        queue_id: int,
+        part: _Part,
         log_offset: int,
         born_host: bytes,
         now_ms: int,
-    ) -> list[bytes]:
-        """The records of one request, the first of them at `log_offset`."""
-        encoded: list[bytes] = []
-        for number, (flag, body, text) in enumerate(parts):
-            record = encode_record(
-                topic=lane.topic,
-                body=body,
-                properties=text,
-                queue_id=values[column.QUEUE_ID],
-                flag=flag,
-                queue_offset=tail.next_offset + number,
-                log_offset=log_offset,
-                sys_flag=values[column.SYS_FLAG],
-                born_timestamp_ms=values[column.BORN_TIMESTAMP],
-                born_host=born_host,
-                store_timestamp_ms=now_ms,
-                store_host=self._store_host,
-                reconsume_times=values[column.RECONSUME_TIMES],
-                prepared_offset=0,
-            )
-            encoded.append(record)
-            log_offset += len(record)
-        return encoded
+    ) -> bytes:
+        flag, body, text = part
+        return encode_record(
+            topic=lane.topic,
+            body=body,
+            properties=text,
+            queue_id=queue_id,
+            flag=flag,
+            queue_offset=lane.tails[queue_id].next_offset,
+            log_offset=log_offset,
+            sys_flag=values[column.SYS_FLAG],
+            born_timestamp_ms=values[column.BORN_TIMESTAMP],
+            born_host=born_host,
+            store_timestamp_ms=now_ms,
+            store_host=self._store_host,
+            reconsume_times=values[column.RECONSUME_TIMES],
+            prepared_offset=0,
+        )
 
     def _plain_parts(
         self,
@@ -179,8 +189,8 @@ class Appender:
         properties: bytearray,
         lane: TopicLane | None,
         records: int,
-    ) -> list[tuple[int, bytes, bytes]] | None:
-        """(flag, body, stored properties) of each record, or None when the row is not plain."""
+    ) -> list[_Part] | None:
+        """What each record holds, or None when the row is not plain."""
         if lane is None or values[column.QUEUE_ID] >= len(lane.tails):
             return None
         if values[column.SYS_FLAG] & (_TRANSACTION_MASK | _INNER_BATCH_MASK):
@@ -189,19 +199,17 @@ class Appender:
         if not 0 < length <= self._body_bytes_max:
             return None
         body = bytes(buffer[at : at + length])
+        at, length = values[column.PROPERTIES_AT], values[column.PROPERTIES_LENGTH]
+        text = bytes(properties[at : at + length])
+        items, suffix = [(values[column.FLAG], body, text)], self._suffix
         if values[column.KIND] & column.KIND_BATCH:
             try:
-                items = split_batch(body)
+                items, suffix = split_batch(body), b""  # the original adds nothing to the messages of a batch
             except MessageIllegal:
                 return None
-            if records + len(items) > column.RECORDS_MAX:
+            if records + len(items) > column.RECORDS_MAX or _has_special(text):
                 return None
-        else:
-            at, length = values[column.PROPERTIES_AT], values[column.PROPERTIES_LENGTH]
-            items = [(values[column.FLAG], body, bytes(properties[at : at + length]))]
-        # The original adds nothing to the messages of a batch.
-        suffix = b"" if values[column.KIND] & column.KIND_BATCH else self._suffix
-        parts: list[tuple[int, bytes, bytes]] = []
+        parts: list[_Part] = []
         for flag, item, text in items:
             stored = _stored_properties(text, suffix)
             if stored is None:
@@ -217,7 +225,7 @@ def _stored_properties(text: bytes, suffix: bytes) -> bytes | None:
     unique_key = b""
     for pair in text.removesuffix(b"\x02").split(b"\x02") if text else []:
         name, _, value = pair.partition(b"\x01")
-        if name in _SPECIAL or (name.startswith(_SPECIAL_PREFIXES) and len(name) > 6):
+        if _is_special(name):
             return None
         if name == b"WAIT" and value:
             waits += 1
@@ -231,6 +239,15 @@ def _stored_properties(text: bytes, suffix: bytes) -> bytes | None:
         return None
     stored = b"".join(kept) + suffix
     return stored if len(stored) <= _PROPERTIES_BYTES_MAX else None
+
+
+def _has_special(text: bytes) -> bool:
+    return any(_is_special(pair.partition(b"\x01")[0]) for pair in text.split(b"\x02"))
+
+
+def _is_special(name: bytes) -> bool:
+    """Names that change how the broker must treat the message, or that it would have to replace."""
+    return name in _SPECIAL or (name.startswith(_SPECIAL_PREFIXES) and len(name) > 6)
 
 
 def _unique_key(values: "array[int]", properties: bytearray) -> tuple[int, int]:
@@ -257,30 +274,38 @@ def select_entries(
     """Choose messages for a pull: entries scanned, bytes chosen, and (log offset, size) pairs.
 
     Stops before `log_offset_end`, at `count_max` messages, or before their size passes `size_bytes_max`; the
-    first message is always taken.  `codes` are hashes of the wanted tags, None for all.  An entry of size
-    2147483647 at offset 0 fills a gap and is skipped.
+    first message is always taken.  `codes` are hashes of the wanted tags, None for all.  Entries that are none
+    (those of size 2147483647, which fill gaps, and zeros) are skipped.
     """
     chosen = array("q")
     total = 0
     scanned = 0
     for log_offset, size, tags_code in _ENTRY.iter_unpack(entries):
-        if log_offset + size > log_offset_end and size != 0x7FFFFFFF:
-            break
         if len(chosen) >= 2 * count_max:
             break
-        if size != 0x7FFFFFFF and (codes is None or tags_code in codes):
-            if chosen and total + size > size_bytes_max:
+        if log_offset >= 0 and 0 < size < _GAP_SIZE:
+            if log_offset + size > log_offset_end:
                 break
-            chosen.append(log_offset)
-            chosen.append(size)
-            total += size
+            if codes is None or tags_code in codes:
+                if chosen and total + size > size_bytes_max:
+                    break
+                chosen.append(log_offset)
+                chosen.append(size)
+                total += size
         scanned += 1
     return scanned, total, chosen
 
 
 def gather(segment: memoryview, base: int, chosen: "array[int]", total: int) -> bytes:
     """The chosen records, all of one segment, back to back."""
-    return b"".join(
-        bytes(segment[chosen[at] - base : chosen[at] - base + chosen[at + 1]])
-        for at in range(0, len(chosen), 2)
-    )
+    parts: list[bytes] = []
+    used = 0
+    for at in range(0, len(chosen), 2):
+        start, size = chosen[at] - base, chosen[at + 1]
+        if start < 0 or size < 0 or start + size > len(segment) or used + size > total:
+            raise ValueError("a chosen record lies outside its segment")
+        parts.append(bytes(segment[start : start + size]))
+        used += size
+    if used != total:
+        raise ValueError("the chosen records are smaller than announced")
+    return b"".join(parts)

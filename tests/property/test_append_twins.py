@@ -1,0 +1,272 @@
+"""Both implementations of the append and of the pull's choice do exactly the same.
+
+Goal: one behaviour, whichever is installed.  Method: the same runs of requests are appended by both to segments that
+may be full at any row; segment bytes, rows, ids, queue entries and the reason for stopping must be equal.
+"""
+
+import struct
+from array import array
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bolide.model import send_rows as column
+from tests.property.twins import APPENDS, outcome
+
+SUFFIX = b"MSG_REGION\x01R\x02TRACE_ON\x01true\x02CLUSTER\x01C\x02"
+STORE_HOST = bytes((127, 0, 0, 1, 0, 0, 42, 159))
+BODY_BYTES_MAX = 400
+
+NAMES = (
+    b"TAGS",
+    b"KEYS",
+    b"WAIT",
+    b"UNIQ_KEY",
+    b"DELAY",
+    b"TIMER_X",
+    b"TIMER_",
+    b"TRAN_MSG",
+    b"INNER_NUM",
+    b"WAIT\0",
+)
+VALUES = (b"true", b"false", b"TagA", b"", b"a\x01b", b'qu"ote', "ü".encode(), b"\xff\xfe", b"0" * 32)
+PAIRS = st.lists(
+    st.tuples(
+        st.sampled_from(NAMES[:4]) | st.sampled_from(NAMES),
+        st.sampled_from([b"\x01", b"\x01", b"\x01", b""]),
+        st.sampled_from(VALUES),
+        st.sampled_from([b"\x02", b"\x02", b"\x02", b""]),
+    ).map(b"".join),
+    max_size=4,
+).map(b"".join)
+PLAIN = st.sampled_from(
+    [
+        b"UNIQ_KEY\x01K1\x02WAIT\x01true\x02TAGS\x01TagA\x02",
+        b"WAIT\x01true\x02UNIQ_KEY\x01K2\x02",
+        b"TAGS\x01TagB\x02UNIQ_KEY\x01K3\x02WAIT\x01true",
+        b"UNIQ_KEY\x01K4",
+        b"KEYS\x01a b\x02UNIQ_KEY\x01K5\x02TAGS\x01",
+    ]
+)
+PROPERTIES = PLAIN | PLAIN | PAIRS | st.tuples(PAIRS, PLAIN).map(b"".join)
+ITEM = st.tuples(st.integers(-5, 5), st.binary(max_size=30), PROPERTIES)
+
+
+def batch_of(items: list[tuple[int, bytes, bytes]]) -> bytes:
+    return b"".join(
+        struct.pack(">IIIiI", 22 + len(body) + len(text), 0, 0, flag, len(body))
+        + body
+        + struct.pack(">H", len(text))
+        + text
+        for flag, body, text in items
+    )
+
+
+@st.composite
+def request(draw: st.DrawFn) -> dict[str, Any]:
+    is_batch = draw(st.integers(0, 3)) == 0
+    body = (
+        batch_of(draw(st.lists(ITEM, min_size=1, max_size=4))) if is_batch else draw(st.binary(max_size=60))
+    )
+    if is_batch and draw(st.integers(0, 5)) == 0:
+        body = body[: draw(st.integers(0, len(body)))] + draw(st.binary(max_size=3))
+    return {
+        "body": body,
+        "properties": draw(PROPERTIES),
+        "topic": draw(st.sampled_from([0, 0, 0, 1, 2])),
+        "queue_id": draw(st.sampled_from([-1, 0, 1, 1, 2, 3])),
+        "sys_flag": draw(st.sampled_from([0, 0, 0, 0, 1, 0x100, 4, 8, 12, 0x40, 0x80, -1])),
+        "kind": (column.KIND_BATCH if is_batch else 0) | draw(st.sampled_from([0, column.KIND_ONE_WAY])),
+    }
+
+
+def table_of(requests: list[dict[str, Any]]) -> tuple["array[int]", bytearray, bytearray]:
+    """Rows as a scan leaves them, with the bodies and the property text they point into."""
+    rows = array("q", bytes(8 * column.COLUMNS * max(1, len(requests))))
+    buffer, properties = bytearray(b"frame"), bytearray()
+    for number, one in enumerate(requests):
+        at = number * column.COLUMNS
+        rows[at + column.OPAQUE] = number
+        rows[at + column.TOPIC] = one["topic"]
+        rows[at + column.QUEUE_ID] = one["queue_id"]
+        rows[at + column.SYS_FLAG] = one["sys_flag"]
+        rows[at + column.BORN_TIMESTAMP] = 1_700_000_000_000 + number
+        rows[at + column.FLAG] = -number
+        rows[at + column.PROPERTIES_AT] = len(properties)
+        rows[at + column.PROPERTIES_LENGTH] = len(one["properties"])
+        rows[at + column.BODY_AT] = len(buffer)
+        rows[at + column.BODY_LENGTH] = len(one["body"])
+        rows[at + column.RECONSUME_TIMES] = number
+        rows[at + column.KIND] = one["kind"]
+        buffer += one["body"]
+        properties += one["properties"]
+    return rows, buffer, properties or bytearray(1)
+
+
+def appended(module: Any, requests: list[dict[str, Any]], segment_bytes: int, born_host: bytes) -> Any:
+    """Everything that appending leaves behind, going on past rows that are left to the general path."""
+    rows, buffer, properties = table_of(requests)
+    log_offsets = array("q", bytes(8 * column.RECORDS_MAX))
+    tails = [[module.QueueTail((f"T{t}", q), 10 * q, None) for q in range(3)] for t in range(2)]
+    lanes = [module.TopicLane(b"T0", tails[0], 2), module.TopicLane(b"x" * 128, tails[1], 3), None]
+    segment = bytearray(segment_bytes)
+    touched: list[Any] = []
+    appender = module.Appender(STORE_HOST, SUFFIX, BODY_BYTES_MAX)
+    first, position, history = 0, 0, []
+    while first < len(requests):
+        row, position, why = appender.append_run(
+            rows, log_offsets, buffer, properties, lanes, first, len(requests), memoryview(segment), position,
+            5000, born_host, 1_700_000_000_999, touched,
+        )  # fmt: skip
+        records = sum(rows[n * column.COLUMNS + column.RECORDS_COUNT] for n in range(first, row))
+        history.append((row, position, why, list(log_offsets[:records])))
+        first = row + 1
+    entries = [[tail.entries(tail.start, tail.next_offset) for tail in lane] for lane in tails]
+    return bytes(segment), rows.tolist(), history, entries, [tail.key for tail in touched]
+
+
+@given(st.lists(request(), max_size=8), st.integers(8, 2500), st.sampled_from([8, 20]))
+@settings(max_examples=250)
+def test_both_append_the_same_bytes_and_stop_at_the_same_rows(
+    requests: list[dict[str, Any]], segment_bytes: int, host_bytes: int
+) -> None:
+    compiled, twin = (appended(m, requests, segment_bytes, bytes(range(host_bytes))) for m in APPENDS)
+    assert compiled == twin
+
+
+def plain(body: bytes = b"body", **changes: Any) -> dict[str, Any]:
+    properties = b"UNIQ_KEY\x01K\x02WAIT\x01true\x02"
+    return {
+        "body": body, "properties": properties, "topic": 0, "queue_id": 0, "sys_flag": 0, "kind": 0, **changes,
+    }  # fmt: skip
+
+
+def test_both_stop_at_every_border_of_a_segment_alike() -> None:
+    """A record needs its own size and 8 bytes more; one byte less and the row waits for the next segment."""
+    batch = plain(batch_of([(0, b"a", b"UNIQ_KEY\x01K\x02")] * 3), kind=column.KIND_BATCH)
+    for requests in ([plain()] * 3, [plain(), batch], [batch, plain()]):
+        for size in range(700):
+            compiled, twin = (appended(m, requests, size, bytes(8)) for m in APPENDS)
+            assert compiled == twin, size
+
+
+def test_a_row_is_left_alone_when_it_fits_but_for_one_byte() -> None:
+    for module in APPENDS:
+        _, _, ((row, size, why, _),), *_ = appended(module, [plain()], 4096, bytes(8))
+        assert (row, why) == (1, module.DONE)
+        for room, expected in ((size + 8, module.DONE), (size + 7, module.SEGMENT_FULL)):
+            segment, _, history, entries, touched = appended(module, [plain()], room, bytes(8))
+            assert history[0][2] == expected
+            if expected == module.SEGMENT_FULL:
+                assert not any(segment)
+                assert entries == [[b""] * 3] * 2
+                assert touched == []
+
+
+def test_a_malformed_batch_never_asks_for_a_new_segment() -> None:
+    broken = batch_of([(0, b"a" * 100, b"UNIQ_KEY\x01K\x02")]) + b"x"
+    for module in APPENDS:
+        _, _, history, *_ = appended(module, [plain(broken, kind=column.KIND_BATCH)], 50, bytes(8))
+        assert history[0][2] == module.NEEDS_GENERAL_PATH
+
+
+def test_a_run_stops_when_its_ids_are_full() -> None:
+    """More records than there is room for their ids: the rest is a run of its own."""
+    requests = [plain(b"x", queue_id=0)] * 3
+    for module in APPENDS:
+        rows, buffer, properties = table_of(requests * 6000)
+        lane = module.TopicLane(b"T", [module.QueueTail(("T", 0), 0, None)], 1)
+        log_offsets = array("q", bytes(8 * column.RECORDS_MAX))
+        segment = memoryview(bytearray(column.RECORDS_MAX * 250))
+        row, _, why = module.Appender(STORE_HOST, SUFFIX, BODY_BYTES_MAX).append_run(
+            rows, log_offsets, buffer, properties, [lane], 0, 18_000, segment, 0, 0, bytes(8), 0, []
+        )
+        assert (row, why) == (column.RECORDS_MAX, module.DONE)
+
+
+def test_properties_are_plain_up_to_their_limit() -> None:
+    room = 32767 - len(SUFFIX) - len(b"UNIQ_KEY\x01K\x02A\x01\x02")
+    for extra, wait in ((0, b""), (1, b""), (0, b"WAIT\x01true\x02"), (1, b"WAIT\x01true\x02")):
+        text = b"UNIQ_KEY\x01K\x02" + wait + b"A\x01" + b"v" * (room + extra)
+        for ending in (b"", b"\x02"):
+            compiled, twin = (
+                appended(m, [plain(properties=text + ending)], 65536, bytes(8)) for m in APPENDS
+            )
+            assert compiled == twin
+            assert (compiled[2][0][2] == 0) == (extra == 0)
+
+
+def test_a_batch_with_a_delay_in_its_own_properties_needs_the_general_path() -> None:
+    body = batch_of([(0, b"a", b"UNIQ_KEY\x01K\x02")])
+    for module in APPENDS:
+        for text, why in ((b"DELAY\x013\x02", module.NEEDS_GENERAL_PATH), (b"WAIT\x01true\x02", module.DONE)):
+            row = plain(body, kind=column.KIND_BATCH, properties=text)
+            assert appended(module, [row], 4096, bytes(8))[2][0][2] == why
+
+
+def test_a_lane_needs_a_queue_to_write_to() -> None:
+    for module in APPENDS:
+        tail = module.QueueTail(("T", 0), 0, None)
+        for tails, write_queues in (([], 0), ([tail], 0), ([tail], 2), ([tail], -1)):
+            assert outcome(module.TopicLane, b"T", tails, write_queues)[1][0] is ValueError
+
+
+ENTRIES = st.lists(
+    st.tuples(
+        st.integers(0, 2000) | st.integers(-(2**63), 2**63 - 1),
+        st.sampled_from([100, 100, 200, 0, -1, 0x7FFFFFFF, 2**31 - 2]),
+        st.sampled_from([0, 1, 2, -(2**31)]),
+    ),
+    max_size=12,
+).map(lambda entries: b"".join(struct.pack(">qiq", *entry) for entry in entries))
+
+
+@given(
+    ENTRIES,
+    st.sampled_from([None, frozenset({1}), frozenset({1, -(2**31)}), frozenset({5})]),
+    st.integers(0, 6),
+    st.sampled_from([0, 150, 300, 10**9]),
+    st.sampled_from([0, 500, 10**6, 2**63 - 1]),
+)
+@settings(max_examples=250)
+def test_both_choose_the_same_messages_for_a_pull(
+    entries: bytes, codes: frozenset[int] | None, count_max: int, size_max: int, end: int
+) -> None:
+    compiled, twin = (m.select_entries(entries, codes, count_max, size_max, end) for m in APPENDS)
+    assert compiled[:2] == twin[:2]
+    assert compiled[2].tolist() == twin[2].tolist()
+
+
+@given(st.lists(st.tuples(st.integers(90, 220), st.integers(-2, 60)), max_size=4), st.integers(-1, 130))
+def test_both_gather_the_same_bytes_and_refuse_what_lies_outside(
+    pairs: list[tuple[int, int]], total: int
+) -> None:
+    chosen = array("q", [number for pair in pairs for number in pair])
+    segment = memoryview(bytes(range(100)))
+    announced = max(0, sum(size for _, size in pairs) if total < 0 else total)
+    compiled, twin = (outcome(m.gather, segment, 100, chosen, announced) for m in APPENDS)
+    assert compiled == twin
+
+
+@given(st.data())
+def test_tails_behave_alike(data: st.DataObject) -> None:
+    """Appending, dropping what is written, reading and starting again, in any order."""
+    tails = [module.QueueTail(("T", 0), 7, "owner") for module in APPENDS]
+    for _ in range(data.draw(st.integers(1, 8))):
+        first = tails[0]
+        match data.draw(st.sampled_from(["append", "append", "drop", "reset"])):
+            case "append":
+                for number in range(data.draw(st.sampled_from([1, 3, 40, 300]))):
+                    for tail in tails:
+                        tail.append(number, 100, -number)
+            case "drop":
+                offset = data.draw(st.integers(first.start, first.next_offset))
+                for tail in tails:
+                    tail.drop_before(offset)
+            case _:
+                offset = data.draw(st.integers(0, 50))
+                for tail in tails:
+                    tail.reset(offset)
+        states = [(t.start, t.next_offset, t.entries(t.start, t.next_offset), t.key, t.owner) for t in tails]
+        assert states[0] == states[1]
