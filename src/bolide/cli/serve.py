@@ -5,8 +5,10 @@ A broker that can no longer trust its disk says so and ends with an exit code of
 """
 
 import asyncio
+import gc
 import logging
 import os
+import resource
 import shlex
 import signal
 import sys
@@ -191,6 +193,9 @@ async def _serve(service: Service, announce: Callable[[], None]) -> None:
         await service.start()
     except (BolideError, OSError) as error:
         raise CannotStart(str(error)) from error
+    # What start has made stays for good: the collector need not look at it again and again.
+    gc.collect()
+    gc.freeze()
     announce()
     stopping = asyncio.ensure_future(stop.wait())
     failing = asyncio.ensure_future(service.failed())
@@ -215,12 +220,20 @@ def _on_signal(stop: asyncio.Event) -> None:
 
 def _run(work: Coroutine[Any, Any, None]) -> None:
     """On uvloop where it is installed."""
+    _raise_file_limit()
     try:
         import uvloop
     except ImportError:
         asyncio.run(work)
     else:
         uvloop.run(work)
+
+
+def _raise_file_limit() -> None:
+    """Connections and queue files need descriptors: take as many as the system lets us have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _set_up_logging(verbose: bool) -> None:

@@ -16,7 +16,9 @@ from bolide.store.append import QueueTail
 from bolide.store.disk import Disk, File
 
 ENTRY_BYTES = 20
-HANDLES_MAX = 1024
+HANDLES_MAX = 512
+"""Queue files open at once; half of the descriptors that a process usually gets."""
+
 _ENTRY = struct.Struct(">qiq")
 
 
