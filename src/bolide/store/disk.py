@@ -40,7 +40,7 @@ class Disk(Protocol):
     def size_of(self, path: str) -> int: ...
 
     def list(self, path: str) -> list[str]:
-        """Names in a folder, sorted; empty when the folder does not exist."""
+        """Names in a folder, sorted; empty when there is no such folder."""
 
     def make_dirs(self, path: str) -> None: ...
 
@@ -59,7 +59,7 @@ class Disk(Protocol):
         """A small file, entirely or not at all; the previous content stays as `.bak` when asked."""
 
     def lock(self, path: str) -> DiskLock:
-        """Exclusive use of a file across processes; `BlockingIOError` when somebody else has it."""
+        """Exclusive use of a file, in this process too; `BlockingIOError` when somebody else has it."""
 
     def used_ratio(self, path: str) -> float:
         """How full the file system is, 0 to 1."""

@@ -5,8 +5,12 @@ import fcntl
 import mmap
 import os
 import shutil
+import struct
 
 from bolide.store.disk import DiskLock, File
+
+_FLOCK = struct.Struct("hhqqi4x")
+"""Type, from where, start, length, process: the kernel's struct flock."""
 
 
 class OsFile:
@@ -81,7 +85,7 @@ class OsDisk:
     def list(self, path: str) -> list[str]:
         try:
             return sorted(os.listdir(path))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
 
     def make_dirs(self, path: str) -> None:
@@ -128,7 +132,9 @@ class OsDisk:
     def lock(self, path: str) -> DiskLock:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1)
+            # A lock of the open file, not of the process: it also keeps out a second store of this process,
+            # and closing another descriptor does not break it.  It excludes the original's lock as well.
+            fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0))
             os.pwrite(descriptor, b"lock", 0)
         except OSError:
             os.close(descriptor)

@@ -17,6 +17,7 @@ from bolide.record.layout import BLANK_BYTES, MAGIC_BLANK
 from bolide.store.disk import Disk, File
 
 _BLANK = struct.Struct(">II")
+_ERASE_BYTES = 1024 * 1024
 
 
 class Segment:
@@ -93,6 +94,8 @@ class CommitLog:
                     f"{path} has {size} bytes where mappedFileSizeCommitLog is {self._segment_bytes};"
                     " set it to the size that the files have"
                 )
+            if self._bases and int(name) != self._bases[-1] + size:
+                raise StoreError(f"the commit-log segment before {path} is missing")
             self._add(Segment(int(name), self._disk.open(path)))
         if not self._segments:
             self._create(0)
@@ -119,12 +122,29 @@ class CommitLog:
 
     def cut(self, end: int) -> None:
         """Forget everything from `end` on: later segments are deleted, the rest is overwritten in time."""
-        while len(self._segments) > 1 and self._bases[-1] >= end:
+        while len(self._segments) > 1 and self._bases[-1] > end:
             segment = self._segments.pop()
             self._bases.pop()
             self._close(segment)
             self._disk.delete(segment.file.path)
         self.position = max(0, end - self._bases[-1])
+
+    def erase_rest(self) -> None:
+        """Make the current segment zero behind the end.
+
+        Sound records may lie behind a damaged one, each at its own place.  If they stayed, a new record that
+        happens to end where one of them begins would bring it back.
+        """
+        view = self.current.view
+        for at in range(self.position, self.current.size, _ERASE_BYTES):
+            part = view[at : at + _ERASE_BYTES]
+            zeros = bytes(len(part))
+            if part != zeros:
+                part[:] = zeros
+
+    def mark_end(self) -> None:
+        """Say in the file that the log ends here, whatever lies behind."""
+        self.current.view[self.position : self.position + BLANK_BYTES] = bytes(BLANK_BYTES)
 
     def close(self) -> None:
         for segment in self._segments:
@@ -136,7 +156,12 @@ class CommitLog:
         path = os.path.join(self._folder, f"{base:020d}")
         try:
             file = self._disk.create(path, self._segment_bytes, reserve=True)
-            self._disk.sync_dir(self._folder)
+            try:
+                self._disk.sync_dir(self._folder)
+            except OSError:
+                file.close()
+                self._disk.delete(path)  # or the next try would find it there
+                raise
         except OSError as error:
             raise ServiceUnavailable(
                 f"cannot make the next commit-log segment {path}: {error.strerror or error}"

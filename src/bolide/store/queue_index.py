@@ -11,6 +11,7 @@ import struct
 from collections import OrderedDict
 from collections.abc import Iterator
 
+from bolide.model.errors import StoreError
 from bolide.model.offsets import QueueOffset
 from bolide.store.append import QueueTail
 from bolide.store.disk import Disk, File
@@ -19,7 +20,14 @@ ENTRY_BYTES = 20
 HANDLES_MAX = 512
 """Queue files open at once; half of the descriptors that a process usually gets."""
 
+GAP_ENTRIES_MAX = 1_000_000
+"""More missing entries than this are not filled: the queue begins anew behind them."""
+
+GAP_SIZE = 0x7FFFFFFF
+"""The size in an entry that stands for a message that is not there; readers skip it."""
+
 _ENTRY = struct.Struct(">qiq")
+_GAP = _ENTRY.pack(0, GAP_SIZE, 0)
 
 
 class FileHandles:
@@ -29,6 +37,7 @@ class FileHandles:
         self._disk = disk
         self._handles_max = handles_max
         self._open: OrderedDict[str, File] = OrderedDict()
+        self._unsynced: set[str] = set()
 
     def get(self, path: str, create_bytes: int = 0) -> File | None:
         """The file; made sparse with `create_bytes` when it is missing, else None."""
@@ -48,13 +57,25 @@ class FileHandles:
             self._open.popitem(last=False)[1].close()
         return file
 
+    def write(self, path: str, at: int, data: bytes, create_bytes: int) -> None:
+        """Write to the file, made sparse with `create_bytes` when it is missing."""
+        file = self.get(path, create_bytes)
+        assert file is not None
+        file.write(at, data)
+        self._unsynced.add(path)
+
     def close_under(self, folder: str) -> None:
         for path in [path for path in self._open if path.startswith(folder + os.sep)]:
             self._open.pop(path).close()
+        self._unsynced = {path for path in self._unsynced if not path.startswith(folder + os.sep)}
 
     def sync(self) -> None:
-        for file in list(self._open.values()):
-            file.sync()
+        """Make durable what was written, also to files that were closed meanwhile."""
+        for path in sorted(self._unsynced):
+            file = self.get(path)
+            if file is not None:
+                file.sync()
+        self._unsynced.clear()
 
     def close(self) -> None:
         while self._open:
@@ -107,9 +128,7 @@ class ConsumeQueue:
             in_file = at % self._file_bytes
             room = (self._file_bytes - in_file) // ENTRY_BYTES
             last = min(tail.start + room, tail.next_offset)
-            file = self._handles.get(self._path(at), self._file_bytes)
-            assert file is not None
-            file.write(in_file, tail.entries(tail.start, last))
+            self._handles.write(self._path(at), in_file, tail.entries(tail.start, last), self._file_bytes)
             tail.drop_before(last)
 
     def cut(self, end: int) -> None:
@@ -120,16 +139,38 @@ class ConsumeQueue:
             at = end * ENTRY_BYTES
             in_file = at % self._file_bytes
             count = min(old - end, (self._file_bytes - in_file) // ENTRY_BYTES)
-            file = self._handles.get(self._path(at))
-            if file is not None:
-                file.write(in_file, bytes(count * ENTRY_BYTES))
+            if self._handles.get(self._path(at)) is not None:
+                self._handles.write(self._path(at), in_file, bytes(count * ENTRY_BYTES), self._file_bytes)
             end += count
+
+    def skip_to(self, offset: int, log_offset: int) -> None:
+        """Go on at `offset`, with the record at `log_offset`, although entries before it are missing.
+
+        Their places are filled, because an entry of zeros would end the queue at the next start.  A queue that
+        has nothing, or much too little, begins here instead, with a first file filled as the original does it.
+        """
+        missing = offset - self.end
+        if self.end == self.start or missing > GAP_ENTRIES_MAX:
+            at = offset * ENTRY_BYTES
+            in_file = at % self._file_bytes
+            if in_file:
+                gap = _GAP * (in_file // ENTRY_BYTES)
+                self._handles.write(self._path(at), 0, gap, self._file_bytes)
+            self.start = QueueOffset(offset)
+            self.tail.reset(offset)
+            return
+        for _ in range(missing):
+            self.tail.append(log_offset, GAP_SIZE, 0)
 
     def load(self, names: list[str]) -> None:
         """Find start and end of a queue that has files: entries are there until the first empty one."""
         first, last = int(names[0]), int(names[-1])
-        file = self._handles.get(self._path(last))
-        assert file is not None
+        file = self._handles.get(os.path.join(self._folder, names[-1]))
+        if file is None or file.size != self._file_bytes or last % self._file_bytes:
+            raise StoreError(
+                f"{self._folder} has files of another size than mappedFileSizeConsumeQueue,"
+                f" {self._file_bytes}; set it to the size that the files have"
+            )
         low, high = 0, self._file_bytes // ENTRY_BYTES
         while low < high:
             middle = (low + high) // 2
@@ -182,7 +223,8 @@ class QueueIndex:
 
     def delete_topic(self, topic: str) -> None:
         for key in [key for key in self._queues if key[0] == topic]:
-            del self._queues[key]
+            queue = self._queues.pop(key)
+            queue.tail.reset(queue.end)  # nothing of it is written behind any more
         folder = os.path.join(self._folder, topic)
         self._handles.close_under(folder)
         self._disk.delete_tree(folder)

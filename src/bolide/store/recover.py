@@ -10,10 +10,13 @@ from dataclasses import dataclass
 
 from bolide.model.message import TRANSACTION_MASK, SysFlag
 from bolide.record.codec import RecordHead, inspect_record
-from bolide.store.log import CommitLog
-from bolide.store.queue_index import ConsumeQueue, QueueIndex
+from bolide.store.log import CommitLog, Segment
+from bolide.store.queue_index import GAP_SIZE, ConsumeQueue, QueueIndex
 
 log = logging.getLogger(__name__)
+
+ENTRIES_IN_MEMORY_MAX = 10_000
+"""Rebuilt entries of one queue that wait to be written to its file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,8 @@ def recover(commit_log: CommitLog, queues: QueueIndex, *, clean: bool) -> Recove
     start = _clean_start(commit_log, queues) if clean else _abnormal_start(commit_log)
     end, records, added = _walk(commit_log, queues, start, check_crc=not clean)
     commit_log.cut(end)
+    if not clean:
+        commit_log.erase_rest()
     cut = sum(_cut_behind(queue, end) for queue in queues)
     for queue in queues:
         queue.start = type(queue.start)(_first_stored(queue, commit_log.start))
@@ -43,12 +48,15 @@ def recover(commit_log: CommitLog, queues: QueueIndex, *, clean: bool) -> Recove
 
 def _clean_start(commit_log: CommitLog, queues: QueueIndex) -> int:
     """After a clean stop every record is in a queue, so the log ends where the newest entry ends."""
-    start = int(commit_log.start)
-    for queue in queues:
-        last = queue.entry(queue.end - 1) if queue.end else None
-        if last is not None and commit_log.segment_of(last[0]) is not None:
-            start = max(start, last[0] + last[1])
-    return start
+    last_entries = (queue.entry(queue.end - 1) for queue in queues if queue.end)
+    newest = max((entry for entry in last_entries if entry is not None), default=None)
+    if newest is None:
+        return int(commit_log.start)
+    segment = commit_log.segment_of(newest[0])
+    head = inspect_record(segment.view, newest[0] - segment.base, segment.size, False) if segment else None
+    if isinstance(head, RecordHead) and (head.log_offset, head.size) == newest[:2]:
+        return newest[0] + newest[1]
+    return _abnormal_start(commit_log)  # the queues belong to another log
 
 
 def _abnormal_start(commit_log: CommitLog) -> int:
@@ -61,15 +69,13 @@ def _abnormal_start(commit_log: CommitLog) -> int:
     return int(commit_log.start)
 
 
-def _walk(
-    commit_log: CommitLog, queues: QueueIndex, at: int, *, check_crc: bool
-) -> tuple[int, int, int]:
+def _walk(commit_log: CommitLog, queues: QueueIndex, at: int, *, check_crc: bool) -> tuple[int, int, int]:
     """Go from record to record; returns the end, how many there were, and entries that were missing."""
     records = added = 0
     segment = commit_log.segment_of(at)
     while segment is not None:
         head = inspect_record(segment.view, at - segment.base, segment.size, check_crc)
-        if isinstance(head, RecordHead) and head.log_offset == at:
+        if isinstance(head, RecordHead) and head.log_offset == at and _is_sound(head, segment):
             records += 1
             added += _offer(queues, head)
             at += head.size
@@ -90,10 +96,24 @@ def _offer(queues: QueueIndex, head: RecordHead) -> int:
     queue = queues.get(head.topic.decode(), head.queue_id)
     if head.queue_offset < queue.end:
         return 0
-    if head.queue_offset > queue.end:  # a queue that lost its files: it begins again here
-        queue.tail.reset(head.queue_offset)
+    if head.queue_offset > queue.end:  # entries of older records are lost
+        queue.skip_to(head.queue_offset, head.log_offset)
     queue.tail.append(head.log_offset, head.size, head.tags_code)
+    if queue.end - queue.tail.start >= ENTRIES_IN_MEMORY_MAX:
+        queue.write_behind()
     return 1
+
+
+def _is_sound(head: RecordHead, segment: Segment) -> bool:
+    """What the body's checksum does not cover: a topic that may become a folder, properties that are all there."""
+    try:
+        name = head.topic.decode()
+    except UnicodeDecodeError:
+        return False
+    if name in ("", ".", "..") or "/" in name or "\0" in name:
+        return False
+    # Text never ends with a zero byte; a page that did not reach the disk does.
+    return head.properties_length == 0 or segment.view[head.log_offset - segment.base + head.size - 1] != 0
 
 
 def _cut_behind(queue: ConsumeQueue, end: int) -> int:
@@ -102,7 +122,7 @@ def _cut_behind(queue: ConsumeQueue, end: int) -> int:
     while low < high:
         middle = (low + high) // 2
         entry = queue.entry(middle)
-        if entry is None or entry[0] + entry[1] > end:
+        if entry is None or entry[0] + _size_of(entry) > end:
             high = middle
         else:
             low = middle + 1
@@ -118,8 +138,18 @@ def _first_stored(queue: ConsumeQueue, log_start: int) -> int:
     while low < high:
         middle = (low + high) // 2
         entry = queue.entry(middle)
-        if entry is not None and entry[0] < log_start:
+        if entry is not None and (entry[0] < log_start or _fills_first_file(entry)):
             low = middle + 1
         else:
             high = middle
     return low
+
+
+def _size_of(entry: tuple[int, int, int]) -> int:
+    """The size of the entry's record; an entry that fills a gap has none."""
+    return 0 if entry[1] == GAP_SIZE else entry[1]
+
+
+def _fills_first_file(entry: tuple[int, int, int]) -> bool:
+    """Whether the entry only fills the part of a first file that lies before the queue's first message."""
+    return entry[:2] == (0, GAP_SIZE)

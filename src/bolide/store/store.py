@@ -129,6 +129,13 @@ class MessageStore:
             self._lock = self._disk.lock(os.path.join(root, "lock"))
         except BlockingIOError:
             raise StoreError(f"another broker uses the store {root}") from None
+        try:
+            return self._open_files()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _open_files(self) -> Recovery:
         clean = not self._disk.exists(self._abort_path)
         self.log.open()
         self.queues.open()
@@ -141,6 +148,7 @@ class MessageStore:
 
     def close(self) -> None:
         """Everything to disk; the files then say that the stop was clean."""
+        self.log.mark_end()
         point = self.durability.next_point()
         if point is not None:
             point.run()
