@@ -17,7 +17,6 @@ from bolide.record.layout import BLANK_BYTES, MAGIC_BLANK
 from bolide.store.disk import Disk, File
 
 _BLANK = struct.Struct(">II")
-_ERASE_BYTES = 1024 * 1024
 
 
 class Segment:
@@ -42,6 +41,7 @@ class CommitLog:
         self._segments: list[Segment] = []
         self._bases: list[int] = []
         self.position = 0  # in the last segment
+        self._reused = False  # whether that was there before this start
 
     # ---- where things are ----------------------------------------------------------------------------------
 
@@ -109,6 +109,7 @@ class CommitLog:
         at = self._segments[-2].size - room
         segment.view[at : at + BLANK_BYTES] = _BLANK.pack(room, MAGIC_BLANK)
         self.position = 0
+        self._reused = False
 
     def reserve(self, size: int) -> int:
         """Room for one record; returns the position in the current segment, rolled if need be."""
@@ -127,24 +128,19 @@ class CommitLog:
             self._bases.pop()
             self._close(segment)
             self._disk.delete(segment.file.path)
-        self.position = max(0, end - self._bases[-1])
+        self._reused = True
+        self.advance(max(0, end - self._bases[-1]))
 
-    def erase_rest(self) -> None:
-        """Make the current segment zero behind the end.
+    def advance(self, position: int) -> None:
+        """Records were written up to `position` of the current segment.
 
-        Sound records may lie behind a damaged one, each at its own place.  If they stayed, a new record that
-        happens to end where one of them begins would bring it back.
+        A segment that was there at the start may hold old records behind the end, each at its own place: what a
+        recovery has cut.  So that a new record which happens to end where one of them begins does not bring it
+        back, the end of such a segment is always marked by zeros.
         """
-        view = self.current.view
-        for at in range(self.position, self.current.size, _ERASE_BYTES):
-            part = view[at : at + _ERASE_BYTES]
-            zeros = bytes(len(part))
-            if part != zeros:
-                part[:] = zeros
-
-    def mark_end(self) -> None:
-        """Say in the file that the log ends here, whatever lies behind."""
-        self.current.view[self.position : self.position + BLANK_BYTES] = bytes(BLANK_BYTES)
+        self.position = position
+        if self._reused:
+            self.current.view[position : position + BLANK_BYTES] = bytes(BLANK_BYTES)
 
     def close(self) -> None:
         for segment in self._segments:

@@ -35,8 +35,6 @@ def recover(commit_log: CommitLog, queues: QueueIndex, *, clean: bool) -> Recove
     start = _clean_start(commit_log, queues) if clean else _abnormal_start(commit_log)
     end, records, added = _walk(commit_log, queues, start, check_crc=not clean)
     commit_log.cut(end)
-    if not clean:
-        commit_log.erase_rest()
     cut = sum(_cut_behind(queue, end) for queue in queues)
     for queue in queues:
         queue.start = type(queue.start)(_first_stored(queue, commit_log.start))

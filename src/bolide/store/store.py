@@ -148,7 +148,6 @@ class MessageStore:
 
     def close(self) -> None:
         """Everything to disk; the files then say that the stop was clean."""
-        self.log.mark_end()
         point = self.durability.next_point()
         if point is not None:
             point.run()
@@ -202,7 +201,7 @@ class MessageStore:
             self._store_time_ms(),
             self.touched,
         )
-        self.log.position = position
+        self.log.advance(position)
         self.messages_appended += row - first
         if why == SEGMENT_FULL and row == first:
             if position == 0:
@@ -225,7 +224,7 @@ class MessageStore:
             log_offset = segment.base + at
             record = self._encode(message, tail.next_offset, log_offset, now_ms)
             segment.view[at : at + len(record)] = record
-            self.log.position += len(record)
+            self.log.advance(at + len(record))
             queue_offset = QueueOffset(tail.next_offset)
             tail.append(log_offset, len(record), tags_code_of(message.properties))
             appended.append(Appended(LogOffset(log_offset), queue_offset, self.log.end))
