@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from bolide.model.clock import Clock
 from bolide.model.errors import ServiceUnavailable, StoreError
@@ -82,8 +83,7 @@ class PullStatus(Enum):
     OFFSET_FOUND_NULL = "OFFSET_FOUND_NULL"
 
 
-@dataclass(frozen=True, slots=True)
-class PullLimits:
+class PullLimits(NamedTuple):
     """How much one pull may bring: more from recent messages, which are in memory, than from old ones."""
 
     hot_count: int

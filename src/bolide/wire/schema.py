@@ -8,7 +8,7 @@ without a default is required.
 import dataclasses
 import types
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Self, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, NamedTuple, Self, Union, cast, get_args, get_origin, get_type_hints
 
 from bolide.model.errors import InvalidRequest
 
@@ -22,8 +22,7 @@ def wire(spelling: str, **options: Any) -> Any:
     return dataclasses.field(metadata={"wire": spelling}, **options)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Field:
+class _Field(NamedTuple):
     name: str
     spelling: str
     read: Callable[[str, str], Any]
@@ -39,22 +38,26 @@ class Header:
     @classmethod
     def decode(cls, fields: Mapping[str, str]) -> Self:
         """The header from a command's fields; unknown fields are ignored."""
-        values: dict[str, Any] = {}
-        for item in layout_of(cls):
-            text = fields.get(item.spelling)
-            if text is not None and (text or item.read is _read_text):
-                values[item.name] = item.read(item.spelling, text)
-            elif item.default is _MISSING:
-                raise InvalidRequest(f"the required field {item.spelling} is missing")
-        return cls(**values)
+        header = object.__new__(cls)
+        values = header.__dict__  # filled directly: the constructor of a frozen class costs more than all the rest
+        for name, spelling, read, default in cls.__dict__.get("_layout") or layout_of(cls):
+            text = fields.get(spelling)
+            if text is not None and (text or read is _read_text):
+                values[name] = read(spelling, text)
+            elif default is _MISSING:
+                raise InvalidRequest(f"the required field {spelling} is missing")
+            else:
+                values[name] = default
+        return header
 
     def encode(self) -> dict[str, str]:
         """Fields for a command; what is None is left out."""
         fields: dict[str, str] = {}
-        for item in layout_of(type(self)):
-            value = getattr(self, item.name)
+        values = self.__dict__
+        for name, spelling, _, _ in layout_of(type(self)):
+            value = values[name]
             if value is not None:
-                fields[item.spelling] = _write(value)
+                fields[spelling] = value if type(value) is str else _write(value)
         return fields
 
 
