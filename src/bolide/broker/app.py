@@ -248,6 +248,7 @@ class Broker:
         touched = self.store.take_touched()
         if self.config.sync_flush:
             self._undurable.update(touched)
+            self.flusher.wake()
         else:
             for tail in touched:
                 self.hold.arrived(tail)

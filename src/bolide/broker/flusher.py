@@ -48,6 +48,10 @@ class Flusher:
         self._waiting.append((end, deadline_ms, ready))
         self._wanted.set()
 
+    def wake(self) -> None:
+        """Sync soon although nobody waits: under SYNC_FLUSH consumers see only what is durable."""
+        self._wanted.set()
+
     async def run(self) -> None:
         """Sync for ever; ends when a sync has failed."""
         while not self.failure.done():
@@ -89,6 +93,7 @@ class Flusher:
             except OSError as error:
                 log.critical("syncing the commit log failed, nothing more is acknowledged: %s", error)
                 durability.failed(error)
+                self._waiting.clear()  # no answer is the only true one
                 self.failure.set_result(error)
                 return
             durability.reached(point)

@@ -15,8 +15,10 @@ from bolide.wire.command import Command
 HELD_MAX = 100_000
 """Pulls held at once; above this new ones are answered at once."""
 
-QueueKey = tuple[str, int]
+LOOK_ENTRIES = 4096
+"""Entries that are looked at in one go for a message that a held pull wants."""
 
+QueueKey = tuple[str, int]
 
 LOG_OFFSET_MAX = 2**63 - 1
 
@@ -28,6 +30,8 @@ class HeldPull:
     offset: int
     codes: frozenset[int] | None
     deadline_ms: int
+    seen: int = 0
+    """Entries below this are known not to be wanted."""
 
 
 class PullHold:
@@ -56,9 +60,12 @@ class PullHold:
             return
         queue = tail.owner
         assert isinstance(queue, ConsumeQueue)
-        woken = [held for held in waiting if _wants(held, queue, readable_end)]
+        woken: list[HeldPull] = []
+        asleep: list[HeldPull] = []
+        for held in waiting:
+            (woken if _wants(held, queue, readable_end) else asleep).append(held)
         if woken:
-            self._keep(tail.key, [held for held in waiting if held not in woken])
+            self._keep(tail.key, asleep)
         for held in woken:
             self._resume(held)
 
@@ -82,8 +89,14 @@ class PullHold:
 
 def _wants(held: HeldPull, queue: ConsumeQueue, readable_end: int) -> bool:
     """Whether the queue now has something for this pull; entries of other tags leave it waiting."""
-    if queue.end <= held.offset:
-        return False
-    entries = queue.read(held.offset, queue.end - held.offset)
-    _, _, chosen = select_entries(entries, held.codes, 1, 0, readable_end)
-    return bool(chosen)
+    at = max(held.offset, held.seen)
+    while at < queue.end:
+        entries = queue.read(at, LOOK_ENTRIES)
+        scanned, _, chosen = select_entries(entries, held.codes, 1, 0, readable_end)
+        if chosen:
+            return True
+        if scanned == 0:  # not readable yet
+            break
+        at += scanned
+    held.seen = at
+    return False

@@ -1,7 +1,8 @@
 """Link: a `Peer` on a socket.  Servers and clients use the same one.
 
-The link moves bytes, hands requests to its `Service`, resolves calls, and stops reading while the other side does
-not read: a slow reader costs its own connection and nothing else.
+The link moves bytes, hands requests to its `Service` and resolves calls.  A server's link serves nothing while the
+other side does not read: a slow reader costs its own connection and nothing else.  A caller's link always reads, or
+two sides with much to say would wait for each other for ever.
 """
 
 import asyncio
@@ -38,7 +39,9 @@ class Service(Protocol):
 class Link(asyncio.BufferedProtocol):
     """One connection.  `remote` is `ip:port`; `remote_host` the same as record bytes (address, port)."""
 
-    def __init__(self, intake: Intake, service: Service, clock: Clock, *, sends: bool = False) -> None:
+    def __init__(
+        self, intake: Intake, service: Service, clock: Clock, *, sends: bool = False, serves: bool = False
+    ) -> None:
         self._peer = Peer(intake, sends=sends)
         self._reader = self._peer.reader
         self._service = service
@@ -46,6 +49,8 @@ class Link(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
+        self._serves = serves
+        self._congested = False
         self._loop = asyncio.get_running_loop()
         self.remote = ""
         self.remote_host = b""
@@ -56,6 +61,11 @@ class Link(asyncio.BufferedProtocol):
     @property
     def is_open(self) -> bool:
         return self._transport is not None and not self._transport.is_closing()
+
+    @property
+    def is_congested(self) -> bool:
+        """Whether the other side is far behind in reading; large answers had better wait."""
+        return self._congested
 
     def answer(self, answer: Command) -> None:
         """Send a response.  A link that has closed meanwhile swallows it: nobody is there to read it."""
@@ -100,6 +110,11 @@ class Link(asyncio.BufferedProtocol):
         if self._transport is not None:
             self._transport.close()
 
+    def abort(self) -> None:
+        """Close at once, whatever was not read."""
+        if self._transport is not None:
+            self._transport.abort()
+
     # ---- what the transport does ---------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -118,8 +133,12 @@ class Link(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         self.last_active_ms = self._clock.monotonic_ms()
         self._reader.received(nbytes)
+        self._serve()
+
+    def _serve(self) -> None:
+        """Take what has been received, as long as the other side reads what it gets."""
         try:
-            while (item := self._peer.next()) is not None:
+            while not self._congested and (item := self._peer.next()) is not None:
                 if type(item) is SendRun:
                     self._service.on_sends(self, item)
                 elif type(item) is Command:
@@ -128,20 +147,36 @@ class Link(asyncio.BufferedProtocol):
                     assert isinstance(item, Answer)
                     if not item.token.done():
                         item.token.set_result(item.command)
+            if self._congested:
+                self._reader.set_aside()
         except BolideError as error:
             log.warning("closing the connection of %s: %s", self.remote, error)
-            self._abort()
+            self.abort()
 
     def eof_received(self) -> bool:
         return False
 
     def pause_writing(self) -> None:
-        if self._transport is not None:
-            self._transport.pause_reading()
+        if self._serves:
+            self._congested = True
+            if self._transport is not None and not self._transport.is_closing():
+                self._transport.pause_reading()
 
     def resume_writing(self) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.resume_reading()
+        if self._congested:
+            self._congested = False
+            self._loop.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        """Serve what was set aside, then read again."""
+        transport = self._transport
+        if transport is None or transport.is_closing() or self._congested:
+            return
+        self._reader.writable()
+        self._reader.received(0)
+        self._serve()
+        if not transport.is_closing() and not self.is_congested:  # serving may have filled it again
+            transport.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
@@ -171,10 +206,6 @@ class Link(asyncio.BufferedProtocol):
         deadline_ms = self._peer.next_deadline_ms()
         if deadline_ms is not None:
             self._arm(deadline_ms)
-
-    def _abort(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
 
 
 def encode_host(host: str, port: int) -> bytes:

@@ -62,13 +62,13 @@ class Server:
             link.close()
 
     def _accept(self) -> Link:
-        return Link(self._intake, self, self._clock, sends=self._sends)
+        return Link(self._intake, self, self._clock, sends=self._sends, serves=True)
 
     def _close_idle(self) -> None:
         oldest_ms = self._clock.monotonic_ms() - IDLE_MS_MAX
         for link in [link for link in self.links if link.last_active_ms < oldest_ms]:
             log.info("closing the silent connection of %s", link.remote)
-            link.close()
+            link.abort() if link.is_congested else link.close()  # who does not read lets no close through
         self._sweep = asyncio.get_running_loop().call_later(SWEEP_MS / 1000, self._close_idle)
 
     # ---- Service: the server stands between its links and the service to know them all ---------------------

@@ -92,6 +92,12 @@ class FrameReader:
             self._area, self._at = self._whole, 0
             self._end += count
 
+    def set_aside(self) -> None:
+        """Keep what was not taken yet, because the shared memory is about to serve others."""
+        if self._whole is None:
+            self._rest = bytes(memoryview(self._area)[self._at : self._end])
+            self._at = self._end = 0
+
     def feed(self, data: bytes | bytearray | memoryview) -> list[Command | SendRun]:
         """All items in `data`, for callers that have bytes at hand.  Needs a reader without `sends`."""
         assert not self._sends, "runs share memory: take them one by one with next()"

@@ -70,13 +70,16 @@ def pull(broker: "Broker", link: Link, request: Command) -> Command | None:
 
 def resume(broker: "Broker", held: HeldPull) -> None:
     """Execute a held pull again; it is answered now, whatever it finds."""
-    if not held.link.is_open:
+    if not held.link.is_open or held.request.is_one_way:
         return
     try:
         header = PullRequest.decode(held.request.fields)
-        result = _read(broker, header, _check(broker, header))
+        if held.link.is_congested:  # it has not read what it was sent before: it may come back for more
+            result = PullResult(PullStatus.NO_MATCHED_MESSAGE, held.offset, held.offset, held.offset)
+        else:
+            result = _read(broker, header, _check(broker, header))
         answer = _answer(held.request, result, _code_of(result, header))
-    except RequestError as error:
+    except Exception as error:  # whoever sent the message that woke this pull must not suffer from it
         answer = error_answer(held.request, error)
     held.link.answer(answer)
 

@@ -80,6 +80,7 @@ def send(broker: "Broker", link: Link, request: Command) -> Command | Coroutine[
         header = SendRequest.decode_long(request.fields)
     else:
         header = SendRequest.decode(request.fields)
+    _check_numbers(header)
     topic = writable_topic(broker, header)
     queue_id = header.queue_id if header.queue_id >= 0 else broker.choose_queue(topic)
     if queue_id >= topic.queues:
@@ -99,6 +100,13 @@ def send(broker: "Broker", link: Link, request: Command) -> Command | Coroutine[
         return answer
     broker.flusher.wait(appended[-1].end, lambda durable: _answer_flushed(link, request, answer, durable))
     return None
+
+
+def _check_numbers(header: SendRequest) -> None:
+    """What a record stores in 32 bits must fit them."""
+    for value in (header.queue_id, header.sys_flag, header.flag, header.reconsume_times):
+        if not -0x8000_0000 <= value <= 0x7FFF_FFFF:
+            raise InvalidRequest(f"{value} is not a 32-bit number")
 
 
 async def _answer_when_known(
@@ -127,8 +135,12 @@ def writable_topic(broker: "Broker", header: SendRequest) -> TopicConfig:
 
 def _refuse_what_is_not_kept(header: SendRequest, properties: dict[str, str]) -> None:
     """A promise that would not be kept is refused, not broken: the message would be delivered too early."""
-    if header.sys_flag & TRANSACTION_MASK == SysFlag.PREPARED:
+    transaction = header.sys_flag & TRANSACTION_MASK
+    half = properties.get(Property.TRANSACTION_PREPARED) == "true" and header.reconsume_times == 0
+    if transaction in (SysFlag.PREPARED, SysFlag.ROLLBACK) or half:
         raise MessageIllegal("transactional messages are not supported by this broker")
+    if header.sys_flag & (SysFlag.INNER_BATCH | SysFlag.NEED_UNWRAP):
+        raise MessageIllegal("batches that stay one record are not supported by this broker")
     for name in _SCHEDULING:
         if properties.get(name, "0") != "0":
             raise MessageIllegal(f"delayed messages ({name}) are not supported by this broker")

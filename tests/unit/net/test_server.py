@@ -1,0 +1,93 @@
+"""Server: ports, limits, silent connections."""
+
+import asyncio
+
+import pytest
+
+from bolide.model.errors import ConfigError
+from bolide.net import server as server_module
+from bolide.net.caller import parse_address, parse_addresses
+from bolide.net.clock import SystemClock
+from bolide.net.server import Server
+from bolide.wire.command import Command
+from tests.unit.net.stage import Bench, Wire, eventually, serving
+from tests.unit.net.test_link import HANDLERS
+from tests.unit.store.stage import HeldClock
+
+
+def test_a_port_in_use_is_named_with_what_to_do() -> None:
+    async def main() -> None:
+        async with serving(HANDLERS) as (_, _, address):
+            port = int(address.rpartition(":")[2])
+            with pytest.raises(ConfigError, match=f"port {port} on 127.0.0.1 is already in use"):
+                await Server(Bench({}), SystemClock()).start("127.0.0.1", port)
+
+    asyncio.run(main())
+
+
+def test_connections_are_limited_and_the_others_go_on() -> None:
+    async def main() -> None:
+        async with serving(HANDLERS, connections_max=2) as (bench, server, address):
+            first, second = await Wire.connect(address), await Wire.connect(address)
+            await first.ask(Command(1))
+            await second.ask(Command(1))
+            third = await Wire.connect(address)
+            assert await third.closed()
+            assert (await first.ask(Command(1))).code == 0
+            assert len(bench.opened) == 2
+            second.close()
+            await eventually(lambda: len(server.links) == 1)
+            fourth = await Wire.connect(address)
+            assert (await fourth.ask(Command(1))).code == 0
+
+    asyncio.run(main())
+
+
+def test_a_thousand_idle_connections_are_held_and_others_are_served() -> None:
+    async def main() -> None:
+        async with serving(HANDLERS, connections_max=2000) as (_, server, address):
+            host, _, port = address.rpartition(":")
+            idle = []
+            for _ in range(20):
+                idle += await asyncio.gather(*(asyncio.open_connection(host, int(port)) for _ in range(50)))
+            await eventually(lambda: len(server.links) == 1000)
+            wire = await Wire.connect(address)
+            assert (await wire.ask(Command(1))).code == 0
+            for _, writer in idle:
+                writer.close()
+            await eventually(lambda: len(server.links) == 1)
+
+    asyncio.run(main())
+
+
+def test_a_connection_silent_for_two_minutes_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "SWEEP_MS", 10)
+    clock = HeldClock()
+
+    async def main() -> None:
+        async with serving(HANDLERS, clock=clock) as (_, server, address):
+            silent, lively = await Wire.connect(address), await Wire.connect(address)
+            await silent.ask(Command(1))
+            await lively.ask(Command(1))
+            clock.ms += 119_000
+            await lively.ask(Command(1))
+            clock.ms += 2_000
+            assert await silent.closed()
+            assert (await lively.ask(Command(1))).code == 0
+            assert len(server.links) == 1
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("text", ["", "host", "host:", ":1", "host:x", "host:0", "host:65536", "host:-1"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError):
+        parse_address(text)
+
+
+def test_addresses_are_read_in_all_their_forms() -> None:
+    assert parse_address(" localhost:9876 ") == ("localhost", 9876)
+    assert parse_address("[::1]:9876") == ("::1", 9876)
+    assert parse_addresses("a:1; b:2,c:3;") == ["a:1", "b:2", "c:3"]
+    with pytest.raises(ConfigError, match="no name server"):
+        parse_addresses(" ; ")
