@@ -1,0 +1,98 @@
+"""Flusher alone: who waits, who is told what, and when a sync is due."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+
+from bolide.broker.config import BrokerConfig
+from bolide.broker.flusher import Flusher
+from bolide.store.store import MessageStore
+from tests.unit.net.stage import eventually, pause
+from tests.unit.store.stage import HeldClock, WatchedDisk, message, opened
+
+CONFIG = BrokerConfig.from_settings({"flushIntervalCommitLog": "10"})
+
+
+def play(root: Path, act: Callable[[Flusher, MessageStore, HeldClock, WatchedDisk], Awaitable[None]]) -> None:
+    async def main() -> None:
+        clock, disk = HeldClock(), WatchedDisk()
+        store = opened(root, clock=clock, disk=disk)
+        flusher = Flusher(store, lambda: CONFIG, clock, lambda: None)
+        tasks = [asyncio.create_task(flusher.run()), asyncio.create_task(flusher.watch_deadlines())]
+        try:
+            await act(flusher, store, clock, disk)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            flusher.close()
+
+    asyncio.run(main())
+
+
+def test_those_who_wait_are_told_in_order_once_their_record_is_durable(tmp_path: Path) -> None:
+    async def act(flusher: Flusher, store: MessageStore, clock: HeldClock, disk: WatchedDisk) -> None:
+        told: list[tuple[int, bool]] = []
+
+        def tell(number: int, durable: bool) -> None:
+            told.append((number, durable))
+
+        for number in range(5):
+            (appended,) = store.append([message()])
+            flusher.wait(appended.end, partial(tell, number))
+        await eventually(lambda: len(told) == 5)
+        assert told == [(number, True) for number in range(5)]
+        assert len(disk.synced) <= 2
+
+    play(tmp_path, act)
+
+
+def test_who_waits_for_what_is_durable_already_is_told_soon(tmp_path: Path) -> None:
+    async def act(flusher: Flusher, store: MessageStore, clock: HeldClock, disk: WatchedDisk) -> None:
+        told: list[bool] = []
+        flusher.wait(int(store.log.end), told.append)
+        await eventually(lambda: told == [True])
+
+    play(tmp_path, act)
+
+
+def test_what_nobody_waits_for_is_synced_when_woken(tmp_path: Path) -> None:
+    async def act(flusher: Flusher, store: MessageStore, clock: HeldClock, disk: WatchedDisk) -> None:
+        store.append([message()])
+        flusher.wake()
+        await eventually(lambda: store.durability.durable == store.log.end)
+
+    play(tmp_path, act)
+
+
+def test_a_failed_sync_is_final_and_tells_nobody(tmp_path: Path) -> None:
+    async def act(flusher: Flusher, store: MessageStore, clock: HeldClock, disk: WatchedDisk) -> None:
+        def fail() -> None:
+            raise OSError(5, "Input/output error")
+
+        told: list[bool] = []
+        disk.before_sync = fail
+        (appended,) = store.append([message()])
+        flusher.wait(appended.end, told.append)
+        assert (await asyncio.wait_for(asyncio.shield(flusher.failure), 10)).errno == 5
+        disk.before_sync = lambda: None
+        flusher.wake()
+        clock.ms += 60_000
+        await pause(0.25)
+        assert told == []
+        assert store.durability.durable < store.log.end
+
+    play(tmp_path, act)
+
+
+def test_a_segment_that_was_rolled_is_synced_with_the_one_behind_it(tmp_path: Path) -> None:
+    async def act(flusher: Flusher, store: MessageStore, clock: HeldClock, disk: WatchedDisk) -> None:
+        told: list[bool] = []
+        store.append([message(body=bytes(3000))])
+        (appended,) = store.append([message(body=bytes(3000))])
+        flusher.wait(appended.end, told.append)
+        await eventually(lambda: told == [True])
+        assert len({path for path in disk.synced if "commitlog" in path}) == 2
+
+    play(tmp_path, act)
