@@ -102,18 +102,22 @@ class ConsumeQueue:
         return QueueOffset(self.tail.next_offset)
 
     def read(self, first: int, count: int) -> bytes:
-        """Up to `count` entries from `first`, as bytes; from one file, or from memory."""
-        last = min(first + count, self.tail.next_offset)
+        """Up to `count` entries from `first`, as bytes; from one file, and from memory where that goes on."""
+        tail = self.tail
+        last = min(first + count, tail.next_offset)
         if first >= last:
             return b""
-        if first >= self.tail.start:
-            return self.tail.entries(first, last)
-        last = min(last, self.tail.start)
+        if first >= tail.start:
+            return tail.entries(first, last)
         at = first * ENTRY_BYTES
         in_file = at % self._file_bytes
-        size = min((last - first) * ENTRY_BYTES, self._file_bytes - in_file)
+        written = min(last, tail.start) - first
+        size = min(written * ENTRY_BYTES, self._file_bytes - in_file)
         file = self._handles.get(self._path(at))
-        return b"" if file is None else file.read(in_file, size)
+        data = b"" if file is None else file.read(in_file, size)
+        if last > tail.start and len(data) == written * ENTRY_BYTES:
+            data += tail.entries(tail.start, last)
+        return data
 
     def entry(self, offset: int) -> tuple[int, int, int] | None:
         """(log offset, size, tags code) of one entry."""
@@ -183,7 +187,7 @@ class ConsumeQueue:
         self.tail.reset(last // ENTRY_BYTES + low)
 
     def _path(self, at: int) -> str:
-        return os.path.join(self._folder, f"{at - at % self._file_bytes:020d}")
+        return f"{self._folder}{os.sep}{at - at % self._file_bytes:020d}"
 
 
 class QueueIndex:

@@ -294,6 +294,15 @@ def test_entries_not_yet_written_are_read_from_memory(tmp_path: Path) -> None:
     assert len(queue_bytes(tmp_path).rstrip(b"\0")) <= 5 * 20
 
 
+def test_a_pull_goes_on_from_the_file_into_memory(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    put_many(store, 5)
+    for number in range(3):
+        store.append([message(body=b"%d" % number)])
+    result = store.pull("T", 0, 2, limits=LIMITS, codes=None)
+    assert (result.count, result.next_offset) == (6, 8)
+
+
 def test_a_pull_gives_stored_bytes_unchanged(tmp_path: Path) -> None:
     store = opened(tmp_path)
     put_many(store, 3)

@@ -4,6 +4,7 @@ Every answer carries the four offsets.  A pull that finds nothing new is held if
 when a message arrives or its time is over.
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bolide.broker.handlers.offset import commit
@@ -36,7 +37,6 @@ BULK_COUNT_MAX = 32_768
 BULK_BYTES_MAX = 4 * 1024 * 1024
 
 _CODES = {
-    PullStatus.FOUND: ResponseCode.SUCCESS,
     PullStatus.NO_MATCHED_MESSAGE: ResponseCode.PULL_RETRY_IMMEDIATELY,
     PullStatus.MESSAGE_WAS_REMOVING: ResponseCode.PULL_RETRY_IMMEDIATELY,
     PullStatus.OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
@@ -77,7 +77,10 @@ def resume(broker: "Broker", held: HeldPull) -> None:
         if held.link.is_congested:  # it has not read what it was sent before: it may come back for more
             result = PullResult(PullStatus.NO_MATCHED_MESSAGE, held.offset, held.offset, held.offset)
         else:
-            result = _read(broker, header, _check(broker, header))
+            subscription = _check(broker, header)
+            if _codes(subscription) == held.codes:  # what was looked at while it waited is not looked at again
+                header = replace(header, queue_offset=max(held.offset, held.seen))
+            result = _read(broker, header, subscription)
         answer = _answer(held.request, result, _code_of(result, header))
     except Exception as error:  # whoever sent the message that woke this pull must not suffer from it
         answer = error_answer(held.request, error)
@@ -166,6 +169,8 @@ def _limits(broker: "Broker", header: PullRequest) -> PullLimits:
 
 
 def _code_of(result: PullResult, header: PullRequest) -> ResponseCode:
+    if result.status is PullStatus.FOUND:
+        return ResponseCode.SUCCESS
     if result.status is PullStatus.NO_MESSAGE_IN_QUEUE:
         if header.queue_offset == 0:
             return ResponseCode.PULL_NOT_FOUND

@@ -1,0 +1,83 @@
+"""Settings of a broker: the original's names, defaults and texts; mistakes are named."""
+
+import dataclasses
+import logging
+
+import pytest
+
+from bolide.broker.config import WITHOUT_EFFECT, BrokerConfig
+from bolide.model.errors import ConfigError
+
+
+def test_the_defaults_are_the_original_s() -> None:
+    settings = BrokerConfig().as_settings()
+    assert settings["listenPort"] == "10911"
+    assert settings["brokerClusterName"] == "DefaultCluster"
+    assert settings["mappedFileSizeCommitLog"] == str(1024**3)
+    assert settings["mappedFileSizeConsumeQueue"] == "6000000"
+    assert settings["flushDiskType"] == "ASYNC_FLUSH"
+    assert settings["maxMessageSize"] == "4194304"
+    assert settings["autoCreateTopicEnable"] == "true"
+    assert settings["flushIntervalCommitLog"] == "500"
+    assert settings["syncFlushTimeout"] == "5000"
+    assert settings["accessMessageInMemoryMaxRatio"] == "40"
+    assert settings["maxTransferCountOnMessageInMemory"] == "32"
+
+
+def test_settings_survive_the_round_trip_through_text() -> None:
+    config = BrokerConfig.from_settings(
+        {"brokerName": "b", "listenPort": " 1234 ", "longPollingEnable": "FALSE", "brokerPermission": "4"}
+    )
+    assert (config.broker_name, config.port, config.long_polling, config.permission) == ("b", 1234, False, 4)
+    assert BrokerConfig.from_settings(config.as_settings()) == config
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "message"),
+    [
+        ("listenPort", "x", "listenPort is a whole number, not 'x'"),
+        ("listenPort", "65536", "listenPort must be from 0 to 65535"),
+        ("listenPort", "-1", "listenPort must be"),
+        ("mappedFileSizeCommitLog", "10", "at least 4096"),
+        ("autoCreateTopicEnable", "yes", "true or false"),
+        ("flushDiskType", "SOMETIMES", "ASYNC_FLUSH, SYNC_FLUSH"),
+        ("brokerRole", "SLAVE", "ASYNC_MASTER"),
+        ("maxMessageSize", "99999999999", "maxMessageSize must be"),
+        ("listenport", "1", "did you mean listenPort"),
+        ("nonsense", "1", "unknown setting 'nonsense'"),
+    ],
+)
+def test_a_mistake_is_named_with_its_key(key: str, text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        BrokerConfig.from_settings({key: text})
+
+
+def test_keys_of_the_original_without_effect_are_accepted_and_named(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        BrokerConfig.from_settings({"deleteWhen": "04", "haListenPort": "10912", "brokerName": "b"})
+    assert "settings without effect here: deleteWhen, haListenPort" in caplog.text
+
+
+def test_what_has_effect_is_not_listed_as_without() -> None:
+    assert WITHOUT_EFFECT.isdisjoint(BrokerConfig().as_settings())
+
+
+def test_only_live_settings_change_while_the_broker_runs() -> None:
+    config = BrokerConfig()
+    assert config.changed({"brokerPermission": "4"}).permission == 4
+    for key in ("listenPort", "storePathRootDir", "flushDiskType", "brokerName"):
+        with pytest.raises(ConfigError, match=f"{key} cannot change while the broker runs"):
+            config.changed({key: config.as_settings()[key]})
+
+
+def test_one_refused_change_refuses_all_of_them() -> None:
+    config = BrokerConfig()
+    for bad in ({"listenPort": "1"}, {"nonsense": "1"}, {"shortPollingTimeMills": "0"}):
+        with pytest.raises(ConfigError):
+            config.changed({"brokerPermission": "4", **bad})
+    assert config.permission == 6
+
+
+def test_every_setting_has_a_key_of_its_own() -> None:
+    keys = [field.metadata["key"] for field in dataclasses.fields(BrokerConfig)]
+    assert len(set(keys)) == len(keys)
