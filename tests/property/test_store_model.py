@@ -19,7 +19,7 @@ from tests.unit.wire.stage import send_frame
 
 TOPICS = ("T", "Other")
 QUEUES = 2
-UNWRITTEN_MAX = 8  # entries in memory; a kill must not cost more than recovery walks
+UNWRITTEN_MAX = 4  # entries in memory; a kill must not cost more than recovery walks: one segment
 
 
 class Model:
@@ -89,7 +89,7 @@ class Model:
 
     def _message(self) -> tuple[str, int, bytes]:
         self._number += 1
-        body = b"%06d" % self._number + bytes(self._random.choice((0, 10, 200, 700)))
+        body = b"%06d" % self._number + bytes(self._random.choice((0, 10, 100, 200)))
         return self._random.choice(TOPICS), self._random.randrange(QUEUES), body
 
     def _took(self, messages: list[tuple[str, int, bytes]]) -> None:

@@ -91,9 +91,7 @@ def encode_head(command: Command, body_length: int) -> bytes:
     header = _encode_json(command) if command.form == JSON else _encode_compact(command)
     if len(header) > HEADER_BYTES_MAX:
         raise ProtocolError(f"a header of {len(header)} bytes does not fit a frame")
-    return (
-        _PREFIX.pack(4 + len(header) + body_length, command.form << 24 | len(header)) + header
-    )
+    return _PREFIX.pack(4 + len(header) + body_length, command.form << 24 | len(header)) + header
 
 
 def encode_frame(command: Command) -> bytes:

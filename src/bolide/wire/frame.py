@@ -53,9 +53,7 @@ class FrameReader:
 
     __slots__ = ("_area", "_at", "_end", "_intake", "_rest", "_sends", "_size_max", "_whole", "_whole_bytes")
 
-    def __init__(
-        self, intake: Intake, *, sends: bool = False, size_bytes_max: int = FRAME_BYTES_MAX
-    ) -> None:
+    def __init__(self, intake: Intake, *, sends: bool = False, size_bytes_max: int = FRAME_BYTES_MAX) -> None:
         self._intake = intake
         self._sends = sends
         self._size_max = size_bytes_max
@@ -145,9 +143,7 @@ class FrameReader:
         area = memoryview(self._area)
         body_at = self._at + _PREFIX_BYTES + header_length
         end = self._at + 4 + length
-        command = decode_command(
-            form, area[self._at + _PREFIX_BYTES : body_at], bytes(area[body_at:end])
-        )
+        command = decode_command(form, area[self._at + _PREFIX_BYTES : body_at], bytes(area[body_at:end]))
         self._at = end
         if self._whole is not None:  # it held exactly this frame
             self._whole, self._at, self._end = None, 0, 0

@@ -220,16 +220,13 @@ def encode_send_answers(run: SendRun, first: int, last: int, store_host: bytes, 
         ids = b",".join(b"%s%016X" % (store_host, offset) for offset in offsets)
         key_at, key_length = run.column(row, UNIQUE_KEY_AT), run.column(row, UNIQUE_KEY_LENGTH)
         key = bytes(run.properties[key_at : key_at + key_length])
-        header = (
-            b'{"code":0,"extFields":{"msgId":"%s","queueId":"%d","queueOffset":"%d"%s%s%d}'
-            % (
-                ids,
-                run.column(row, QUEUE_ID),
-                run.column(row, QUEUE_OFFSET),
-                b',"transactionId":"%s"' % key if key else b"",
-                tail,
-                run.column(row, OPAQUE),
-            )
+        header = b'{"code":0,"extFields":{"msgId":"%s","queueId":"%d","queueOffset":"%d"%s%s%d}' % (
+            ids,
+            run.column(row, QUEUE_ID),
+            run.column(row, QUEUE_OFFSET),
+            b',"transactionId":"%s"' % key if key else b"",
+            tail,
+            run.column(row, OPAQUE),
         )
         frames.append(_PREFIX.pack(4 + len(header), len(header)) + header)
     return b"".join(frames)
