@@ -27,6 +27,9 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C, a supervisor, and a terminal that is closed."""
 
 PORT_HELP = "0 takes a free one."
+GARBAGE_THRESHOLD = 50_000
+"""Requests leave few cycles behind, so looking for them can be rare."""
+
 LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s"
 
 
@@ -196,6 +199,7 @@ async def _serve(service: Service, announce: Callable[[], None]) -> None:
     # What start has made stays for good: the collector need not look at it again and again.
     gc.collect()
     gc.freeze()
+    gc.set_threshold(GARBAGE_THRESHOLD)
     announce()
     stopping = asyncio.ensure_future(stop.wait())
     failing = asyncio.ensure_future(service.failed())

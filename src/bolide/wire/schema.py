@@ -1,6 +1,6 @@
 """Header classes and the fields they become: the only place that knows wire spelling.
 
-A header is a frozen dataclass.  `consumer_group` is spelled `consumerGroup` on the wire unless the field names
+A header is a dataclass.  `consumer_group` is spelled `consumerGroup` on the wire unless the field names
 its spelling itself with `wire("clientID")`.  Types are `str`, `int` and `bool`, each also as optional; a field
 without a default is required.
 """
@@ -29,9 +29,8 @@ class _Field(NamedTuple):
     default: Any
 
 
-@dataclasses.dataclass(frozen=True)
 class Header:
-    """Base of all headers."""
+    """Base of all headers, each of which is a dataclass."""
 
     _layout: ClassVar[tuple[_Field, ...]]
 
@@ -73,7 +72,7 @@ def layout_of(header: type[Header]) -> tuple[_Field, ...]:
                 _READERS[_plain(hints[item.name])],
                 item.default,
             )
-            for item in dataclasses.fields(header)
+            for item in dataclasses.fields(cast(Any, header))
         )
         header._layout = layout
     return cast("tuple[_Field, ...]", layout)

@@ -32,9 +32,9 @@ class PullRequest(Header):
     bulk: bool = False
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass  # not frozen: made for every pull, and the constructor of a frozen class is slow
 class PullAnswer(Header):
-    """Java clients fail when one of these is missing, whatever the response code."""
+    """Java clients fail when one of the first four is missing, whatever the response code."""
 
     suggest_which_broker_id: int
     next_begin_offset: int
