@@ -102,9 +102,7 @@ def _check(what: str, name: str, length_max: int) -> str:
     if not name or name.isspace():
         raise InvalidRequest(f"the {what} name is blank")
     if len(name) > length_max:
-        raise InvalidRequest(
-            f"the {what} name is {len(name)} characters long; {length_max} are allowed"
-        )
+        raise InvalidRequest(f"the {what} name is {len(name)} characters long; {length_max} are allowed")
     illegal = sorted(set(name) - _ALLOWED)
     if illegal:
         raise InvalidRequest(

@@ -119,6 +119,11 @@ class ConsumeQueue:
             data += tail.entries(tail.start, last)
         return data
 
+    def following(self, offset: int) -> QueueOffset:
+        """Where to go on when the file that should hold `offset` is gone: the next file, or what is in memory."""
+        per_file = self._file_bytes // ENTRY_BYTES
+        return QueueOffset(max(offset, min((offset // per_file + 1) * per_file, self.tail.start)))
+
     def entry(self, offset: int) -> tuple[int, int, int] | None:
         """(log offset, size, tags code) of one entry."""
         data = self.read(offset, 1)

@@ -315,7 +315,7 @@ class MessageStore:
             return PullResult(PullStatus.OFFSET_OVERFLOW_BADLY, end, start, end)
         entries = queue.read(offset, max(SCAN_ENTRIES if codes else 0, limits.hot_count))
         if not entries:
-            return PullResult(PullStatus.OFFSET_FOUND_NULL, offset, start, end)
+            return PullResult(PullStatus.OFFSET_FOUND_NULL, queue.following(offset), start, end)
         if self.log.end - int.from_bytes(entries[:8], "big") <= limits.hot_bytes_behind:
             count_max, size_bytes_max = limits.hot_count, limits.hot_bytes
         else:

@@ -303,6 +303,17 @@ def test_a_pull_goes_on_from_the_file_into_memory(tmp_path: Path) -> None:
     assert (result.count, result.next_offset) == (6, 8)
 
 
+def test_a_missing_queue_file_is_passed_over(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    put_many(store, 35)
+    store.close()
+    (tmp_path / "consumequeue" / "T" / "0" / f"{200:020d}").unlink()
+    store = opened(tmp_path)
+    result = store.pull("T", 0, 13, limits=LIMITS, codes=None)
+    assert (result.status, result.next_offset) == (PullStatus.OFFSET_FOUND_NULL, 20)
+    assert store.pull("T", 0, 20, limits=LIMITS, codes=None).status is PullStatus.FOUND
+
+
 def test_a_pull_gives_stored_bytes_unchanged(tmp_path: Path) -> None:
     store = opened(tmp_path)
     put_many(store, 3)

@@ -78,7 +78,8 @@ def resume(broker: "Broker", held: HeldPull) -> None:
             result = PullResult(PullStatus.NO_MATCHED_MESSAGE, held.offset, held.offset, held.offset)
         else:
             subscription = _check(broker, header)
-            if _codes(subscription) == held.codes:  # what was looked at while it waited is not looked at again
+            if _codes(subscription) == held.codes:
+                # What was looked at while it waited is not looked at again.
                 header = replace(header, queue_offset=max(held.offset, held.seen))
             result = _read(broker, header, subscription)
         answer = _answer(held.request, result, _code_of(result, header))
