@@ -120,7 +120,7 @@ def _cut_behind(queue: ConsumeQueue, end: int) -> int:
     while low < high:
         middle = (low + high) // 2
         entry = queue.entry(middle)
-        if entry is None or entry[0] + _size_of(entry) > end:
+        if entry is not None and entry[0] + _size_of(entry) > end:  # a missing file says nothing
             high = middle
         else:
             low = middle + 1
