@@ -1,5 +1,4 @@
-# The compiled twin of codec_twin.py; its .pxd is what other compiled modules use.
-# cython: language_level=3
+"""The compiled twin of codec_twin.py; its .pxd is what other compiled modules use."""
 
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
