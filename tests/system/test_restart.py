@@ -46,7 +46,9 @@ def test_queues_go_on_where_they_ended(server: Together) -> None:
     assert _read(server) == before | after
 
 
-def test_messages_survive_a_kill_of_the_process_also_of_a_topic_made_a_moment_before(server: Together) -> None:
+def test_messages_survive_a_kill_of_the_process_also_of_a_topic_made_a_moment_before(
+    server: Together,
+) -> None:
     """The operating system keeps what the process has written, and nothing is acknowledged before its topic is."""
     sent = _send(server)
     server.kill()

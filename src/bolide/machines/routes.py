@@ -26,6 +26,9 @@ ENTRIES_MAX = 1_000_000
 UNIT = 1
 UNIT_SUBSCRIPTION = 2
 
+WRITE_BIT = int(Permission.WRITE)
+"""As a plain number: the complement of an IntFlag would drop bits that it does not know."""
+
 
 @dataclass(frozen=True, slots=True)
 class Registration:
@@ -113,7 +116,7 @@ class RouteTable:
         if addresses:
             self._brokers[broker_name] = replace(broker, addresses=addresses)
             if broker.enable_acting_master and MASTER_ID not in addresses:
-                self._set_perm(broker_name, lambda perm: perm & ~Permission.WRITE)
+                self._set_perm(broker_name, lambda perm: perm & ~WRITE_BIT)
         else:
             del self._brokers[broker_name]
             self._forget_others(broker_name, frozenset())
@@ -195,7 +198,7 @@ class RouteTable:
 
     def wipe_write_permission(self, broker_name: str) -> int:
         """Producers stop choosing this broker name; returns how many topics it concerns."""
-        return self._set_perm(broker_name, lambda perm: perm & ~Permission.WRITE)
+        return self._set_perm(broker_name, lambda perm: perm & ~WRITE_BIT)
 
     def add_write_permission(self, broker_name: str) -> int:
         return self._set_perm(broker_name, lambda perm: int(Permission.READ_WRITE))
@@ -261,7 +264,7 @@ class RouteTable:
         return news.enable_acting_master and news.broker_id == min(self._addresses(news.broker_name))
 
     def _update_topics(self, news: Registration, *, everything: bool) -> None:
-        mask = ~0 if news.broker_id == MASTER_ID else ~Permission.WRITE
+        mask = ~0 if news.broker_id == MASTER_ID else ~WRITE_BIT
         for topic in news.topics:
             if everything or news.broker_name not in self._queues.get(topic.name, ()):
                 self._put(

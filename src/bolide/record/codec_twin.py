@@ -140,8 +140,8 @@ def inspect_record(
         return None
     head = RecordHead()
     head.size = size
-    _, _, crc, head.queue_id, _, head.queue_offset, head.log_offset, head.sys_flag, _ = (
-        _HEAD.unpack_from(data, at)
+    _, _, crc, head.queue_id, _, head.queue_offset, head.log_offset, head.sys_flag, _ = _HEAD.unpack_from(
+        data, at
     )
     limit = at + size
     cursor = at + _HEAD.size

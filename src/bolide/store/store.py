@@ -15,6 +15,7 @@ from typing import NamedTuple
 from bolide.model.clock import Clock
 from bolide.model.errors import ServiceUnavailable, StoreError
 from bolide.model.offsets import LogOffset, QueueOffset
+from bolide.model.send_rows import COLUMNS, RECORDS_AT, RECORDS_COUNT
 from bolide.record.codec import RecordHead, encode_record, inspect_record, tags_code_of
 from bolide.store.append import (
     NEEDS_GENERAL_PATH,
@@ -143,8 +144,16 @@ class MessageStore:
         self.durability = Durability(self.log)
         if not clean:  # what was walked may not have reached the disk before
             self.durability.durable = self.log.start
+        self._last_store_ms = self._newest_store_ms()
         self._disk.write_whole(self._abort_path, str(os.getpid()).encode())
         return recovery
+
+    def _newest_store_ms(self) -> int:
+        """When the last message was stored: times along the log never go back, not even with the clock."""
+        entries = (queue.entry(queue.end - 1) for queue in self.queues if queue.end > queue.start)
+        newest = max((entry[0] for entry in entries if entry is not None), default=None)
+        head = None if newest is None else self._head_at(newest)
+        return 0 if head is None else head.store_timestamp_ms
 
     def close(self) -> None:
         """Everything to disk; the files then say that the stop was clean."""
@@ -202,7 +211,9 @@ class MessageStore:
             self.touched,
         )
         self.log.advance(position)
-        self.messages_appended += row - first
+        if row > first:
+            last = (row - 1) * COLUMNS
+            self.messages_appended += rows[last + RECORDS_AT] + rows[last + RECORDS_COUNT]
         if why == SEGMENT_FULL and row == first:
             if position == 0:
                 return row, True  # larger than a segment: the general path says so

@@ -38,7 +38,9 @@ class Header:
     def decode(cls, fields: Mapping[str, str]) -> Self:
         """The header from a command's fields; unknown fields are ignored."""
         header = object.__new__(cls)
-        values = header.__dict__  # filled directly: the constructor of a frozen class costs more than all the rest
+        values = (
+            header.__dict__
+        )  # filled directly: the constructor of a frozen class costs more than all the rest
         for name, spelling, read, default in cls.__dict__.get("_layout") or layout_of(cls):
             text = fields.get(spelling)
             if text is not None and (text or read is _read_text):

@@ -210,7 +210,7 @@ def test_a_pull_commits_the_offset_it_carries(tmp_path: Path) -> None:
         ({"topic": "WriteOnly"}, 16, "may not be read"),
         ({"group": "Stopped"}, 16, "may not consume"),
         ({"expression_type": "SQL92", "tags": "a > 1"}, 1, "SQL92"),
-        ({"group": "bad group"}, 29, "bad group"),
+        ({"group": "bad group"}, 26, "bad group"),
     ],
     ids=lambda value: str(value) if isinstance(value, dict) else "",
 )

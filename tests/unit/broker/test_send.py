@@ -456,3 +456,13 @@ def test_an_unknown_request_is_answered_with_its_number(tmp_path: Path) -> None:
         assert "9999" in (answer.remark or "")
 
     play(tmp_path, act)
+
+
+def test_messages_are_counted_one_by_one_also_those_of_a_batch(tmp_path: Path) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        await wire.ask(send_request(b"creates the topic"))
+        await wire.ask(send_request(batch_of(b"a", b"b", b"c"), batch=True))
+        await wire.ask(send_request(b"one"))
+        assert broker.store.messages_appended == 5
+
+    play(tmp_path, act)

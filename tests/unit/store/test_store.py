@@ -355,3 +355,15 @@ def test_after_a_failed_sync_nothing_more_is_taken(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="failed before"):
         store.durability.next_point()
     killed(store)
+
+
+def test_store_times_do_not_go_back_when_the_clock_did_over_a_restart(tmp_path: Path) -> None:
+    store = opened(tmp_path, clock=HeldClock(5000))
+    put_many(store, 3)
+    store.close()
+    store = opened(tmp_path, clock=HeldClock(1000))
+    (later,) = put(store, message(body=b"later"))
+    log = log_bytes(tmp_path)
+    head = inspect_record(log, int(later.log_offset), len(log), True)
+    assert isinstance(head, RecordHead)
+    assert head.store_timestamp_ms == 5000

@@ -236,3 +236,8 @@ def test_a_pull_is_remembered_but_does_not_make_the_file_be_written(offset_table
     offset_table.note_pull("g", "t", 0, GroupOffset(7))
     assert offset_table.last_pull("g", "t", 0) == 7
     assert not offset_table.is_dirty
+
+
+def test_a_topic_inherits_permission_bits_that_we_do_not_know(topic_table: TopicTable) -> None:
+    topic_table.put(TopicConfig("Template", 4, 4, perm=15))
+    assert topic_table.create_for_send("orders", "Template", 4, auto_create=True).perm == 14

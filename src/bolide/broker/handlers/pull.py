@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from bolide.broker.handlers.offset import commit
 from bolide.broker.hold import HeldPull
 from bolide.model.errors import (
+    GroupNotFound,
     InvalidRequest,
     PermissionDenied,
     RequestError,
@@ -92,7 +93,7 @@ def _check(broker: "Broker", header: PullRequest) -> Subscription:
     """May this group read this queue, and which messages of it does it want?"""
     if not broker.config.readable:
         raise PermissionDenied(f"the broker {broker.config.broker_name} may not be read now")
-    group = broker.groups.find(header.consumer_group, auto_create=broker.config.auto_create_group)
+    group = _group(broker, header.consumer_group)
     if not group.consume_enable:
         raise PermissionDenied(f"the group {group.name} may not consume")
     topic = broker.topics.require(header.topic)
@@ -107,6 +108,14 @@ def _check(broker: "Broker", header: PullRequest) -> Subscription:
     if header.sys_flag & PullFlag.SUBSCRIPTION:
         return _inline_subscription(header)
     return _known_subscription(broker, header, group)
+
+
+def _group(broker: "Broker", name: str) -> GroupConfig:
+    """The group, made on demand; for a name that cannot be one the original says that there is no such group."""
+    try:
+        return broker.groups.find(name, auto_create=broker.config.auto_create_group)
+    except InvalidRequest as error:
+        raise GroupNotFound(str(error)) from None
 
 
 def _inline_subscription(header: PullRequest) -> Subscription:

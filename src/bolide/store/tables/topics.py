@@ -100,7 +100,7 @@ class TopicTable(PersistedTable):
         may_inherit = default_topic != names.DEFAULT_TOPIC or auto_create
         if template is not None and template.inherited and may_inherit:
             count = max(1, min(queues, template.write_queues))
-            perm = template.perm & ~Permission.INHERIT
+            perm = template.perm & ~int(Permission.INHERIT)  # an IntFlag would drop bits it does not know
             config = TopicConfig(topic, count, count, perm, template.filter_type, sys_flag)
         elif topic.startswith(names.RETRY_PREFIX):
             config = TopicConfig(topic, 1, 1, sys_flag=sys_flag)
