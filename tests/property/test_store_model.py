@@ -111,3 +111,12 @@ def test_a_store_holds_what_a_list_per_queue_holds(seed: int) -> None:
             model.step()
             assert held_by(model.store) == model.queues
         model.store.close()
+
+
+def test_entries_made_by_one_recovery_are_there_for_the_next() -> None:
+    """A seed that lost them: killed, recovered, filled beyond what a recovery walks, killed again."""
+    with tempfile.TemporaryDirectory() as folder:
+        model = Model(Path(folder), 5902584)
+        for _ in range(25):
+            model.step()
+            assert held_by(model.store) == model.queues

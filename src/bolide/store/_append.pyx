@@ -3,6 +3,7 @@
 from array import array
 
 from cpython cimport array as c_array
+from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
@@ -39,6 +40,16 @@ cdef enum:
     TRANSACTION_OR_INNER_BATCH = 0xCC
     BATCH_ITEM_FIXED_BYTES = 22
     GAP_SIZE = 0x7FFFFFFF
+
+
+cdef c_array.array NUMBERS = array("q")
+
+
+cdef int64_t* numbers_of(c_array.array numbers) except? NULL:
+    """The memory of an array of 64-bit numbers; a typed memoryview would cost more to make than a short run takes."""
+    if numbers.ob_descr.typecode != c'q':
+        raise TypeError("an array of 64-bit numbers is needed")
+    return <int64_t*>numbers.data.as_longlongs
 
 
 cdef class QueueTail:
@@ -135,10 +146,10 @@ cdef class Appender:
 
     def append_run(
         self,
-        int64_t[::1] rows,
-        int64_t[::1] log_offsets,
-        const unsigned char[::1] buffer,
-        const unsigned char[::1] properties,
+        c_array.array rows not None,
+        c_array.array log_offsets not None,
+        bytearray buffer not None,
+        bytearray properties not None,
         list lanes not None,
         Py_ssize_t first,
         Py_ssize_t count,
@@ -151,6 +162,10 @@ cdef class Appender:
     ):
         cdef RecordParts parts
         cdef PropertyScan scan
+        cdef int64_t* row_numbers = numbers_of(rows)
+        cdef int64_t* offsets = numbers_of(log_offsets)
+        cdef const unsigned char* received = <const unsigned char*>PyByteArray_AS_STRING(buffer)
+        cdef const unsigned char* texts = <const unsigned char*>PyByteArray_AS_STRING(properties)
         cdef int64_t* values
         cdef Py_ssize_t row, records = 0, size, end = segment.shape[0]
         cdef int64_t queue_id
@@ -160,7 +175,7 @@ cdef class Appender:
         cdef int outcome
         self.fill_constants(&parts, born_host, now_ms)
         for row in range(first, count):
-            values = &rows[row * column.COLUMNS]
+            values = row_numbers + row * column.COLUMNS
             candidate = lanes[values[column.TOPIC]]
             if candidate is None:
                 return row, position, C_NEEDS_GENERAL_PATH
@@ -180,10 +195,10 @@ cdef class Appender:
             parts.sys_flag = values[column.SYS_FLAG]
             parts.born_timestamp_ms = values[column.BORN_TIMESTAMP]
             parts.reconsume_times = values[column.RECONSUME_TIMES]
-            parts.body = &buffer[0] + values[column.BODY_AT]
+            parts.body = received + values[column.BODY_AT]
             parts.body_length = values[column.BODY_LENGTH]
             parts.flag = values[column.FLAG]
-            parts.properties = &properties[0] + values[column.PROPERTIES_AT]
+            parts.properties = texts + values[column.PROPERTIES_AT]
             parts.properties_length = values[column.PROPERTIES_LENGTH]
             if values[column.KIND] & column.KIND_BATCH:
                 parts.suffix_length = 0  # the original adds nothing to the messages of a batch
@@ -203,13 +218,13 @@ cdef class Appender:
             parts.queue_id = queue_id
             if values[column.KIND] & column.KIND_BATCH:
                 values[column.UNIQUE_KEY_AT] = values[column.UNIQUE_KEY_LENGTH] = 0
-                size = self.write_batch(&parts, tail, segment, position, base, log_offsets, &records)
+                size = self.write_batch(&parts, tail, segment, position, base, offsets, &records)
                 position += size
             else:
                 values[column.UNIQUE_KEY_AT] = values[column.PROPERTIES_AT] + scan.unique_key_at
                 values[column.UNIQUE_KEY_LENGTH] = scan.unique_key_length
                 size = self.write_one(&parts, &scan, tail, &segment[0] + position, base + position)
-                log_offsets[records] = base + position
+                offsets[records] = base + position
                 records += 1
                 position += size
             values[column.RECORDS_COUNT] = records - values[column.RECORDS_AT]
@@ -284,7 +299,7 @@ cdef class Appender:
         unsigned char[::1] segment,
         Py_ssize_t position,
         int64_t base,
-        int64_t[::1] log_offsets,
+        int64_t* offsets,
         Py_ssize_t* records,
     ) except -1:
         cdef RecordParts parts = batch[0]
@@ -295,7 +310,7 @@ cdef class Appender:
         while at < end:
             open_item(at, end - at, &parts)
             self.measure(&parts, &scan, room - position)
-            log_offsets[records[0]] = base + position
+            offsets[records[0]] = base + position
             records[0] += 1
             position += self.write_one(&parts, &scan, tail, &segment[0] + position, base + position)
             at += load32(at)
@@ -330,7 +345,7 @@ def select_entries(
     cdef Py_ssize_t scanned = 0, taken = 0, limit
     cdef int64_t total = 0, log_offset, tags_code, size
     limit = min(count_max, available)
-    cdef c_array.array chosen = c_array.clone(array("q"), 2 * limit, zero=False)
+    cdef c_array.array chosen = c_array.clone(NUMBERS, 2 * limit, zero=False)
     cdef int64_t* pairs = <int64_t*>chosen.data.as_longlongs
     while scanned < available and taken < count_max:
         log_offset = <int64_t>load64(at)
@@ -352,13 +367,14 @@ def select_entries(
     return scanned, total, chosen
 
 
-def gather(const unsigned char[::1] segment, int64_t base, const int64_t[::1] chosen, Py_ssize_t total):
+def gather(const unsigned char[::1] segment, int64_t base, c_array.array chosen not None, Py_ssize_t total):
+    cdef const int64_t* pairs = numbers_of(chosen)
     cdef bytes out = PyBytes_FromStringAndSize(NULL, total)
     cdef unsigned char* to = <unsigned char*>PyBytes_AS_STRING(out)
     cdef Py_ssize_t at, start, size, used = 0, end = segment.shape[0]
-    for at in range(0, chosen.shape[0], 2):
-        start = chosen[at] - base
-        size = chosen[at + 1]
+    for at in range(0, len(chosen) - 1, 2):
+        start = pairs[at] - base
+        size = pairs[at + 1]
         if start < 0 or size < 0 or start + size > end or used + size > total:
             raise ValueError("a chosen record lies outside its segment")
         memcpy(to + used, &segment[0] + start, size)

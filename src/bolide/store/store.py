@@ -5,6 +5,7 @@ once.  Queue entries are written to their files behind (`write_behind`), the log
 broker runs on its sync thread (`durability`).
 """
 
+import logging
 import os
 from array import array
 from collections.abc import Sequence
@@ -31,6 +32,8 @@ from bolide.store.flush import Durability
 from bolide.store.log import CommitLog
 from bolide.store.queue_index import ConsumeQueue, QueueIndex
 from bolide.store.recover import Recovery, recover
+
+log = logging.getLogger(__name__)
 
 SCAN_ENTRIES = 800
 """Entries that one pull looks at when a filter drops most of them."""
@@ -144,9 +147,22 @@ class MessageStore:
         self.durability = Durability(self.log)
         if not clean:  # what was walked may not have reached the disk before
             self.durability.durable = self.log.start
+        self._write_recovered()
         self._last_store_ms = self._newest_store_ms()
         self._disk.write_whole(self._abort_path, str(os.getpid()).encode())
         return recovery
+
+    def _write_recovered(self) -> None:
+        """Entries that recovery made go to their files now: the next walk may begin behind their records."""
+        for queue in self.queues:
+            try:
+                queue.write_behind()
+            except (
+                OSError
+            ) as error:  # a full disk: reading works, and writing is tried again with the next message
+                log.warning("recovered queue entries stay in memory: %s", error.strerror or error)
+                queue.tail.touched = True
+                self.touched.append(queue.tail)
 
     def _newest_store_ms(self) -> int:
         """When the last message was stored: times along the log never go back, not even with the clock."""

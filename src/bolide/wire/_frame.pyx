@@ -1,5 +1,7 @@
 """The compiled twin of frame_twin.py: runs of send requests are scanned in place, without an object per message."""
 
+from cpython cimport array as c_array
+from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memchr, memcmp, memcpy, memset
@@ -18,6 +20,18 @@ include "_json.pxi"
 
 cdef inline uint32_t load32(const unsigned char* at) noexcept nogil:
     return (<uint32_t>at[0] << 24) | (<uint32_t>at[1] << 16) | (<uint32_t>at[2] << 8) | at[3]
+
+
+# The memory of a run as plain pointers: a typed memoryview costs more to make than most runs take to scan.
+
+cdef int64_t* numbers_of(c_array.array column_array) except? NULL:
+    if column_array.ob_descr.typecode != c'q':
+        raise TypeError("a run's numbers have 64 bits")
+    return <int64_t*>column_array.data.as_longlongs
+
+
+cdef unsigned char* bytes_of(bytearray area) except? NULL:
+    return <unsigned char*>PyByteArray_AS_STRING(area)
 
 
 # ---- one request ------------------------------------------------------------------------------------------------
@@ -201,11 +215,12 @@ cdef bint fill_row(
 
 
 def scan_sends(run, Py_ssize_t start, Py_ssize_t end, Py_ssize_t size_max):
-    cdef int64_t[::1] rows = run.rows
-    cdef const unsigned char[::1] buffer = run.buffer
-    cdef unsigned char[::1] properties = run.properties
+    cdef int64_t* rows = numbers_of(run.rows)
+    cdef bytearray area = run.buffer, texts = run.properties
+    cdef const unsigned char* buffer = bytes_of(area)
+    cdef unsigned char* properties = bytes_of(texts)
     cdef list topics = run.topics
-    cdef Py_ssize_t count = run.count, used = run.properties_used, room = properties.shape[0]
+    cdef Py_ssize_t count = run.count, used = run.properties_used, room = len(texts)
     cdef Py_ssize_t at = start, length, header_length
     cdef const unsigned char* frame
     cdef uint32_t mark
@@ -214,10 +229,10 @@ def scan_sends(run, Py_ssize_t start, Py_ssize_t end, Py_ssize_t size_max):
     cdef Cursor cursor
     cdef bytes last_topic = None
     cdef Py_ssize_t last_number = 0
-    if end > buffer.shape[0]:
+    if end > len(area):
         raise ValueError("the end lies outside the buffer")
     while count < column.ROWS_MAX and end - at >= 8:
-        frame = &buffer[0] + at
+        frame = buffer + at
         length = load32(frame)
         mark = load32(frame + 4)
         header_length = mark & 0xFFFFFF
@@ -229,7 +244,7 @@ def scan_sends(run, Py_ssize_t start, Py_ssize_t end, Py_ssize_t size_max):
         if not read_head(&cursor, &head):
             break
         row = &rows[count * column.COLUMNS]
-        if not fill_row(&head, row, &properties[0], used, room):
+        if not fill_row(&head, row, properties, used, room):
             break
         if (
             last_topic is None or len(last_topic) != head.topic.length
@@ -292,9 +307,9 @@ cdef unsigned char* put_hex64(unsigned char* to, int64_t value) noexcept nogil:
 
 
 def encode_send_answers(run, Py_ssize_t first, Py_ssize_t last, bytes store_host not None, bytes tail not None):
-    cdef const int64_t[::1] rows = run.rows
-    cdef const int64_t[::1] log_offsets = run.log_offsets
-    cdef const unsigned char[::1] properties = run.properties
+    cdef const int64_t* rows = numbers_of(run.rows)
+    cdef const int64_t* log_offsets = numbers_of(run.log_offsets)
+    cdef const unsigned char* properties = bytes_of(run.properties)
     cdef Py_ssize_t row, size = 0, host_length = len(store_host), tail_length = len(tail)
     cdef const int64_t* values
     cdef unsigned char* start
@@ -306,11 +321,9 @@ def encode_send_answers(run, Py_ssize_t first, Py_ssize_t last, bytes store_host
             160 + tail_length + values[column.UNIQUE_KEY_LENGTH]
             + values[column.RECORDS_COUNT] * (host_length + 17)
         )
-    cdef bytearray out = bytearray(size)
-    cdef unsigned char[::1] view = out
-    if size == 0:
-        return b""
-    to = &view[0]
+    cdef bytes out = PyBytes_FromStringAndSize(NULL, size)
+    cdef unsigned char* begin = <unsigned char*>PyBytes_AS_STRING(out)
+    to = begin
     for row in range(first, last):
         values = &rows[row * column.COLUMNS]
         if values[column.KIND] & column.KIND_ONE_WAY:
@@ -332,7 +345,7 @@ def encode_send_answers(run, Py_ssize_t first, Py_ssize_t last, bytes store_host
             to = put(to, b',"transactionId":"', 18)
             to = put(
                 to,
-                <const char*>&properties[values[column.UNIQUE_KEY_AT]],
+                <const char*>properties + values[column.UNIQUE_KEY_AT],
                 values[column.UNIQUE_KEY_LENGTH],
             )
             to = put(to, b'"', 1)
@@ -341,7 +354,7 @@ def encode_send_answers(run, Py_ssize_t first, Py_ssize_t last, bytes store_host
         to = put(to, b'}', 1)
         header_length = to - start - 8
         put_prefix(start, header_length)
-    return PyBytes_FromStringAndSize(<const char*>&view[0], to - &view[0])
+    return out[: to - begin]
 
 
 cdef void put_prefix(unsigned char* to, Py_ssize_t header_length) noexcept nogil:
