@@ -20,7 +20,7 @@ from bolide import (
     SendReceipt,
     StoredMessage,
 )
-from bolide.model.errors import RemoteError
+from bolide.model.errors import RemoteError, RouteNotFound
 from bolide.net.clock import SystemClock
 from tests.interop import ledger
 from tests.interop.stage import Stage
@@ -95,8 +95,21 @@ def _consumer(
 
 def _stored(reader: PullConsumer, receipt: SendReceipt) -> StoredMessage:
     """The message of a receipt; the original shows it to readers a moment after it has acknowledged it."""
+    _wait_for_route(reader, receipt.queue.topic)
     (message,) = reader.pull(receipt.queue, receipt.queue_offset, 1, wait_ms=10_000).messages
     return message
+
+
+def _wait_for_route(reader: PullConsumer, topic: str) -> None:
+    """The original tells the name server of a topic made on demand a moment after it has acknowledged its message."""
+
+    def is_known() -> bool:
+        try:
+            return bool(reader.queues(topic))
+        except RouteNotFound:
+            return False
+
+    wait_until(is_known, WAIT_SECONDS, f"the name server does not know {topic}")
 
 
 def _is_classic(apache: Together) -> bool:
@@ -105,6 +118,7 @@ def _is_classic(apache: Together) -> bool:
 
 def _everything(reader: PullConsumer, topic: str) -> list[StoredMessage]:
     """All messages of a topic, by pulling each queue to its end."""
+    _wait_for_route(reader, topic)
     found: list[StoredMessage] = []
     for queue in reader.queues(topic):
         offset = int(reader.min_offset(queue))
