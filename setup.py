@@ -37,7 +37,6 @@ extensions = cythonize(
             define_macros=[("CYTHON_TRACE", "1")] if DEBUG else [],
         )
         for name in COMPILED
-        if os.path.exists(source_of(name))
     ],
     build_dir="build/cython-debug" if DEBUG else "build/cython",
     include_path=["src"],

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bolide import Message, MessageQueue, Producer, PullConsumer
+from bolide.model.errors import BolideError
 from tests.peers.bolide import Bolide
 from tests.peers.server import Together
 from tests.peers.waiting import wait_until
@@ -87,7 +88,7 @@ def _body(number: int) -> bytes:
 def _try_send(producer: Producer, body: bytes) -> bool:
     try:
         producer.send(Message(TOPIC, body))
-    except Exception:
+    except BolideError:
         return False
     return True
 

@@ -48,10 +48,6 @@ class NothingFound(RequestError):
     code = ResponseCode.QUERY_NOT_FOUND
 
 
-class SubscriptionUnreadable(RequestError):
-    code = ResponseCode.SUBSCRIPTION_PARSE_FAILED
-
-
 class SubscriptionMissing(RequestError):
     code = ResponseCode.SUBSCRIPTION_NOT_EXIST
 

@@ -37,11 +37,6 @@ BLANK_BYTES = 8
 FIXED_BYTES = 91
 """Size of a record with IPv4 hosts, version 1, without body, topic and properties."""
 
-QUEUE_OFFSET_AT = 20
-LOG_OFFSET_AT = 28
-SYS_FLAG_AT = 36
-BORN_HOST_AT = 48
-
 HOST_V4_BYTES = 8
 HOST_V6_BYTES = 20
 
@@ -49,5 +44,3 @@ BATCH_ITEM_FIXED_BYTES = 22
 """An element of a batch body: size 4, magic 4, CRC 4, flag 4, body length 4, …, properties length 2."""
 
 CRC_MASK = 0x7FFFFFFF
-RECORD_EXTRA_BYTES_MAX = 65536
-"""How much larger than the largest body a record may be."""

@@ -11,8 +11,6 @@ from bolide.model.send_rows import (
     KIND,
     KIND_BATCH,
     KIND_ONE_WAY,
-    PROPERTIES_AT,
-    PROPERTIES_LENGTH,
     RECORDS_MAX,
     ROWS_MAX,
 )
@@ -44,10 +42,6 @@ class SendRun:
     def body(self, row: int) -> bytes:
         at = self.column(row, BODY_AT)
         return bytes(memoryview(self.buffer)[at : at + self.column(row, BODY_LENGTH)])
-
-    def property_text(self, row: int) -> bytes:
-        at = self.column(row, PROPERTIES_AT)
-        return bytes(self.properties[at : at + self.column(row, PROPERTIES_LENGTH)])
 
     def frame(self, row: int) -> bytes:
         """The request's whole frame, for a send that needs the general path."""

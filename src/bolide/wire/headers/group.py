@@ -41,8 +41,3 @@ class ConsumeStatsRequest(Header):
     topic: str | None = None
     topic_list: str | None = None
     """Several topics, joined by semicolons; 5.x asks so."""
-
-
-@dataclasses.dataclass(frozen=True)
-class HeartbeatAnswer(Header):
-    """We speak the classic heartbeat only, so V2's fields stay away."""
