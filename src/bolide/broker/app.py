@@ -323,11 +323,11 @@ class Broker:
 
     def _on_durable(self) -> None:
         """More of the log may be read: wake who waits for it, and remember queues that have more to come."""
-        readable = self.store.readable_end
+        readable = self.store.reader.readable_end
         tails, self._undurable = self._undurable, set()
         for tail in tails:
             self.hold.arrived(tail, readable)
-            if not self.store.is_readable(tail, readable):
+            if not self.store.reader.is_readable(tail, readable):
                 self._undurable.add(tail)
 
     def _write_behind(self) -> None:

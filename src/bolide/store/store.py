@@ -10,33 +10,27 @@ import os
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
-from typing import NamedTuple
 
 from bolide.model.clock import Clock
 from bolide.model.errors import ServiceUnavailable, StoreError
 from bolide.model.offsets import LogOffset, QueueOffset
 from bolide.model.send_rows import COLUMNS, RECORDS_AT, RECORDS_COUNT
-from bolide.record.codec import RecordHead, encode_record, inspect_record, tags_code_of
+from bolide.record.codec import encode_record, tags_code_of
 from bolide.store.append import (
     NEEDS_GENERAL_PATH,
     SEGMENT_FULL,
     Appender,
     QueueTail,
     TopicLane,
-    gather,
-    select_entries,
 )
 from bolide.store.disk import Disk, DiskLock
 from bolide.store.flush import Durability
 from bolide.store.log import CommitLog
 from bolide.store.queue_index import ConsumeQueue, QueueIndex
+from bolide.store.reading import StoreReader
 from bolide.store.recover import Recovery, recover
 
 log = logging.getLogger(__name__)
-
-SCAN_ENTRIES = 800
-"""Entries that one pull looks at when a filter drops most of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,39 +66,6 @@ class Appended:
     log_offset: LogOffset
     queue_offset: QueueOffset
     end: LogOffset
-
-
-class PullStatus(Enum):
-    """How a read ended; the names travel to clients as the remark (RocketMQ: GetMessageStatus)."""
-
-    FOUND = "FOUND"
-    NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
-    MESSAGE_WAS_REMOVING = "MESSAGE_WAS_REMOVING"
-    NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"
-    OFFSET_OVERFLOW_ONE = "OFFSET_OVERFLOW_ONE"
-    OFFSET_OVERFLOW_BADLY = "OFFSET_OVERFLOW_BADLY"
-    OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
-    OFFSET_FOUND_NULL = "OFFSET_FOUND_NULL"
-
-
-class PullLimits(NamedTuple):
-    """How much one pull may bring: more from recent messages, which are in memory, than from old ones."""
-
-    hot_count: int
-    hot_bytes: int
-    cold_count: int
-    cold_bytes: int
-    hot_bytes_behind: int
-
-
-@dataclass(slots=True)
-class PullResult:
-    status: PullStatus
-    next_offset: int
-    offset_min: int
-    offset_max: int
-    data: bytes = b""
-    count: int = 0
 
 
 class MessageStore:
@@ -145,6 +106,13 @@ class MessageStore:
         self.queues.open()
         recovery = recover(self.log, self.queues, clean=clean)
         self.durability = Durability(self.log)
+        self.reader = StoreReader(
+            self.log,
+            self.queues,
+            self.durability,
+            durable_only=self._options.sync_flush,
+            recent_bytes=self._options.recent_bytes,
+        )
         if not clean:  # what was walked may not have reached the disk before
             self.durability.durable = self.log.start
         self._write_recovered()
@@ -168,7 +136,7 @@ class MessageStore:
         """When the last message was stored: times along the log never go back, not even with the clock."""
         entries = (queue.entry(queue.end - 1) for queue in self.queues if queue.end > queue.start)
         newest = max((entry[0] for entry in entries if entry is not None), default=None)
-        head = None if newest is None else self._head_at(newest)
+        head = None if newest is None else self.reader.head_at(newest)
         return 0 if head is None else head.store_timestamp_ms
 
     def close(self) -> None:
@@ -313,108 +281,7 @@ class MessageStore:
         self._last_store_ms = max(self._last_store_ms, self._clock.now_ms())
         return self._last_store_ms
 
-    # ---- reading -------------------------------------------------------------------------------------------
-
-    @property
-    def readable_end(self) -> LogOffset:
-        """Consumers see what is durable under SYNC_FLUSH, everything otherwise."""
-        return self.durability.durable if self._options.sync_flush else self.log.end
-
-    def pull(
-        self,
-        topic: str,
-        queue_id: int,
-        offset: int,
-        *,
-        limits: PullLimits,
-        codes: frozenset[int] | None,
-    ) -> PullResult:
-        """Messages of a queue from an offset, as stored bytes."""
-        queue = self.queues.find(topic, queue_id)
-        start, end = (queue.start, queue.end) if queue is not None else (0, 0)
-        if queue is None or end == 0:
-            return PullResult(PullStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
-        if offset < start:
-            return PullResult(PullStatus.OFFSET_TOO_SMALL, start, start, end)
-        if offset == end:
-            return PullResult(PullStatus.OFFSET_OVERFLOW_ONE, offset, start, end)
-        if offset > end:
-            return PullResult(PullStatus.OFFSET_OVERFLOW_BADLY, end, start, end)
-        entries = queue.read(offset, max(SCAN_ENTRIES if codes else 0, limits.hot_count))
-        if not entries:
-            return PullResult(PullStatus.OFFSET_FOUND_NULL, queue.following(offset), start, end)
-        if self.log.end - int.from_bytes(entries[:8], "big") <= limits.hot_bytes_behind:
-            count_max, size_bytes_max = limits.hot_count, limits.hot_bytes
-        else:
-            count_max, size_bytes_max = limits.cold_count, limits.cold_bytes
-        scanned, total, chosen = select_entries(entries, codes, count_max, size_bytes_max, self.readable_end)
-        if scanned == 0:  # nothing durable yet
-            return PullResult(PullStatus.OFFSET_OVERFLOW_ONE, offset, start, offset)
-        if not chosen:
-            return PullResult(PullStatus.NO_MATCHED_MESSAGE, offset + scanned, start, end)
-        data = self._gather(chosen, total)
-        status = PullStatus.FOUND if data else PullStatus.MESSAGE_WAS_REMOVING
-        return PullResult(status, offset + scanned, start, end, data, len(chosen) // 2)
-
-    def _gather(self, chosen: "array[int]", total: int) -> bytes:
-        segment = self.log.segment_of(chosen[0])
-        if segment is not None and segment is self.log.segment_of(chosen[-2]):
-            return gather(segment.view, segment.base, chosen, total)
-        records = (self.log.read(chosen[at], chosen[at + 1]) for at in range(0, len(chosen), 2))
-        return b"".join(record for record in records if record is not None)
-
-    def is_readable(self, tail: QueueTail, readable_end: int) -> bool:
-        """Whether consumers may see all messages of a queue."""
-        queue = tail.owner
-        assert isinstance(queue, ConsumeQueue)
-        last = queue.entry(tail.next_offset - 1)
-        return last is None or last[0] + last[1] <= readable_end
-
-    def read_at(self, log_offset: int) -> bytes | None:
-        """The record that begins at this place of the log."""
-        head = self._head_at(log_offset)
-        return None if head is None else self.log.read(log_offset, head.size)
-
-    def queue_range(self, topic: str, queue_id: int) -> tuple[QueueOffset, QueueOffset]:
-        """First and next offset of a queue; (0, 0) for one that was never written."""
-        queue = self.queues.find(topic, queue_id)
-        return (QueueOffset(0), QueueOffset(0)) if queue is None else (queue.start, queue.end)
-
-    def store_time(self, topic: str, queue_id: int, offset: int) -> int | None:
-        """When a queue's message was stored."""
-        queue = self.queues.find(topic, queue_id)
-        entry = queue.entry(offset) if queue is not None and offset >= queue.start else None
-        head = self._head_at(entry[0]) if entry is not None else None
-        return None if head is None else head.store_timestamp_ms
-
-    def first_is_in_memory(self, topic: str, queue_id: int) -> bool:
-        """Whether a queue still has its very first message, and recent enough to be read from memory."""
-        queue = self.queues.find(topic, queue_id)
-        if queue is None or queue.start > 0:
-            return False
-        entry = queue.entry(0)
-        return entry is not None and self.log.end - entry[0] <= self._options.recent_bytes
-
-    def earliest_store_time(self, topic: str, queue_id: int) -> int:
-        start, end = self.queue_range(topic, queue_id)
-        found = self.store_time(topic, queue_id, start) if end > start else None
-        return -1 if found is None else found
-
-    def search_offset(
-        self, topic: str, queue_id: int, timestamp_ms: int, *, upper: bool = False
-    ) -> QueueOffset:
-        """The first message stored at or after a time; with `upper`, the last one at or before it."""
-        low, high = self.queue_range(topic, queue_id)
-        first, last = low, high
-        while low < high:
-            middle = QueueOffset((low + high) // 2)
-            stored = self.store_time(topic, queue_id, middle)
-            before = stored is None or (stored <= timestamp_ms if upper else stored < timestamp_ms)
-            if before:
-                low = QueueOffset(middle + 1)
-            else:
-                high = middle
-        return QueueOffset(max(first, low - 1)) if upper and last > first else low
+    # ---- the rest ------------------------------------------------------------------------------------------
 
     def delete_topic(self, topic: str) -> None:
         """Forget a topic's queues; its records stay in the log until they expire."""
@@ -432,10 +299,3 @@ class MessageStore:
             "dispatchBehindBytes": "0",
             "putMessageTimesTotal": str(self.messages_appended),
         }
-
-    def _head_at(self, log_offset: int) -> RecordHead | None:
-        segment = self.log.segment_of(log_offset)
-        if segment is None or not self.log.start <= log_offset < self.log.end:
-            return None
-        head = inspect_record(segment.view, log_offset - segment.base, segment.size, False)
-        return head if isinstance(head, RecordHead) and head.log_offset == log_offset else None

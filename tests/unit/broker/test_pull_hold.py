@@ -65,7 +65,7 @@ def test_an_arriving_message_wakes_every_pull_that_waits_for_it(tmp_path: Path) 
         await fill(wire, 1)
         wires = [await connect(broker) for _ in range(5)]
         for properties in ("UNIQ_KEY\x01K\x02", ""):
-            offset = int(broker.store.queue_range("T", 0)[1])
+            offset = int(broker.store.reader.queue_range("T", 0)[1])
             for number, one in enumerate(wires):
                 one.send(pull_request(offset, number, flags=MAY_WAIT, group=f"g{number}"))
             await held(broker, 5)

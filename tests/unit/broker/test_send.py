@@ -47,7 +47,7 @@ def test_an_acknowledgement_says_where_the_message_is(tmp_path: Path) -> None:
         assert fields["transactionId"] == f"7F0000010000{2:020X}"
         assert (fields["MSG_REGION"], fields["TRACE_ON"]) == ("DefaultRegion", "true")
         host, log_offset = parse_offset_id(fields["msgId"])
-        assert broker.store.read_at(log_offset) is not None
+        assert broker.store.reader.read_at(log_offset) is not None
         assert fields["msgId"] != fields["transactionId"]
         assert str(broker.port) in str(host)
 
@@ -189,7 +189,7 @@ def test_a_batch_is_decided_by_its_field_and_not_by_its_code(tmp_path: Path) -> 
             answer = await wire.ask(send_request(batch_of(b"a", b"b", b"c"), code=code, batch=True))
             ids = answer.fields["msgId"].split(",")
             assert len(set(ids)) == 3
-            assert all(broker.store.read_at(parse_offset_id(one)[1]) for one in ids)
+            assert all(broker.store.reader.read_at(parse_offset_id(one)[1]) for one in ids)
         answer = await wire.ask(send_request(b"not a batch", code=320))
         assert answer.fields["queueOffset"] == "7"
         assert bodies_of(await wire.ask(pull_request(1))) == [
@@ -216,7 +216,7 @@ def test_a_malformed_batch_is_refused_whole(tmp_path: Path, plain: bool) -> None
             assert answer.code == 13
             assert answer.remark is not None
             assert "batch" in answer.remark
-        assert broker.store.queue_range("T", 0) == (0, 1)
+        assert broker.store.reader.queue_range("T", 0) == (0, 1)
 
     play(tmp_path, act)
 
@@ -412,7 +412,7 @@ def test_nothing_is_lost_over_a_restart(tmp_path: Path) -> None:
         await fill(wire, 700, body=bytes(3000))
 
     async def second(broker: Broker, wire: Wire) -> None:
-        assert broker.store.queue_range("T", 0) == (0, 700)
+        assert broker.store.reader.queue_range("T", 0) == (0, 700)
         assert (await wire.ask(send_request())).fields["queueOffset"] == "700"
 
     play(tmp_path, first)
@@ -425,7 +425,7 @@ def test_many_connections_at_once_leave_no_gap_and_no_overlap(tmp_path: Path) ->
     async def act(broker: Broker, wire: Wire) -> None:
         wires = [await connect(broker) for _ in range(20)]
         await asyncio.gather(*(fill(one, 100) for one in wires))
-        assert broker.store.queue_range("T", 0) == (0, 2000)
+        assert broker.store.reader.queue_range("T", 0) == (0, 2000)
         seen: list[int] = []
         while len(seen) < 2000:
             answer = await wire.ask(pull_request(len(seen)))
@@ -443,7 +443,7 @@ def test_a_client_gone_in_the_middle_of_a_frame_disturbs_nobody(tmp_path: Path) 
         other.send(frame + frame[:500])
         await other.next()
         other.close()
-        await eventually(lambda: broker.store.queue_range("T", 0) == (0, 2))
+        await eventually(lambda: broker.store.reader.queue_range("T", 0) == (0, 2))
         assert (await wire.ask(send_request())).code == 0
 
     play(tmp_path, act)

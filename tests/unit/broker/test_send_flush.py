@@ -75,7 +75,7 @@ def on_gated_disk(root: Path, act: Any, settings: Mapping[str, str] | None = Non
 
 
 def has_more_than(broker: Broker, offset: int) -> bool:
-    return broker.store.queue_range("T", 1)[1] > offset
+    return broker.store.reader.queue_range("T", 1)[1] > offset
 
 
 def commit_log_syncs(disk: WatchedDisk) -> int:
@@ -112,7 +112,7 @@ def test_one_sync_answers_many(tmp_path: Path) -> None:
         await eventually(gate.entered.is_set)
         for one in wires:
             one.send(*(send_request(b"x", number) for number in range(10)))
-        await eventually(lambda: broker.store.queue_range("T", 0)[1] == 202)
+        await eventually(lambda: broker.store.reader.queue_range("T", 0)[1] == 202)
         gate.open()
         await wire.next()
         for one in wires:
@@ -193,7 +193,7 @@ def test_a_message_stored_while_a_sync_runs_wakes_its_reader_with_the_next_one(t
         await fill(wire, 1)
         reader = await connect(broker)
         for _ in range(10):
-            offset = int(broker.store.queue_range("T", 1)[1])
+            offset = int(broker.store.reader.queue_range("T", 1)[1])
             gate.shut()
             wire.send(send_request(b"first", 1))
             await eventually(gate.entered.is_set)

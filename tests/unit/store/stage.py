@@ -10,7 +10,8 @@ from typing import Any
 
 from bolide.store.disk import File
 from bolide.store.disk_os import OsDisk
-from bolide.store.store import Appended, MessageStore, NewMessage, PullLimits, StoreOptions
+from bolide.store.reading import PullLimits
+from bolide.store.store import Appended, MessageStore, NewMessage, StoreOptions
 
 V4 = bytes((127, 0, 0, 1)) + struct.pack(">i", 10911)
 LIMITS = PullLimits(32, 262_144, 8, 65_536, hot_bytes_behind=2**40)
@@ -132,10 +133,10 @@ def put_many(store: MessageStore, count: int, topic: str = "T", queue_id: int = 
 
 def bodies(store: MessageStore, topic: str = "T", queue_id: int = 0) -> list[bytes]:
     """Everything that a reader of this queue gets, from its first offset to its end."""
-    offset, end = store.queue_range(topic, queue_id)
+    offset, end = store.reader.queue_range(topic, queue_id)
     found: list[bytes] = []
     while offset < end:
-        result = store.pull(topic, queue_id, offset, limits=LIMITS, codes=None)
+        result = store.reader.pull(topic, queue_id, offset, limits=LIMITS, codes=None)
         found += [body_of(record) for record in records_of(result.data)]
         assert result.next_offset > offset, result
         offset = type(offset)(result.next_offset)

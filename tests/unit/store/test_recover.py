@@ -9,7 +9,7 @@ import pytest
 
 from bolide.model.errors import StoreError
 from bolide.record.layout import MAGIC_BLANK
-from bolide.store.store import PullStatus
+from bolide.store.reading import PullStatus
 from tests.unit.store.stage import (
     LIMITS,
     SEGMENT_BYTES,
@@ -43,8 +43,8 @@ def test_a_clean_restart_has_the_same_queues_and_goes_on(tmp_path: Path) -> None
     store.close()
     store = opened(tmp_path)
     assert store.log.end == end
-    assert store.queue_range("T", 0) == (0, 100)
-    assert store.queue_range("Other", 3) == (0, 7)
+    assert store.reader.queue_range("T", 0) == (0, 100)
+    assert store.reader.queue_range("Other", 3) == (0, 7)
     assert [int(one.queue_offset) for one in put_many(store, 1)] == [100]
     assert len(bodies(store)) == 101
     store.close()
@@ -71,7 +71,7 @@ def test_after_a_kill_everything_is_there_once(tmp_path: Path, count: int) -> No
     assert (tmp_path / "abort").exists()
     store = opened(tmp_path)
     assert bodies(store) == expected
-    assert store.queue_range("T", 0) == (0, count)
+    assert store.reader.queue_range("T", 0) == (0, count)
     store.close()
     store = opened(tmp_path)
     assert bodies(store) == expected
@@ -91,7 +91,7 @@ def test_the_queues_are_rebuilt_from_the_log_when_their_files_are_gone(tmp_path:
             (tmp_path / "abort").write_bytes(b"1")
         store = opened(tmp_path, segment_bytes=65536)
         assert bodies(store) == expected
-        assert store.queue_range("Other", 2) == (0, 5)
+        assert store.reader.queue_range("Other", 2) == (0, 5)
         store.close()
         assert queue_bytes(tmp_path) == queue
 
@@ -103,7 +103,7 @@ def test_recovery_over_records_that_have_their_entries_adds_none(tmp_path: Path)
     for _ in range(3):
         killed(store)
         store = opened(tmp_path)
-        assert store.queue_range("T", 0) == (0, 60)
+        assert store.reader.queue_range("T", 0) == (0, 60)
     assert len(bodies(store)) == 60
 
 
@@ -117,7 +117,7 @@ def test_a_torn_last_record_is_cut_with_its_entry(tmp_path: Path, kept: int) -> 
     damage(segment(tmp_path), last + kept, bytes(int(appended[-1].end) - last - kept))
     store = opened(tmp_path)
     assert store.log.end == last
-    assert store.queue_range("T", 0) == (0, 19)
+    assert store.reader.queue_range("T", 0) == (0, 19)
     (again,) = put(store, message(body=b"again"))
     assert (again.log_offset, again.queue_offset) == (last, 19)
     assert bodies(store)[-1] == b"again"
@@ -129,7 +129,7 @@ def test_a_flipped_byte_of_a_body_ends_the_log_there(tmp_path: Path) -> None:
     killed(store)
     damage(segment(tmp_path), int(appended[15].log_offset) + 88, b"\xff")
     store = opened(tmp_path)
-    assert store.queue_range("T", 0) == (0, 15)
+    assert store.reader.queue_range("T", 0) == (0, 15)
     assert len(bodies(store)) == 15
 
 
@@ -143,7 +143,7 @@ def test_what_was_cut_never_comes_back(tmp_path: Path) -> None:
     killed(store)
     damage(segment(tmp_path), int(appended[10].log_offset) + 88, b"\xff")
     store = opened(tmp_path)
-    assert store.queue_range("T", 0) == (0, 10)
+    assert store.reader.queue_range("T", 0) == (0, 10)
     put(store, message(body=b"00010"))
     for stop in (killed, lambda store: store.close()):
         stop(store)
@@ -167,7 +167,7 @@ def test_a_damaged_record_in_an_older_segment_cuts_all_behind_it(tmp_path: Path)
         b"!",
     )
     store = opened(tmp_path)
-    assert store.queue_range("T", 0) == (0, bad)
+    assert store.reader.queue_range("T", 0) == (0, bad)
     assert not segment(tmp_path, newest // SEGMENT_BYTES).exists()
     put_many(store, 100)
     assert len(bodies(store)) == bad + 100
@@ -232,7 +232,7 @@ def test_an_empty_log_empties_the_queues(tmp_path: Path) -> None:
     for path in (tmp_path / "commitlog").iterdir():
         path.unlink()
     store = opened(tmp_path)
-    assert store.queue_range("T", 0) == (0, 0)
+    assert store.reader.queue_range("T", 0) == (0, 0)
     put_many(store, 2)
     assert len(bodies(store)) == 2
     store.close()
@@ -248,7 +248,7 @@ def test_entries_that_point_behind_the_log_are_cut(tmp_path: Path) -> None:
         at = int(appended[number].log_offset)
         damage(segment(tmp_path, at // SEGMENT_BYTES), at % SEGMENT_BYTES, bytes(8))
     store = opened(tmp_path)
-    assert store.queue_range("T", 0) == (0, 23)
+    assert store.reader.queue_range("T", 0) == (0, 23)
     store.close()
     assert set(queue_bytes(tmp_path)[23 * 20 :]) == {0}
 
@@ -273,8 +273,8 @@ def test_a_queue_that_begins_with_gap_entries_keeps_its_messages(
     if not clean:
         (tmp_path / "abort").write_bytes(b"1")
     store = opened(tmp_path)
-    assert store.queue_range("T", 0) == (gap, 8)
-    result = store.pull("T", 0, gap, limits=LIMITS, codes=None)
+    assert store.reader.queue_range("T", 0) == (gap, 8)
+    result = store.reader.pull("T", 0, gap, limits=LIMITS, codes=None)
     assert (result.status, result.count, result.next_offset) == (PullStatus.FOUND, 8 - gap, 8)
 
 
@@ -289,8 +289,8 @@ def test_a_queue_whose_oldest_records_are_gone_begins_where_the_log_begins(tmp_p
         if not clean:
             (tmp_path / "abort").write_bytes(b"1")
         store = opened(tmp_path)
-        assert store.queue_range("T", 0) == (first, 150)
-        assert store.pull("T", 0, 0, limits=LIMITS, codes=None).status is PullStatus.OFFSET_TOO_SMALL
+        assert store.reader.queue_range("T", 0) == (first, 150)
+        assert store.reader.pull("T", 0, 0, limits=LIMITS, codes=None).status is PullStatus.OFFSET_TOO_SMALL
         assert bodies(store) == [b"%05d" % number for number in range(first, 150)]
         store.close()
 
@@ -306,7 +306,7 @@ def test_queues_rebuilt_without_their_oldest_records_keep_their_numbers(tmp_path
     first = next(number for number, one in enumerate(appended) if one.log_offset >= 2 * SEGMENT_BYTES)
     for _ in range(3):
         store = opened(tmp_path)
-        assert store.queue_range("T", 0) == (first, 150)
+        assert store.reader.queue_range("T", 0) == (first, 150)
         assert bodies(store) == [b"%05d" % number for number in range(first, 150)]
         store.close()
 
@@ -323,7 +323,7 @@ def test_entries_missing_in_the_middle_of_a_queue_do_not_hide_the_others(tmp_pat
     for _ in range(3):
         store = opened(tmp_path)
         found = bodies(store)
-        assert store.queue_range("T", 0) == (0, 150)
+        assert store.reader.queue_range("T", 0) == (0, 150)
         assert found[:30] == [b"%05d" % number for number in range(30)]
         assert found[30:] == [b"%05d" % number for number in range(150 - len(found) + 30, 150)]
         assert len(found) > 60

@@ -10,7 +10,7 @@ import pytest
 from bolide.model.errors import ServiceUnavailable, StoreError
 from bolide.record.codec import RecordHead, inspect_record
 from bolide.record.layout import MAGIC_BLANK
-from bolide.store.store import PullStatus
+from bolide.store.reading import PullStatus
 from tests.unit.store.stage import (
     LIMITS,
     SEGMENT_BYTES,
@@ -118,7 +118,7 @@ def test_queue_offsets_count_from_zero_and_a_refused_message_uses_none(tmp_path:
     with pytest.raises(ServiceUnavailable, match="does not fit a segment"):
         store.append([message(body=b"x" * SEGMENT_BYTES)])
     assert [int(one.queue_offset) for one in put_many(store, 1)] == [3]
-    assert store.queue_range("T", 0) == (0, 4)
+    assert store.reader.queue_range("T", 0) == (0, 4)
 
 
 def test_an_entry_has_place_size_and_code_of_the_tag(tmp_path: Path) -> None:
@@ -152,18 +152,18 @@ def test_a_batch_is_consecutive_records_of_one_queue_in_one_segment(tmp_path: Pa
     assert [int(one.end) for one in appended[:2]] == [int(one.log_offset) for one in appended[1:]]
     with pytest.raises(ServiceUnavailable):
         store.append([message(body=b"x" * 1500)] * 3)
-    assert store.queue_range("T", 0) == (0, 4)
+    assert store.reader.queue_range("T", 0) == (0, 4)
 
 
 def test_a_message_is_found_by_its_place_in_the_log_and_only_there(tmp_path: Path) -> None:
     """ST-13, second half."""
     store = opened(tmp_path)
     first, second = put(store, message(body=b"one"), message(body=b"two"))
-    found = store.read_at(int(second.log_offset))
+    found = store.reader.read_at(int(second.log_offset))
     assert found is not None
     assert body_of(found) == b"two"
     for nowhere in (1, int(first.end) + 1, int(second.end), 10**9, -5):
-        assert store.read_at(nowhere) is None
+        assert store.reader.read_at(nowhere) is None
 
 
 def test_store_times_never_go_back_along_the_log(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_store_times_never_go_back_along_the_log(tmp_path: Path) -> None:
     for now_ms in (1000, 2000, 1500, 500, 3000):
         clock.ms = now_ms
         put(store, message())
-    assert [store.store_time("T", 0, offset) for offset in range(5)] == [1000, 2000, 2000, 2000, 3000]
+    assert [store.reader.store_time("T", 0, offset) for offset in range(5)] == [1000, 2000, 2000, 2000, 3000]
 
 
 def test_a_second_store_on_the_same_directory_is_refused(tmp_path: Path) -> None:
@@ -214,12 +214,12 @@ def test_a_full_disk_at_the_roll_refuses_messages_and_reads_go_on(tmp_path: Path
         count += 1
     with pytest.raises(ServiceUnavailable, match="No space left"):
         store.append([message(body=b"x" * 1000)])
-    assert store.queue_range("T", 0) == (0, count)
+    assert store.reader.queue_range("T", 0) == (0, count)
     assert len(bodies(store)) == count
     disk.full = False
     put(store, message(body=b"after"))
     assert bodies(store)[-1] == b"after"
-    assert store.queue_range("T", 0) == (0, count + 1)
+    assert store.reader.queue_range("T", 0) == (0, count + 1)
 
 
 def test_while_queue_entries_cannot_be_written_nothing_more_is_taken(tmp_path: Path) -> None:
@@ -246,21 +246,21 @@ def test_search_by_time_finds_the_first_message_at_or_after_it(tmp_path: Path) -
     for now_ms in (1000, 1000, 2000, 2000, 3000):
         clock.ms = now_ms
         put(store, message())
-    lower = [store.search_offset("T", 0, t) for t in (0, 1000, 1001, 2000, 2500, 3000, 3001)]
+    lower = [store.reader.search_offset("T", 0, t) for t in (0, 1000, 1001, 2000, 2500, 3000, 3001)]
     assert lower == [0, 0, 2, 2, 4, 4, 5]
-    upper = [store.search_offset("T", 0, t, upper=True) for t in (0, 1000, 1999, 2000, 3000, 9999)]
+    upper = [store.reader.search_offset("T", 0, t, upper=True) for t in (0, 1000, 1999, 2000, 3000, 9999)]
     assert upper == [0, 1, 1, 3, 4, 4]
-    assert store.search_offset("T", 9, 1000) == 0
-    assert store.earliest_store_time("T", 0) == 1000
-    assert store.earliest_store_time("T", 9) == -1
+    assert store.reader.search_offset("T", 9, 1000) == 0
+    assert store.reader.earliest_store_time("T", 0) == 1000
+    assert store.reader.earliest_store_time("T", 9) == -1
 
 
 def test_the_range_of_a_queue_is_its_first_and_next_offset(tmp_path: Path) -> None:
     store = opened(tmp_path)
-    assert store.queue_range("T", 0) == (0, 0)
+    assert store.reader.queue_range("T", 0) == (0, 0)
     put_many(store, 3)
-    assert store.queue_range("T", 0) == (0, 3)
-    assert store.queue_range("T", 1) == (0, 0)
+    assert store.reader.queue_range("T", 0) == (0, 3)
+    assert store.reader.queue_range("T", 1) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_every_offset_has_a_status_and_a_next_offset(
     store = opened(tmp_path)
     put_many(store, 25)
     while True:
-        result = store.pull("T", 0, offset, limits=LIMITS, codes=None)
+        result = store.reader.pull("T", 0, offset, limits=LIMITS, codes=None)
         if result.status is not PullStatus.FOUND or result.next_offset == following:
             break
         offset = result.next_offset
@@ -299,7 +299,7 @@ def test_a_pull_goes_on_from_the_file_into_memory(tmp_path: Path) -> None:
     put_many(store, 5)
     for number in range(3):
         store.append([message(body=b"%d" % number)])
-    result = store.pull("T", 0, 2, limits=LIMITS, codes=None)
+    result = store.reader.pull("T", 0, 2, limits=LIMITS, codes=None)
     assert (result.count, result.next_offset) == (6, 8)
 
 
@@ -309,15 +309,15 @@ def test_a_missing_queue_file_is_passed_over(tmp_path: Path) -> None:
     store.close()
     (tmp_path / "consumequeue" / "T" / "0" / f"{200:020d}").unlink()
     store = opened(tmp_path)
-    result = store.pull("T", 0, 13, limits=LIMITS, codes=None)
+    result = store.reader.pull("T", 0, 13, limits=LIMITS, codes=None)
     assert (result.status, result.next_offset) == (PullStatus.OFFSET_FOUND_NULL, 20)
-    assert store.pull("T", 0, 20, limits=LIMITS, codes=None).status is PullStatus.FOUND
+    assert store.reader.pull("T", 0, 20, limits=LIMITS, codes=None).status is PullStatus.FOUND
 
 
 def test_a_pull_gives_stored_bytes_unchanged(tmp_path: Path) -> None:
     store = opened(tmp_path)
     put_many(store, 3)
-    data = store.pull("T", 0, 0, limits=LIMITS, codes=None).data
+    data = store.reader.pull("T", 0, 0, limits=LIMITS, codes=None).data
     assert data == log_bytes(tmp_path)[: len(data)]
     assert len(records_of(data)) == 3
 
@@ -325,13 +325,13 @@ def test_a_pull_gives_stored_bytes_unchanged(tmp_path: Path) -> None:
 def test_nothing_is_readable_under_sync_flush_before_it_is_durable(tmp_path: Path) -> None:
     store = opened(tmp_path, sync_flush=True)
     store.append([message()])
-    result = store.pull("T", 0, 0, limits=LIMITS, codes=None)
+    result = store.reader.pull("T", 0, 0, limits=LIMITS, codes=None)
     assert (result.status, result.next_offset) == (PullStatus.OFFSET_OVERFLOW_ONE, 0)
     point = store.durability.next_point()
     assert point is not None
     point.run()
     store.durability.reached(point)
-    assert store.pull("T", 0, 0, limits=LIMITS, codes=None).status is PullStatus.FOUND
+    assert store.reader.pull("T", 0, 0, limits=LIMITS, codes=None).status is PullStatus.FOUND
 
 
 def test_a_deleted_topic_leaves_no_files_and_starts_again_at_zero(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def _is_young(broker: "Broker", header: QueryGroupOffset) -> bool:
     return (
         start == 0
         and header.topic in broker.topics
-        and broker.store.first_is_in_memory(header.topic, header.queue_id)
+        and broker.store.reader.first_is_in_memory(header.topic, header.queue_id)
     )
 
 
@@ -127,7 +127,7 @@ def _progress(broker: "Broker", group: str, queue: MessageQueue) -> QueueProgres
     offset = broker.offsets.query(group, topic, queue_id) or GroupOffset(0)
     pulled = broker.offsets.last_pull(group, topic, queue_id) or GroupOffset(0)
     _, end = _bounds(broker, topic, queue_id)
-    finished_ms = broker.store.store_time(topic, queue_id, QueueOffset(offset - 1)) if offset else None
+    finished_ms = broker.store.reader.store_time(topic, queue_id, QueueOffset(offset - 1)) if offset else None
     return QueueProgress(
         broker_offset=end,
         group_offset=offset,
@@ -158,7 +158,7 @@ def earliest_store_time(broker: "Broker", link: Link, request: Command) -> Comma
     header = QueueRequest.decode(request.fields)
     time_ms = NO_TIME
     if header.topic in broker.topics:
-        time_ms = broker.store.earliest_store_time(header.topic, header.queue_id)
+        time_ms = broker.store.reader.earliest_store_time(header.topic, header.queue_id)
     return request.answer(fields=TimestampAnswer(time_ms).encode())
 
 
@@ -168,14 +168,16 @@ def search_offset(broker: "Broker", link: Link, request: Command) -> Command:
     offset = QueueOffset(0)
     if header.topic in broker.topics:
         upper = (header.boundary_type or "").upper() == "UPPER"
-        offset = broker.store.search_offset(header.topic, header.queue_id, header.timestamp, upper=upper)
+        offset = broker.store.reader.search_offset(
+            header.topic, header.queue_id, header.timestamp, upper=upper
+        )
     return request.answer(fields=OffsetAnswer(offset).encode())
 
 
 def view_message(broker: "Broker", link: Link, request: Command) -> Command:
     """33: one record as the log holds it."""
     offset = ViewMessage.decode(request.fields).offset
-    record = broker.store.read_at(LogOffset(offset)) if offset >= 0 else None
+    record = broker.store.reader.read_at(LogOffset(offset)) if offset >= 0 else None
     if record is None:
         raise RequestError(f"there is no message at position {offset} of the log")
     return request.answer(body=record)
@@ -185,7 +187,7 @@ def _bounds(broker: "Broker", topic: str, queue_id: int) -> tuple[QueueOffset, Q
     """A queue's first and next offset.  Names that are not in the table never reach the store."""
     if topic not in broker.topics or queue_id < 0:
         return QueueOffset(0), QueueOffset(0)
-    return broker.store.queue_range(topic, queue_id)
+    return broker.store.reader.queue_range(topic, queue_id)
 
 
 HANDLERS: dict[RequestCode, Callable[["Broker", Link, Command], Command]] = {

@@ -22,7 +22,7 @@ from bolide.model.response_code import ResponseCode
 from bolide.model.topic import GroupConfig, Subscription
 from bolide.net.dispatch import error_answer
 from bolide.net.link import Link
-from bolide.store.store import PullLimits, PullResult, PullStatus
+from bolide.store.reading import PullLimits, PullResult, PullStatus
 from bolide.wire.bodies.group import MessageModel
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
@@ -147,7 +147,7 @@ def _codes(subscription: Subscription) -> frozenset[int] | None:
 
 
 def _read(broker: "Broker", header: PullRequest, subscription: Subscription) -> PullResult:
-    result = broker.store.pull(
+    result = broker.store.reader.pull(
         header.topic,
         header.queue_id,
         header.queue_offset,

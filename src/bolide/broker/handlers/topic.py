@@ -140,8 +140,8 @@ def _altered_attributes(known: TopicConfig | None, changes: str) -> dict[str, st
 
 
 def _bounds_of(broker: "Broker", topic: str, queue_id: int) -> QueueBounds:
-    start, end = broker.store.queue_range(topic, queue_id)
-    last_ms = broker.store.store_time(topic, queue_id, QueueOffset(end - 1)) if end > start else None
+    start, end = broker.store.reader.queue_range(topic, queue_id)
+    last_ms = broker.store.reader.store_time(topic, queue_id, QueueOffset(end - 1)) if end > start else None
     return QueueBounds(start, end, last_ms or 0)
 
 
