@@ -261,7 +261,7 @@ def test_a_pull_that_fails_when_it_is_woken_does_not_hurt_the_sender(
         def broken(*parts: object, **named: object) -> None:
             raise ValueError("a chosen record lies outside its segment")
 
-        monkeypatch.setattr(broker.store, "pull", broken)
+        monkeypatch.setattr(broker.store.reader, "pull", broken)
         assert (await wire.ask(send_request(b"news"))).code == 0
         answer = await reader.next()
         assert (answer.code, answer.opaque) == (1, 3)
