@@ -9,6 +9,8 @@ import os
 from bolide.model import java_json
 from bolide.model.errors import ConfigError, InvalidRequest, NothingFound, RequestError
 from bolide.store.disk import Disk
+from bolide.store.folders import make_folder
+from bolide.store.small_file import write_whole
 
 ORDER_TOPICS = "ORDER_TOPIC_CONFIG"
 """The namespace (NAMESPACE_ORDER_TOPIC_CONFIG) of ordered topics: `orders` -> `broker-a:4;broker-b:4`."""
@@ -78,8 +80,8 @@ class KvTable:
         """On disk first: what could not be kept is not promised either."""
         if self._path is not None:
             try:
-                self._disk.make_dirs(os.path.dirname(self._path))
-                self._disk.write_whole(self._path, java_json.dumps({"configTable": table}))
+                make_folder(self._disk, os.path.dirname(self._path))
+                write_whole(self._disk, self._path, java_json.dumps({"configTable": table}))
             except OSError as error:
                 raise RequestError(f"the settings could not be written: {error.strerror or error}") from error
         self._table = table

@@ -1,7 +1,9 @@
 """Disk: the only door to files.
 
-The store is written against these two protocols, so that a simulated disk can stand in for the real one
-(`disk_os.py`).  Everything raises `OSError` as the operating system does.
+The store is written against these protocols, so that a simulated disk can stand in for the real one (`disk_os.py`).
+Every method is one step that power loss may fall before or behind; what takes several (`small_file.write_whole`,
+`folders.make_folder`) is built from them.  Names made, renamed, linked or deleted in a folder are durable only after
+`sync_dir` of that folder.  Everything raises `OSError` as the operating system does.
 """
 
 from typing import Protocol
@@ -42,11 +44,22 @@ class Disk(Protocol):
     def list(self, path: str) -> list[str]:
         """Names in a folder, sorted; empty when there is no such folder."""
 
-    def make_dirs(self, path: str) -> None: ...
+    def make_dirs(self, path: str) -> None:
+        """A folder and those above it, where they are missing; for one that must last see `folders.make_folder`."""
 
     def exists(self, path: str) -> bool: ...
 
-    def delete(self, path: str) -> None: ...
+    def modified_ms(self, path: str) -> int:
+        """When the file was last written, in milliseconds since the epoch."""
+
+    def rename(self, source: str, target: str) -> None:
+        """Give a file another name; a file that had that name is gone, and at no moment nobody has it."""
+
+    def link(self, source: str, target: str) -> None:
+        """A second name for a file; `FileExistsError` when it is taken."""
+
+    def delete(self, path: str) -> None:
+        """Remove a file; one that is missing is gone already."""
 
     def delete_tree(self, path: str) -> None: ...
 
@@ -54,9 +67,6 @@ class Disk(Protocol):
 
     def read_whole(self, path: str) -> bytes | None:
         """A small file's content; None when it does not exist."""
-
-    def write_whole(self, path: str, data: bytes, *, keep_previous: bool = False) -> None:
-        """A small file, entirely or not at all; the previous content stays as `.bak` when asked."""
 
     def lock(self, path: str) -> DiskLock:
         """Exclusive use of a file, in this process too; `BlockingIOError` when somebody else has it."""

@@ -97,6 +97,15 @@ class OsDisk:
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
 
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def rename(self, source: str, target: str) -> None:
+        os.replace(source, target)
+
+    def link(self, source: str, target: str) -> None:
+        os.link(source, target)
+
     def delete(self, path: str) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
@@ -118,19 +127,6 @@ class OsDisk:
                 return file.read()
         except FileNotFoundError:
             return None
-
-    def write_whole(self, path: str, data: bytes, *, keep_previous: bool = False) -> None:
-        temporary = path + ".tmp"
-        with open(temporary, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        if keep_previous and os.path.exists(path):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(path + ".bak")
-            os.link(path, path + ".bak")  # the current name never disappears
-        os.replace(temporary, path)
-        self.sync_dir(os.path.dirname(path))
 
     def lock(self, path: str) -> DiskLock:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

@@ -15,6 +15,7 @@ from bolide.model.errors import ServiceUnavailable, StoreError
 from bolide.model.offsets import LogOffset
 from bolide.record.layout import BLANK_BYTES, MAGIC_BLANK
 from bolide.store.disk import Disk, File
+from bolide.store.folders import make_folder
 
 _BLANK = struct.Struct(">II")
 
@@ -81,7 +82,8 @@ class CommitLog:
 
     def open(self) -> None:
         """Map the segments that are there.  `position` is set by recovery, or 0 in a new log."""
-        self._disk.make_dirs(self._folder)
+        make_folder(self._disk, self._folder)
+        self._disk.sync_dir(self._folder)  # a process that was killed may have left a segment unsynced
         names = [name for name in self._disk.list(self._folder) if name.isdigit()]
         for name in names:
             path = os.path.join(self._folder, name)

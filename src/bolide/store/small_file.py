@@ -1,36 +1,48 @@
 """Small files that are written whole or not at all: the tables of `config/`, never messages.
 
-The disk writes a temporary file, syncs it, renames it and keeps the previous one as `.bak`.  Reading prefers the
-main file and falls back to `.bak`, because the original moves the main file away before it writes the new one and a
+Writing goes by a temporary file that is synced and then renamed; the previous one may stay as `.bak`.  Reading prefers
+the main file and falls back to `.bak`, because the original moves the main file away before it writes the new one and a
 crash between the two leaves only the copy.
 """
 
 import logging
 import os
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from bolide.model.errors import InvalidRequest, StoreError
+from bolide.store.disk import Disk
+from bolide.store.folders import make_folder
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 
-class WholeFiles(Protocol):
-    """The part of a `Disk` that small files need."""
+def write_whole(disk: Disk, path: str, data: bytes, *, keep_previous: bool = False) -> None:
+    """The file with this content, durable when this returns; whoever reads it meets the old content or the new.
 
-    def make_dirs(self, path: str) -> None: ...
-
-    def read_whole(self, path: str) -> bytes | None: ...
-
-    def write_whole(self, path: str, data: bytes, *, keep_previous: bool = False) -> None: ...
+    With `keep_previous` the old content stays as `.bak`.
+    """
+    temporary = path + ".tmp"
+    disk.delete(temporary)  # left by a crash
+    file = disk.create(temporary, len(data), reserve=False)
+    try:
+        file.write(0, data)
+        file.sync()
+    finally:
+        file.close()
+    if keep_previous and disk.exists(path):
+        disk.delete(path + ".bak")
+        disk.link(path, path + ".bak")  # the current name never disappears
+    disk.rename(temporary, path)
+    disk.sync_dir(os.path.dirname(path))
 
 
 class SmallFile:
     """One such file."""
 
-    def __init__(self, disk: WholeFiles, path: str) -> None:
+    def __init__(self, disk: Disk, path: str) -> None:
         self._disk = disk
         self.path = path
 
@@ -58,5 +70,5 @@ class SmallFile:
         return None
 
     def save(self, data: bytes) -> None:
-        self._disk.make_dirs(os.path.dirname(self.path))
-        self._disk.write_whole(self.path, data, keep_previous=True)
+        make_folder(self._disk, os.path.dirname(self.path))
+        write_whole(self._disk, self.path, data, keep_previous=True)

@@ -25,10 +25,12 @@ from bolide.store.append import (
 )
 from bolide.store.disk import Disk, DiskLock
 from bolide.store.flush import Durability
+from bolide.store.folders import make_folder
 from bolide.store.log import CommitLog
 from bolide.store.queue_index import ConsumeQueue, QueueIndex
 from bolide.store.reading import StoreReader
 from bolide.store.recover import Recovery, recover
+from bolide.store.small_file import write_whole
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +91,7 @@ class MessageStore:
     def open(self) -> Recovery:
         """Take the directory, find out what is true, and be ready to append."""
         root = self._options.root
-        self._disk.make_dirs(os.path.join(root, "config"))
+        make_folder(self._disk, os.path.join(root, "config"))
         try:
             self._lock = self._disk.lock(os.path.join(root, "lock"))
         except BlockingIOError:
@@ -117,7 +119,7 @@ class MessageStore:
             self.durability.durable = self.log.start
         self._write_recovered()
         self._last_store_ms = self._newest_store_ms()
-        self._disk.write_whole(self._abort_path, str(os.getpid()).encode())
+        write_whole(self._disk, self._abort_path, str(os.getpid()).encode())
         return recovery
 
     def _write_recovered(self) -> None:

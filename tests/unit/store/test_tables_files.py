@@ -8,6 +8,7 @@ from bolide.model.data_version import DataVersion
 from bolide.model.errors import StoreError
 from bolide.model.offsets import GroupOffset
 from bolide.model.topic import TopicConfig
+from bolide.store.disk import File
 from bolide.store.disk_os import OsDisk
 from bolide.store.tables import GroupTable, OffsetTable, TopicTable
 from bolide.store.tables.persisted import PersistedTable
@@ -26,7 +27,7 @@ class FixedClock:
 class BrokenDisk(OsDisk):
     """Refuses to write."""
 
-    def write_whole(self, path: str, data: bytes, *, keep_previous: bool = False) -> None:
+    def create(self, path: str, size: int, *, reserve: bool) -> File:
         raise OSError("no space left")
 
 

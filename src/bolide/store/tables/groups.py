@@ -8,7 +8,7 @@ from bolide.model.clock import Clock
 from bolide.model.config_json import group_as_json, group_from_json
 from bolide.model.errors import GroupNotFound, ServiceUnavailable
 from bolide.model.topic import GroupConfig
-from bolide.store.small_file import WholeFiles
+from bolide.store.disk import Disk
 from bolide.store.tables.persisted import PersistedTable, member_table
 
 GROUPS_MAX = 100_000
@@ -18,7 +18,7 @@ GROUPS_MAX = 100_000
 class GroupTable(PersistedTable):
     """Groups by name."""
 
-    def __init__(self, disk: WholeFiles, path: str, clock: Clock) -> None:
+    def __init__(self, disk: Disk, path: str, clock: Clock) -> None:
         super().__init__(disk, path, clock)
         self._groups: dict[str, GroupConfig] = {}
         self._forbidden: dict[str, Any] = {}

@@ -14,7 +14,7 @@ from typing import Any
 from bolide.model.clock import Clock
 from bolide.model.errors import InvalidRequest
 from bolide.model.offsets import GroupOffset
-from bolide.store.small_file import WholeFiles
+from bolide.store.disk import Disk
 from bolide.store.tables.persisted import PersistedTable, member_table
 
 COMMITS_PER_VERSION = 500
@@ -28,7 +28,7 @@ _Offsets = dict[str, dict[int, GroupOffset]]
 class OffsetTable(PersistedTable):
     """Offsets by `topic@group`, then by queue."""
 
-    def __init__(self, disk: WholeFiles, path: str, clock: Clock) -> None:
+    def __init__(self, disk: Disk, path: str, clock: Clock) -> None:
         super().__init__(disk, path, clock)
         self._offsets: _Offsets = {}
         self._pulled: _Offsets = {}

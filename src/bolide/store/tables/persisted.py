@@ -12,13 +12,14 @@ from bolide.model import java_json
 from bolide.model.clock import Clock
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import InvalidRequest
-from bolide.store.small_file import SmallFile, WholeFiles
+from bolide.store.disk import Disk
+from bolide.store.small_file import SmallFile
 
 
 class PersistedTable(ABC):
     """A table with a file of its own."""
 
-    def __init__(self, disk: WholeFiles, path: str, clock: Clock) -> None:
+    def __init__(self, disk: Disk, path: str, clock: Clock) -> None:
         self.file = SmallFile(disk, path)
         self.version = DataVersion(timestamp_ms=clock.now_ms())
         self._clock = clock

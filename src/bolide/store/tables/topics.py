@@ -13,7 +13,7 @@ from bolide.model.clock import Clock
 from bolide.model.config_json import topic_as_json, topic_from_json
 from bolide.model.errors import InvalidRequest, ServiceUnavailable, TopicNotFound
 from bolide.model.topic import Permission, TopicConfig
-from bolide.store.small_file import WholeFiles
+from bolide.store.disk import Disk
 from bolide.store.tables.persisted import PersistedTable, member_table
 
 QUEUES_MAX = 16_384
@@ -35,7 +35,7 @@ REVIVE_QUEUES = 8
 class TopicTable(PersistedTable):
     """Topics by name."""
 
-    def __init__(self, disk: WholeFiles, path: str, clock: Clock) -> None:
+    def __init__(self, disk: Disk, path: str, clock: Clock) -> None:
         super().__init__(disk, path, clock)
         self._topics: dict[str, TopicConfig] = {}
         self.on_change: Callable[[], None] = _nobody_listens
