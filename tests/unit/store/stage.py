@@ -62,7 +62,7 @@ class WatchedFile:
 
 
 class WatchedDisk(OsDisk):
-    """The real disk, with faults on request."""
+    """The real disk, with faults on request; the small files, which are written whole, have none."""
 
     def __init__(self) -> None:
         self.full = False
@@ -72,7 +72,8 @@ class WatchedDisk(OsDisk):
     def create(self, path: str, size: int, *, reserve: bool) -> File:
         if self.full:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return WatchedFile(super().create(path, size, reserve=reserve), self)
+        file = super().create(path, size, reserve=reserve)
+        return file if path.endswith(".tmp") else WatchedFile(file, self)
 
     def open(self, path: str) -> File:
         return WatchedFile(super().open(path), self)
