@@ -32,6 +32,29 @@ class DiskLock(Protocol):
     def release(self) -> None: ...
 
 
+class ReadingDisk(Protocol):
+    """The part of a disk that looks and never changes anything: what the offline tools are written against."""
+
+    def open_for_reading(self, path: str) -> File:
+        """A file whose mapping and descriptor cannot be written to."""
+
+    def size_of(self, path: str) -> int: ...
+
+    def allocated_bytes(self, path: str) -> int:
+        """What the file takes of the disk; less than its size when it is sparse."""
+
+    def modified_ms(self, path: str) -> int: ...
+
+    def list(self, path: str) -> list[str]: ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def read_whole(self, path: str) -> bytes | None: ...
+
+    def is_locked(self, path: str) -> bool:
+        """Whether somebody has exclusive use of the file; asking takes nothing."""
+
+
 class Disk(Protocol):
     def create(self, path: str, size: int, *, reserve: bool) -> File:
         """A new file of full length, zero-filled.  With `reserve` its blocks are allocated now, so that writing
