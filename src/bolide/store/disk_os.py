@@ -1,6 +1,7 @@
 """The real disk."""
 
 import contextlib
+import errno
 import fcntl
 import mmap
 import os
@@ -70,6 +71,7 @@ class OsDisk:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         try:
             if reserve:
+                _check_room(descriptor, size)
                 os.posix_fallocate(descriptor, 0, size)
             else:
                 os.ftruncate(descriptor, size)
@@ -162,4 +164,14 @@ class OsDisk:
 
     def used_ratio(self, path: str) -> float:
         stat = os.statvfs(path)
-        return 1.0 - stat.f_bavail / stat.f_blocks if stat.f_blocks else 0.0
+        used = stat.f_blocks - stat.f_bfree
+        usable = used + stat.f_bavail  # without what is kept for root, as df and the original count
+        return used / usable if usable else 0.0
+
+
+def _check_room(descriptor: int, size: int) -> None:
+    """Refuse what cannot fit before trying: a failing reservation takes all that is left, if only for a moment, and
+    whoever writes a small file in that moment fails too."""
+    stat = os.fstatvfs(descriptor)
+    if stat.f_blocks and stat.f_bavail * stat.f_frsize < size:  # some file systems do not tell
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
