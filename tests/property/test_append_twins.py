@@ -222,31 +222,76 @@ ENTRIES = st.lists(
 ).map(lambda entries: b"".join(struct.pack(">qiq", *entry) for entry in entries))
 
 
-@given(
-    ENTRIES,
-    st.sampled_from([None, frozenset({1}), frozenset({1, -(2**31)}), frozenset({5})]),
-    st.integers(0, 6),
-    st.sampled_from([0, 150, 300, 10**9]),
-    st.sampled_from([0, 500, 10**6, 2**63 - 1]),
-)
+CODES = st.sampled_from([None, frozenset({1}), frozenset({1, -(2**31)}), frozenset({5})])
+
+
+@given(ENTRIES, CODES, st.sampled_from([0, 500, 10**6, 2**63 - 1]))
 @settings(max_examples=250)
-def test_both_choose_the_same_messages_for_a_pull(
-    entries: bytes, codes: frozenset[int] | None, count_max: int, size_max: int, end: int
-) -> None:
-    compiled, twin = (m.select_entries(entries, codes, count_max, size_max, end) for m in APPENDS)
-    assert compiled[:2] == twin[:2]
-    assert compiled[2].tolist() == twin[2].tolist()
-
-
-@given(st.lists(st.tuples(st.integers(90, 220), st.integers(-2, 60)), max_size=4), st.integers(-1, 130))
-def test_both_gather_the_same_bytes_and_refuse_what_lies_outside(
-    pairs: list[tuple[int, int]], total: int
-) -> None:
-    chosen = array("q", [number for pair in pairs for number in pair])
-    segment = memoryview(bytes(range(100)))
-    announced = max(0, sum(size for _, size in pairs) if total < 0 else total)
-    compiled, twin = (outcome(m.gather, segment, 100, chosen, announced) for m in APPENDS)
+def test_both_find_the_same_wanted_entry(entries: bytes, codes: frozenset[int] | None, end: int) -> None:
+    compiled, twin = (m.first_wanted(entries, codes, end) for m in APPENDS)
     assert compiled == twin
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([100, 100, 300]),
+            st.sampled_from([0, 1, -(2**31)]),
+            st.sampled_from(["sound"] * 4 + ["size", "magic", "place", "gap", "zero", "nowhere", "negative"]),
+        ),
+        max_size=90,
+    ),
+    st.integers(0, 3),
+    CODES,
+    st.integers(0, 80),
+    st.sampled_from([0, 150, 300, 10**9]),
+    st.sampled_from([0, 1500, 10**6, 2**63 - 1]),
+    st.sampled_from([0, 1000, 1100]),
+)
+@settings(max_examples=400)
+def test_both_collect_the_same_records_for_a_pull(
+    parts: list[tuple[int, int, str]],
+    first: int,
+    codes: frozenset[int] | None,
+    count_max: int,
+    size_max: int,
+    end: int,
+    start: int,
+) -> None:
+    base = 1000
+    segment, entries = stored(parts, base)
+    compiled, twin = (
+        outcome(m.collect, entries, first, codes, count_max, size_max, end, start, memoryview(segment), base)
+        for m in APPENDS
+    )
+    assert compiled == twin
+
+
+def stored(parts: list[tuple[int, int, str]], base: int) -> tuple[bytearray, bytes]:
+    """Records as far as `collect` looks at them, and entries that point at them or are bad in one way."""
+    segment, entries = bytearray(), b""
+    for size, tags_code, state in parts:
+        place = base + len(segment)
+        record = bytearray(size)
+        magic = 0xDAA320A7 if size == 100 else 0xDAA320AB
+        struct.pack_into(">iI", record, 0, size + (state == "size"), magic ^ (state == "magic"))
+        struct.pack_into(">q", record, 28, place + (state == "place"))
+        segment += record
+        entry = {
+            "gap": (place, 0x7FFFFFFF),
+            "zero": (0, 0),
+            "nowhere": (10**7, size),
+            "negative": (-place, size),
+        }.get(state, (place, size))
+        entries += struct.pack(">qiq", *entry, tags_code)
+    return segment, entries
+
+
+def test_a_record_at_the_end_of_the_log_is_not_collected_from_beyond_it() -> None:
+    segment, entries = stored([(100, 0, "sound"), (300, 0, "sound")], 0)
+    for module in APPENDS:
+        cut = memoryview(segment)[:350]
+        assert module.collect(entries, 0, None, 9, 10**6, 10**6, 0, cut, 0) == (2, 1, 1, bytes(segment[:100]))
 
 
 @given(st.data())

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bolide.net.link import Link
-from bolide.store.append import QueueTail, select_entries
+from bolide.store.append import QueueTail, first_wanted
 from bolide.store.queue_index import ConsumeQueue
 from bolide.wire.command import Command
 
@@ -92,8 +92,8 @@ def _wants(held: HeldPull, queue: ConsumeQueue, readable_end: int) -> bool:
     at = max(held.offset, held.seen)
     while at < queue.end:
         entries = queue.read(at, LOOK_ENTRIES)
-        scanned, _, chosen = select_entries(entries, held.codes, 1, 0, readable_end)
-        if chosen:
+        scanned, found = first_wanted(entries, held.codes, readable_end)
+        if found:
             return True
         if scanned == 0:  # not readable yet
             break

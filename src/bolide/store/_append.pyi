@@ -4,5 +4,5 @@ from bolide.store.append_twin import SEGMENT_FULL as SEGMENT_FULL
 from bolide.store.append_twin import Appender as Appender
 from bolide.store.append_twin import QueueTail as QueueTail
 from bolide.store.append_twin import TopicLane as TopicLane
-from bolide.store.append_twin import gather as gather
-from bolide.store.append_twin import select_entries as select_entries
+from bolide.store.append_twin import collect as collect
+from bolide.store.append_twin import first_wanted as first_wanted

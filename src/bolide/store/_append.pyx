@@ -1,8 +1,7 @@
 """The compiled twin of append_twin.py: rows of a send run become records and queue entries."""
 
-from array import array
-
 from cpython cimport array as c_array
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
@@ -40,9 +39,15 @@ cdef enum:
     TRANSACTION_OR_INNER_BATCH = 0xCC
     BATCH_ITEM_FIXED_BYTES = 22
     GAP_SIZE = 0x7FFFFFFF
+    FIXED_BYTES = 91
+    CHOSEN_FEW = 64
 
+cdef uint32_t MAGIC_V1 = 0xDAA320A7
+cdef uint32_t MAGIC_V2 = 0xDAA320AB
 
-cdef c_array.array NUMBERS = array("q")
+cdef struct Chosen:
+    const unsigned char* at
+    Py_ssize_t size
 
 
 cdef int64_t* numbers_of(c_array.array numbers) except? NULL:
@@ -337,17 +342,12 @@ cdef bint open_item(const unsigned char* at, Py_ssize_t left, RecordParts* parts
     return True
 
 
-def select_entries(
-    bytes entries not None, codes, Py_ssize_t count_max, int64_t size_bytes_max, int64_t log_offset_end
-):
+def first_wanted(bytes entries not None, codes, int64_t log_offset_end):
     cdef const unsigned char* at = <const unsigned char*>PyBytes_AS_STRING(entries)
     cdef Py_ssize_t available = len(entries) // ENTRY_BYTES
-    cdef Py_ssize_t scanned = 0, taken = 0, limit
-    cdef int64_t total = 0, log_offset, tags_code, size
-    limit = min(count_max, available)
-    cdef c_array.array chosen = c_array.clone(NUMBERS, 2 * limit, zero=False)
-    cdef int64_t* pairs = <int64_t*>chosen.data.as_longlongs
-    while scanned < available and taken < count_max:
+    cdef Py_ssize_t scanned = 0
+    cdef int64_t log_offset, tags_code, size
+    while scanned < available:
         log_offset = <int64_t>load64(at)
         size = <int32_t>load32(at + 8)
         if log_offset >= 0 and 0 < size < GAP_SIZE:
@@ -355,30 +355,78 @@ def select_entries(
                 break
             tags_code = <int64_t>load64(at + 12)
             if codes is None or tags_code in codes:
-                if taken and total + size > size_bytes_max:
-                    break
-                pairs[2 * taken] = log_offset
-                pairs[2 * taken + 1] = size
-                taken += 1
-                total += size
+                return scanned, True
         scanned += 1
         at += ENTRY_BYTES
-    c_array.resize(chosen, 2 * taken)
-    return scanned, total, chosen
+    return scanned, False
 
 
-def gather(const unsigned char[::1] segment, int64_t base, c_array.array chosen not None, Py_ssize_t total):
-    cdef const int64_t* pairs = numbers_of(chosen)
-    cdef bytes out = PyBytes_FromStringAndSize(NULL, total)
-    cdef unsigned char* to = <unsigned char*>PyBytes_AS_STRING(out)
-    cdef Py_ssize_t at, start, size, used = 0, end = segment.shape[0]
-    for at in range(0, len(chosen) - 1, 2):
-        start = pairs[at] - base
-        size = pairs[at + 1]
-        if start < 0 or size < 0 or start + size > end or used + size > total:
-            raise ValueError("a chosen record lies outside its segment")
-        memcpy(to + used, &segment[0] + start, size)
-        used += size
-    if used != total:
-        raise ValueError("the chosen records are smaller than announced")
-    return out
+cdef bint is_record(const unsigned char* at, int64_t size, int64_t log_offset) noexcept nogil:
+    """Whether a record of this size and place begins here, as far as its fixed part tells."""
+    cdef uint32_t magic
+    if size < FIXED_BYTES or <int64_t>load32(at) != size or <int64_t>load64(at + 28) != log_offset:
+        return False
+    magic = load32(at + 4)
+    return magic == MAGIC_V1 or magic == MAGIC_V2
+
+
+def collect(
+    bytes entries not None,
+    Py_ssize_t first,
+    codes,
+    Py_ssize_t count_max,
+    int64_t size_bytes_max,
+    int64_t log_offset_end,
+    int64_t log_offset_start,
+    segment,
+    int64_t base,
+):
+    cdef const unsigned char* at = <const unsigned char*>PyBytes_AS_STRING(entries) + first * ENTRY_BYTES
+    cdef Py_ssize_t available = len(entries) // ENTRY_BYTES - first
+    cdef Py_ssize_t scanned = 0, taken = 0, damaged = 0, limit = min(count_max, available), number
+    cdef int64_t total = 0, log_offset, tags_code, size
+    cdef Chosen few[CHOSEN_FEW]
+    cdef Chosen* chosen = few
+    cdef const unsigned char* record
+    cdef unsigned char* to
+    cdef bytes data
+    cdef Py_buffer log
+    if first < 0 or available < 0:
+        raise ValueError("the first entry lies outside the entries")
+    if limit > CHOSEN_FEW:
+        chosen = <Chosen*>malloc(limit * sizeof(Chosen))
+        if chosen == NULL:
+            raise MemoryError()
+    # A plain buffer: a typed memoryview costs more to make than a small pull takes to copy.
+    PyObject_GetBuffer(segment, &log, PyBUF_SIMPLE)
+    try:
+        while scanned < available and taken < count_max:
+            log_offset = <int64_t>load64(at)
+            size = <int32_t>load32(at + 8)
+            if log_offset >= log_offset_start and 0 < size < GAP_SIZE:
+                if size > log_offset_end - log_offset or log_offset < base or log_offset - base >= log.len:
+                    break
+                tags_code = <int64_t>load64(at + 12)
+                if codes is None or tags_code in codes:
+                    if taken and total + size > size_bytes_max:
+                        break
+                    record = <const unsigned char*>log.buf + (log_offset - base)
+                    if size <= log.len - (log_offset - base) and is_record(record, size, log_offset):
+                        chosen[taken].at = record
+                        chosen[taken].size = size
+                        taken += 1
+                        total += size
+                    else:
+                        damaged += 1
+            scanned += 1
+            at += ENTRY_BYTES
+        data = PyBytes_FromStringAndSize(NULL, total)
+        to = <unsigned char*>PyBytes_AS_STRING(data)
+        for number in range(taken):
+            memcpy(to, chosen[number].at, chosen[number].size)
+            to += chosen[number].size
+    finally:
+        PyBuffer_Release(&log)
+        if chosen != few:
+            free(chosen)
+    return scanned, taken, damaged, data

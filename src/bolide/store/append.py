@@ -12,8 +12,8 @@ if TYPE_CHECKING or not use_compiled("bolide.store._append"):
         Appender,
         QueueTail,
         TopicLane,
-        gather,
-        select_entries,
+        collect,
+        first_wanted,
     )
 else:
     from bolide.store._append import (
@@ -23,8 +23,8 @@ else:
         Appender,
         QueueTail,
         TopicLane,
-        gather,
-        select_entries,
+        collect,
+        first_wanted,
     )
 
 __all__ = [
@@ -34,6 +34,6 @@ __all__ = [
     "Appender",
     "QueueTail",
     "TopicLane",
-    "gather",
-    "select_entries",
+    "collect",
+    "first_wanted",
 ]

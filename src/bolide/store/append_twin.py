@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from bolide.model import send_rows as column
 from bolide.model.errors import MessageIllegal
 from bolide.record.codec_twin import encode_record, split_batch, tags_code_of
-from bolide.record.layout import BLANK_BYTES, FIXED_BYTES, HOST_V4_BYTES
+from bolide.record.layout import BLANK_BYTES, FIXED_BYTES, HOST_V4_BYTES, MAGIC_V1, MAGIC_V2
 
 DONE = 0
 SEGMENT_FULL = 1
@@ -20,6 +20,8 @@ NEEDS_GENERAL_PATH = 2
 
 ENTRY_BYTES = 20
 _ENTRY = struct.Struct(">qiq")
+_SIZE_AND_MAGIC = struct.Struct(">iI")
+_PLACE = struct.Struct(">q")
 _PROPERTIES_BYTES_MAX = 32767
 _TRANSACTION_MASK = 0xC
 _INNER_BATCH_MASK = 0xC0
@@ -264,48 +266,64 @@ def _unique_key(values: "array[int]", properties: bytearray) -> tuple[int, int]:
     return found
 
 
-def select_entries(
-    entries: bytes,
-    codes: frozenset[int] | None,
-    count_max: int,
-    size_bytes_max: int,
-    log_offset_end: int,
-) -> tuple[int, int, "array[int]"]:
-    """Choose messages for a pull: entries scanned, bytes chosen, and (log offset, size) pairs.
-
-    Stops before `log_offset_end`, at `count_max` messages, or before their size passes `size_bytes_max`; the
-    first message is always taken.  `codes` are hashes of the wanted tags, None for all.  Entries that are none
-    (those of size 2147483647, which fill gaps, and zeros) are skipped.
-    """
-    chosen = array("q")
-    total = 0
+def first_wanted(entries: bytes, codes: frozenset[int] | None, log_offset_end: int) -> tuple[int, bool]:
+    """Look for an entry of a wanted tag before `log_offset_end`: entries passed by, and whether one was found."""
     scanned = 0
     for log_offset, size, tags_code in _ENTRY.iter_unpack(entries):
-        if len(chosen) >= 2 * count_max:
-            break
         if log_offset >= 0 and 0 < size < _GAP_SIZE:
             if log_offset + size > log_offset_end:
                 break
             if codes is None or tags_code in codes:
-                if chosen and total + size > size_bytes_max:
-                    break
-                chosen.append(log_offset)
-                chosen.append(size)
-                total += size
+                return scanned, True
         scanned += 1
-    return scanned, total, chosen
+    return scanned, False
 
 
-def gather(segment: memoryview, base: int, chosen: "array[int]", total: int) -> bytes:
-    """The chosen records, all of one segment, back to back."""
-    parts: list[bytes] = []
-    used = 0
-    for at in range(0, len(chosen), 2):
-        start, size = chosen[at] - base, chosen[at + 1]
-        if start < 0 or size < 0 or start + size > len(segment) or used + size > total:
-            raise ValueError("a chosen record lies outside its segment")
-        parts.append(bytes(segment[start : start + size]))
-        used += size
-    if used != total:
-        raise ValueError("the chosen records are smaller than announced")
-    return b"".join(parts)
+def collect(
+    entries: bytes,
+    first: int,
+    codes: frozenset[int] | None,
+    count_max: int,
+    size_bytes_max: int,
+    log_offset_end: int,
+    log_offset_start: int,
+    segment: memoryview,
+    base: int,
+) -> tuple[int, int, int, bytes]:
+    """The records of a pull: entries scanned from `first`, records taken, records damaged, and their bytes.
+
+    Stops before `log_offset_end`, at the first entry of another segment, at `count_max` messages, or before their
+    size passes `size_bytes_max`; the first message is always taken.  `codes` are hashes of the wanted tags, None for
+    all.  Passed over are entries that are none (those of size 2147483647, which fill gaps, and zeros), those of
+    records before `log_offset_start`, and those that do not point at a record of their size and place.
+    """
+    if not 0 <= first <= len(entries) // _ENTRY.size:
+        raise ValueError("the first entry lies outside the entries")
+    records: list[bytes] = []
+    scanned = damaged = total = 0
+    for log_offset, size, tags_code in _ENTRY.iter_unpack(memoryview(entries)[first * _ENTRY.size :]):
+        if len(records) >= count_max:
+            break
+        if log_offset >= log_offset_start and 0 < size < _GAP_SIZE:
+            if log_offset + size > log_offset_end or not base <= log_offset < base + len(segment):
+                break
+            if codes is None or tags_code in codes:
+                if records and total + size > size_bytes_max:
+                    break
+                record = bytes(segment[log_offset - base : log_offset - base + size])
+                if _is_record(record, size, log_offset):
+                    records.append(record)
+                    total += size
+                else:
+                    damaged += 1
+        scanned += 1
+    return scanned, len(records), damaged, b"".join(records)
+
+
+def _is_record(record: bytes, size: int, log_offset: int) -> bool:
+    """Whether this is a record of this size and place, as far as its fixed part tells."""
+    if len(record) != size or size < FIXED_BYTES:
+        return False
+    stored_size, magic = _SIZE_AND_MAGIC.unpack_from(record)
+    (place,) = _PLACE.unpack_from(record, 28)
+    return stored_size == size and magic in (MAGIC_V1, MAGIC_V2) and place == log_offset

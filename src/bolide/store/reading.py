@@ -4,20 +4,26 @@ A pull looks up queue entries, chooses among them by tag and limits, and copies 
 see what is durable under SYNC_FLUSH, everything otherwise.
 """
 
-from array import array
+import logging
+import struct
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
 from bolide.model.offsets import LogOffset, QueueOffset
 from bolide.record.codec import RecordHead, inspect_record
-from bolide.store.append import QueueTail, gather, select_entries
+from bolide.store.append import QueueTail, collect
 from bolide.store.flush import Durability
-from bolide.store.log import CommitLog
-from bolide.store.queue_index import ConsumeQueue, QueueIndex
+from bolide.store.log import CommitLog, Segment
+from bolide.store.queue_index import ENTRY_BYTES, ConsumeQueue, QueueIndex
 
-SCAN_ENTRIES = 800
-"""Entries that one pull looks at when a filter drops most of them."""
+log = logging.getLogger(__name__)
+
+_PLACE = struct.Struct(">qi")
+_NOWHERE = memoryview(b"")
+
+WINDOW_ENTRIES = 1024
+"""Entries read from a queue at once: about thirty pulls of a consumer that catches up need one read."""
 
 
 class PullStatus(Enum):
@@ -53,6 +59,44 @@ class PullResult:
     count: int = 0
 
 
+class QueueCursor:
+    """Where somebody reads a queue, with the entries that come next.
+
+    Entries never change while a queue lives, so those read ahead stay true; whoever keeps a cursor drops it when its
+    topic is deleted.
+    """
+
+    __slots__ = ("_first", "entries", "queue", "segment")
+
+    def __init__(self, queue: ConsumeQueue | None) -> None:
+        self.queue = queue
+        self.segment: Segment | None = None
+        self.entries = b""
+        self._first = 0
+
+    def release(self) -> None:
+        """Keep nothing in memory until the next pull."""
+        self.segment = None
+        self.entries = b""
+
+    def seek(self, offset: int, count: int) -> int:
+        """Where the entry of `offset` is among `entries`, with `count` behind it if there are; -1 if it is lost."""
+        queue = self.queue
+        assert queue is not None
+        at = offset - self._first
+        ahead = len(self.entries) // ENTRY_BYTES - at
+        if at < 0 or ahead < min(count, queue.end - offset):
+            self.entries = queue.read(offset, max(count, WINDOW_ENTRIES))
+            self._first = offset
+            return 0 if self.entries else -1
+        return at
+
+    def entry(self, at: int) -> tuple[int, int]:
+        """Log offset and size of an entry."""
+        log_offset, size = _PLACE.unpack_from(self.entries, at * ENTRY_BYTES)
+        return log_offset, size
+
+
 class StoreReader:
     def __init__(
         self,
@@ -68,11 +112,16 @@ class StoreReader:
         self._durability = durability
         self._durable_only = durable_only
         self._recent_bytes = recent_bytes
+        self.damaged = 0  # entries that were passed over because their records are not there
 
     @property
     def readable_end(self) -> LogOffset:
         """The part of the log that consumers may see."""
         return self._durability.durable if self._durable_only else self._log.end
+
+    def cursor(self, topic: str, queue_id: int) -> "QueueCursor":
+        """A place to read a queue from, for one pull or many."""
+        return QueueCursor(self._queues.find(topic, queue_id))
 
     def pull(
         self,
@@ -83,39 +132,69 @@ class StoreReader:
         limits: PullLimits,
         codes: frozenset[int] | None,
     ) -> PullResult:
-        """Messages of a queue from an offset, as stored bytes."""
-        queue = self._queues.find(topic, queue_id)
-        start, end = (queue.start, queue.end) if queue is not None else (0, 0)
-        if queue is None or end == 0:
+        """Messages of a queue from an offset, as stored bytes, all of one segment."""
+        return self.pull_at(self.cursor(topic, queue_id), offset, limits, codes)
+
+    def pull_at(
+        self, cursor: "QueueCursor", offset: int, limits: PullLimits, codes: frozenset[int] | None
+    ) -> PullResult:
+        queue = cursor.queue
+        if queue is None or queue.end == 0:
             return PullResult(PullStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
+        start, end = queue.start, queue.end
         if offset < start:
             return PullResult(PullStatus.OFFSET_TOO_SMALL, start, start, end)
         if offset == end:
             return PullResult(PullStatus.OFFSET_OVERFLOW_ONE, offset, start, end)
         if offset > end:
             return PullResult(PullStatus.OFFSET_OVERFLOW_BADLY, end, start, end)
-        entries = queue.read(offset, max(SCAN_ENTRIES if codes else 0, limits.hot_count))
-        if not entries:
+        first = cursor.seek(offset, limits.hot_count)
+        if first < 0:
             return PullResult(PullStatus.OFFSET_FOUND_NULL, queue.following(offset), start, end)
-        if self._log.end - int.from_bytes(entries[:8], "big") <= limits.hot_bytes_behind:
-            count_max, size_bytes_max = limits.hot_count, limits.hot_bytes
-        else:
-            count_max, size_bytes_max = limits.cold_count, limits.cold_bytes
-        scanned, total, chosen = select_entries(entries, codes, count_max, size_bytes_max, self.readable_end)
-        if scanned == 0:  # nothing durable yet
-            return PullResult(PullStatus.OFFSET_OVERFLOW_ONE, offset, start, offset)
-        if not chosen:
-            return PullResult(PullStatus.NO_MATCHED_MESSAGE, offset + scanned, start, end)
-        data = self._gather(chosen, total)
-        status = PullStatus.FOUND if data else PullStatus.MESSAGE_WAS_REMOVING
-        return PullResult(status, offset + scanned, start, end, data, len(chosen) // 2)
+        log_offset, size = cursor.entry(first)
+        is_recent = self._log.end - log_offset <= limits.hot_bytes_behind
+        segment = self._segment(cursor, log_offset)
+        scanned, count, damaged, data = collect(
+            cursor.entries,
+            first,
+            codes,
+            limits.hot_count if is_recent else limits.cold_count,
+            limits.hot_bytes if is_recent else limits.cold_bytes,
+            self.readable_end,
+            self._log.start,
+            _NOWHERE if segment is None else segment.view,
+            0 if segment is None else segment.base,
+        )
+        if scanned == 0:
+            if log_offset + size <= self._log.end and segment is not None:  # not durable yet
+                return PullResult(PullStatus.OFFSET_OVERFLOW_ONE, offset, start, offset)
+            scanned = damaged = 1  # the entry points nowhere
+        if damaged:
+            self.damaged += damaged
+            topic, queue_id = queue.tail.key
+            log.error(
+                "queue %d of %s: %d entries from %d on do not point at their records and are passed over",
+                queue_id,
+                topic,
+                damaged,
+                offset,
+            )
+        if count:
+            return PullResult(PullStatus.FOUND, offset + scanned, start, end, data, count)
+        is_gone = damaged or log_offset < self._log.start
+        status = PullStatus.MESSAGE_WAS_REMOVING if is_gone else PullStatus.NO_MATCHED_MESSAGE
+        return PullResult(status, offset + scanned, start, end)
 
-    def _gather(self, chosen: "array[int]", total: int) -> bytes:
-        segment = self._log.segment_of(chosen[0])
-        if segment is not None and segment is self._log.segment_of(chosen[-2]):
-            return gather(segment.view, segment.base, chosen, total)
-        records = (self._log.read(chosen[at], chosen[at + 1]) for at in range(0, len(chosen), 2))
-        return b"".join(record for record in records if record is not None)
+    def _segment(self, cursor: "QueueCursor", log_offset: int) -> Segment | None:
+        """The segment of a record; most often that of the last pull, unless it has been deleted since."""
+        segment = cursor.segment
+        if (
+            segment is None
+            or segment.base < self._log.start
+            or not segment.base <= log_offset < segment.base + segment.size
+        ):
+            segment = cursor.segment = self._log.segment_of(log_offset)
+        return segment
 
     def is_readable(self, tail: QueueTail, readable_end: int) -> bool:
         """Whether consumers may see all messages of a queue."""
