@@ -39,6 +39,26 @@ cdef struct PropertyScan:
     Py_ssize_t wait_end
     bint needs_separator
 
+cdef struct RecordLook:
+    # Where a record's parts are, relative to its first byte, and the numbers that dispatch and recovery need.
+    Py_ssize_t size
+    int64_t queue_id
+    int64_t queue_offset
+    int64_t log_offset
+    int64_t sys_flag
+    int64_t store_timestamp_ms
+    Py_ssize_t body_at
+    Py_ssize_t body_length
+    Py_ssize_t topic_at
+    Py_ssize_t topic_length
+    Py_ssize_t properties_at
+    Py_ssize_t properties_length
+
+cdef enum:
+    NOTHING_SOUND = 0
+    BLANK_RECORD = 1
+    SOUND_RECORD = 2
+
 cdef uint32_t load32(const unsigned char* at) noexcept nogil
 cdef uint64_t load64(const unsigned char* at) noexcept nogil
 cdef void store32(unsigned char* at, uint32_t value) noexcept nogil
@@ -49,3 +69,5 @@ cdef Py_ssize_t size_of(RecordParts* parts) noexcept nogil
 cdef void write_record(unsigned char* to, RecordParts* parts) noexcept nogil
 cdef void scan_properties(const unsigned char* text, Py_ssize_t length, PropertyScan* scan) noexcept nogil
 cdef bint has_special(const unsigned char* text, Py_ssize_t length) noexcept nogil
+cdef int look_at(const unsigned char* at, Py_ssize_t room, bint check_crc, RecordLook* look) noexcept nogil
+cdef int64_t tags_code_at(const unsigned char* text, Py_ssize_t length) noexcept nogil

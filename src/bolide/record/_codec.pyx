@@ -398,53 +398,75 @@ cdef class RecordHead:
     cdef public int64_t properties_length
 
 
+cdef int look_at(
+    const unsigned char* at, Py_ssize_t room, bint check_crc, RecordLook* look
+) noexcept nogil:
+    """What lies at `at`: NOTHING_SOUND, BLANK_RECORD (only its size is filled in) or SOUND_RECORD."""
+    cdef Py_ssize_t cursor, width
+    cdef uint32_t magic
+    if room < 8:
+        return NOTHING_SOUND
+    look.size = load32(at)
+    magic = load32(at + 4)
+    if magic == MAGIC_BLANK:
+        return BLANK_RECORD if look.size >= 8 else NOTHING_SOUND
+    if (magic != MAGIC_V1 and magic != MAGIC_V2) or look.size < FIXED_BYTES or look.size > room:
+        return NOTHING_SOUND
+    look.queue_id = <int32_t>load32(at + 12)
+    look.queue_offset = <int64_t>load64(at + 20)
+    look.log_offset = <int64_t>load64(at + 28)
+    look.sys_flag = <int32_t>load32(at + 36)
+    cursor = 48 + (HOST_V6_BYTES if look.sys_flag & BORN_HOST_V6 else HOST_V4_BYTES)
+    look.store_timestamp_ms = <int64_t>load64(at + cursor)
+    cursor += 8 + (HOST_V6_BYTES if look.sys_flag & STORE_HOST_V6 else HOST_V4_BYTES) + 12
+    if cursor + 4 > look.size:
+        return NOTHING_SOUND
+    look.body_length = load32(at + cursor)
+    look.body_at = cursor + 4
+    cursor += 4 + look.body_length
+    width = 1 if magic == MAGIC_V1 else 2
+    if cursor + width > look.size:
+        return NOTHING_SOUND
+    look.topic_length = at[cursor] if width == 1 else load16(at + cursor)
+    look.topic_at = cursor + width
+    cursor = look.topic_at + look.topic_length
+    if cursor + 2 > look.size:
+        return NOTHING_SOUND
+    look.properties_length = load16(at + cursor)
+    look.properties_at = cursor + 2
+    if look.properties_at + look.properties_length != look.size:
+        return NOTHING_SOUND
+    if check_crc and look.body_length and crc32_of(at + look.body_at, look.body_length) != load32(at + 8):
+        return NOTHING_SOUND
+    return SOUND_RECORD
+
+
 def inspect_record(const unsigned char[::1] data, Py_ssize_t at, Py_ssize_t end, bint check_crc):
-    cdef Py_ssize_t size, cursor, limit, store_time_at, topic_length, width
-    cdef uint32_t magic, crc
     cdef const unsigned char* base
+    cdef RecordLook look
     cdef RecordHead head
+    cdef int found
     if at < 0 or end > data.shape[0] or end - at < 8:
         return None
     base = &data[0] + at
-    size = load32(base)
-    magic = load32(base + 4)
-    if magic == MAGIC_BLANK:
-        return size if size >= 8 else None
-    if (magic != MAGIC_V1 and magic != MAGIC_V2) or size < FIXED_BYTES or size > end - at:
+    found = look_at(base, end - at, check_crc, &look)
+    if found == NOTHING_SOUND:
         return None
+    if found == BLANK_RECORD:
+        return look.size
     head = RecordHead.__new__(RecordHead)
-    head.size = size
-    crc = load32(base + 8)
-    head.queue_id = <int32_t>load32(base + 12)
-    head.queue_offset = <int64_t>load64(base + 20)
-    head.log_offset = <int64_t>load64(base + 28)
-    head.sys_flag = <int32_t>load32(base + 36)
-    limit = size
-    cursor = 48 + (HOST_V6_BYTES if head.sys_flag & BORN_HOST_V6 else HOST_V4_BYTES)
-    store_time_at = cursor
-    cursor += 8 + (HOST_V6_BYTES if head.sys_flag & STORE_HOST_V6 else HOST_V4_BYTES) + 12
-    if cursor + 4 > limit:
-        return None
-    head.store_timestamp_ms = <int64_t>load64(base + store_time_at)
-    head.body_length = load32(base + cursor)
-    head.body_at = cursor + 4
-    cursor += 4 + head.body_length
-    width = 1 if magic == MAGIC_V1 else 2
-    if cursor + width > limit:
-        return None
-    topic_length = base[cursor] if width == 1 else load16(base + cursor)
-    cursor += width
-    if cursor + topic_length + 2 > limit:
-        return None
-    head.topic = PyBytes_FromStringAndSize(<const char*>base + cursor, topic_length)
-    cursor += topic_length
-    head.properties_length = load16(base + cursor)
-    head.properties_at = cursor + 2
-    if head.properties_at + head.properties_length != limit:
-        return None
-    if check_crc and head.body_length and crc32_of(base + head.body_at, head.body_length) != crc:
-        return None
-    head.tags_code = tags_code_at(base + head.properties_at, head.properties_length)
+    head.size = look.size
+    head.topic = PyBytes_FromStringAndSize(<const char*>base + look.topic_at, look.topic_length)
+    head.queue_id = look.queue_id
+    head.queue_offset = look.queue_offset
+    head.log_offset = look.log_offset
+    head.sys_flag = look.sys_flag
+    head.store_timestamp_ms = look.store_timestamp_ms
+    head.tags_code = tags_code_at(base + look.properties_at, look.properties_length)
+    head.body_at = look.body_at
+    head.body_length = look.body_length
+    head.properties_at = look.properties_at
+    head.properties_length = look.properties_length
     return head
 
 
