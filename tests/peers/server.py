@@ -83,14 +83,18 @@ class Broker:
 
     def start(self) -> "Broker":
         """Start, and wait until every name server that is up knows this broker."""
+        self.launch().wait_ready(self._registered, READY_SECONDS)
+        return self
+
+    def launch(self) -> ManagedProcess:
+        """Start without waiting for anything."""
         config = self.home / "broker.conf"
         self.home.mkdir(parents=True, exist_ok=True)
         values = broker_config(self.name, self.port, [ns.address for ns in self.nameservers])
         values |= self.kind.broker_settings(self.home / "store") | dict(self.settings)
         config.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
         self.process = self.kind.launch_broker(self.home, config, self.name)
-        self.process.wait_ready(self._registered, READY_SECONDS)
-        return self
+        return self.process
 
     def stop(self) -> None:
         if self.process is not None:

@@ -15,12 +15,13 @@ import org.apache.rocketmq.common.message.MessageQueue;
  * {@code consume}: starts a push consumer that reports every message; {@code stop name=…} ends it.
  *
  * <p>Options: name, nameserver, group, topics (list), tags (expression), model=clustering|broadcasting,
- * from=first|last, listener=concurrent|orderly, threads.
+ * from=first|last, listener=concurrent|orderly, threads, file (lines {@code queue offset id} go there instead of reports).
  */
 final class Consume {
     private final Session session;
     private final Command command;
     private final String name;
+    private LineFile file;
 
     Consume(Session session, Command command) {
         this.session = session;
@@ -40,6 +41,9 @@ final class Consume {
         for (String topic : command.list("topics")) {
             consumer.subscribe(topic, command.text("tags", "*"));
         }
+        if (command.has("file")) {
+            file = new LineFile(command.text("file"));
+        }
         listen(consumer);
         consumer.start();
         session.opened(name, consumer);
@@ -49,14 +53,24 @@ final class Consume {
     private void listen(DefaultMQPushConsumer consumer) {
         if (command.text("listener", "concurrent").equals("orderly")) {
             consumer.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
-                report(name, messages, context.getMessageQueue());
+                note(messages, context.getMessageQueue());
                 return ConsumeOrderlyStatus.SUCCESS;
             });
         } else {
             consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
-                report(name, messages, context.getMessageQueue());
+                note(messages, context.getMessageQueue());
                 return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
             });
+        }
+    }
+
+    private void note(List<MessageExt> messages, MessageQueue queue) {
+        if (file == null) {
+            report(name, messages, queue);
+            return;
+        }
+        for (MessageExt message : messages) {
+            file.line(message.getQueueId(), message.getQueueOffset(), Payload.id(message.getBody()));
         }
     }
 

@@ -70,6 +70,10 @@ public final class Main {
                 return new Pull(command).run();
             case "litepull":
                 return new LitePull(command).run();
+            case "endure":
+                return new Endure(session, command).run();
+            case "sweep":
+                return new Sweep(command).run();
             case "offsets":
                 return new Offsets(command).run();
             case "assignment":

@@ -1,0 +1,139 @@
+"""The books of a campaign: what was acknowledged, what was read, and every way in which the two may disagree.
+
+An acknowledgement names a place (queue, offset) for a message (thread, number).  A reading says what is at a place.
+The account never forgets a reading, so a place that changes, or a message that appears twice, is seen however much
+later that happens.  It judges nothing by time and reads no files of the store.
+"""
+
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+PROBLEMS_SHOWN_MAX = 10
+
+
+class Place(NamedTuple):
+    queue: int
+    offset: int
+
+
+class Ack(NamedTuple):
+    """One acknowledged send of some messages, numbered from `number` on."""
+
+    began_ms: int
+    answered_ms: int
+    thread: int
+    number: int
+    messages: int
+    queue: int
+    offset: int
+
+
+def parse_outcome(line: str) -> Ack | None:
+    """A line of the Java program `Endure`; None for a send that was not acknowledged."""
+    words = line.split()
+    return Ack(*map(int, words[1:8])) if words[0] == "+" else None
+
+
+@dataclass
+class Account:
+    """Everything one campaign knows about its topic."""
+
+    acknowledged: int = 0
+    problems: list[str] = field(default_factory=list)
+    _owed: dict[Place, int] = field(default_factory=dict)  # acknowledged and not yet read
+    _read: defaultdict[int, "array[int]"] = field(default_factory=lambda: defaultdict(lambda: array("q")))
+    _sums: defaultdict[int, "array[int]"] = field(default_factory=lambda: defaultdict(lambda: array("q")))
+    _newest: dict[tuple[int, int], int] = field(
+        default_factory=dict
+    )  # (queue, thread) to the last number read
+
+    @property
+    def owed(self) -> int:
+        """Messages that were acknowledged since the last reading."""
+        return len(self._owed)
+
+    def ends(self) -> dict[int, int]:
+        """How far each queue was read."""
+        return {queue: len(read) for queue, read in self._read.items()}
+
+    def acknowledge(self, acks: Iterable[Ack]) -> None:
+        for ack in acks:
+            self.acknowledged += ack.messages
+            for i in range(ack.messages):
+                self._owe(Place(ack.queue, ack.offset + i), _message(ack.thread, ack.number + i))
+
+    def read(self, lines: Iterable[str]) -> None:
+        """Take a reading: lines `queue offset sum intact thread-number`, ascending within each queue."""
+        for line in lines:
+            queue, offset, total, intact, name = line.split()
+            thread, _, number = name.partition("-")
+            place = Place(int(queue), int(offset))
+            if intact != "1" or not (thread.isdigit() and number.isdigit()):
+                self.problems.append(f"damaged: {place} holds {name!r}")
+            else:
+                self._see(place, int(thread), int(number), int(total))
+
+    def close_books(self) -> None:
+        """Everything acknowledged so far must have been read by now, or it is lost."""
+        for place, message in self._owed.items():
+            self.problems.append(f"lost: {_name(message)}, acknowledged at {place}")
+        self._owed.clear()
+
+    def delivered(self, places: Iterable[Place]) -> None:
+        """What a consumer group saw: at least everything that was read."""
+        seen: defaultdict[int, set[int]] = defaultdict(set)
+        for queue, offset in places:
+            seen[queue].add(offset)
+        for queue, read in self._read.items():
+            missing = set(range(len(read))) - seen[queue]
+            if missing:
+                self.problems.append(
+                    f"not delivered: {len(missing)} messages of queue {queue}, first {min(missing)}"
+                )
+
+    def verdict(self) -> str:
+        """The problems as text, empty when there are none."""
+        more = len(self.problems) - PROBLEMS_SHOWN_MAX
+        return "\n".join(self.problems[:PROBLEMS_SHOWN_MAX] + ([f"and {more} more"] if more > 0 else []))
+
+    def _owe(self, place: Place, message: int) -> None:
+        read = self._read[place.queue]
+        if place.offset >= len(read):
+            if self._owed.setdefault(place, message) != message:
+                other = _name(self._owed[place])
+                self.problems.append(f"acknowledged twice: {place} for {other} and for {_name(message)}")
+        elif read[place.offset] != message:
+            self.problems.append(f"lost: {_name(message)}, {place} holds {_name(read[place.offset])}")
+
+    def _see(self, place: Place, thread: int, number: int, total: int) -> None:
+        read, sums, message = self._read[place.queue], self._sums[place.queue], _message(thread, number)
+        if place.offset < len(read):
+            if read[place.offset] != message or sums[place.offset] != total:
+                was = _name(read[place.offset])
+                self.problems.append(f"changed: {place} was {was}, is {_name(message)}, or its bytes changed")
+            return
+        if place.offset > len(read):
+            self.problems.append(f"hole: {place} follows {place.queue}/{len(read) - 1}")
+            for _ in range(place.offset - len(read)):
+                read.append(-1)
+                sums.append(-1)
+        read.append(message)
+        sums.append(total)
+        newest = self._newest.get((place.queue, thread), -1)
+        if number <= newest:
+            self.problems.append(f"order: {thread}-{number} at {place} behind {thread}-{newest}")
+        self._newest[place.queue, thread] = number
+        owed = self._owed.pop(place, message)
+        if owed != message:
+            self.problems.append(f"lost: {_name(owed)}, {place} holds {_name(message)}")
+
+
+def _message(thread: int, number: int) -> int:
+    return thread << 48 | number
+
+
+def _name(message: int) -> str:
+    return f"{message >> 48}-{message & (1 << 48) - 1}" if message >= 0 else "nothing"
