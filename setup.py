@@ -15,6 +15,7 @@ COMPILED = [
     "bolide.wire._frame",
     "bolide.record._codec",
     "bolide.store._append",
+    "bolide.store._walk",
     "bolide.pipeline._columns",
 ]
 

@@ -14,6 +14,7 @@ COMPILED_MODULES = (
     "bolide.wire._frame",
     "bolide.record._codec",
     "bolide.store._append",
+    "bolide.store._walk",
     "bolide.pipeline._columns",
 )
 

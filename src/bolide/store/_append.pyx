@@ -57,15 +57,7 @@ cdef int64_t* numbers_of(c_array.array numbers) except? NULL:
     return <int64_t*>numbers.data.as_longlongs
 
 
-cdef class QueueTail:
-    cdef public object key
-    cdef public object owner
-    cdef public int64_t next_offset
-    cdef public int64_t start
-    cdef public bint touched
-    cdef unsigned char* data
-    cdef Py_ssize_t capacity  # in entries
-
+cdef class QueueTail:  # its fields are in the .pxd
     def __cinit__(self, key, int64_t next_offset, owner):
         self.key = key
         self.owner = owner

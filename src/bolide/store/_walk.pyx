@@ -1,0 +1,151 @@
+"""The compiled twin of walk_twin.py: from record to record through a segment, each checked and given to its queue."""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcmp, memcpy
+
+from bolide.record._codec cimport (
+    BLANK_RECORD,
+    SOUND_RECORD,
+    RecordLook,
+    look_at,
+    tags_code_at,
+)
+from bolide.store._append cimport QueueTail
+
+LIMIT = 0
+BLANK = 1
+UNSOUND = 2
+
+cdef enum:
+    C_LIMIT = 0
+    C_BLANK = 1
+    C_UNSOUND = 2
+    SECTOR_BYTES = 512
+    TRANSACTION_MASK = 0xC
+    PREPARED = 0x4
+    ROLLBACK = 0xC
+    SLOTS = 1 << 15  # several times as many as a broker has queues: those that share a slot are looked up again
+
+cdef unsigned char[SECTOR_BYTES] NOTHING
+
+
+cdef inline uint64_t mix_of(const unsigned char* topic, Py_ssize_t length, int64_t queue_id) noexcept nogil:
+    """Spreads queues over the slots; looks at both ends of the name, which is where names differ."""
+    cdef uint64_t head = 0, tail = 0
+    cdef Py_ssize_t part = length if length < 8 else 8
+    memcpy(&head, topic, part)
+    memcpy(&tail, topic + length - part, part)
+    head = (head ^ <uint64_t>queue_id * 0x9E3779B97F4A7C15U) * 0xBF58476D1CE4E5B9U
+    head = (head ^ (head >> 29) ^ tail ^ <uint64_t>length) * 0x94D049BB133111EBU
+    return (head ^ (head >> 32)) & (SLOTS - 1)
+
+
+cdef bint is_whole(const unsigned char* record, RecordLook* look, Py_ssize_t position) noexcept nogil:
+    """Whether all of the properties reached the disk, which the body's checksum does not tell."""
+    cdef Py_ssize_t at
+    if look.properties_length == 0:
+        return True
+    if record[look.size - 1] == 0:
+        return False
+    if look.properties_length < SECTOR_BYTES:
+        return True
+    at = position + look.properties_at
+    at = look.properties_at + (SECTOR_BYTES - at % SECTOR_BYTES) % SECTOR_BYTES
+    while at + SECTOR_BYTES <= look.size:
+        if memcmp(record + at, NOTHING, SECTOR_BYTES) == 0:
+            return False
+        at += SECTOR_BYTES
+    return True
+
+
+cdef class LogWalk:
+    cdef object find
+    cdef object mend
+    cdef list tails   # by slot; each with the name and the number it is for
+    cdef list topics
+    cdef int64_t* queue_ids
+    cdef readonly int64_t records
+    cdef readonly int64_t entries
+    cdef readonly int64_t last_record
+    cdef readonly int64_t store_timestamp_ms
+
+    def __cinit__(self, find, mend):
+        self.find = find
+        self.mend = mend
+        self.tails = [None] * SLOTS
+        self.topics = [None] * SLOTS
+        self.queue_ids = <int64_t*>calloc(SLOTS, sizeof(int64_t))
+        if self.queue_ids == NULL:
+            raise MemoryError()
+        self.last_record = -1
+
+    def __dealloc__(self):
+        free(self.queue_ids)
+
+    def go(
+        self,
+        const unsigned char[::1] segment,
+        int64_t base,
+        Py_ssize_t position,
+        Py_ssize_t limit,
+        bint check_crc,
+    ):
+        cdef RecordLook look
+        cdef const unsigned char* record
+        cdef Py_ssize_t end = segment.shape[0]
+        cdef int found
+        if position < 0:
+            raise ValueError("a position is not negative")
+        while position < limit:
+            if position >= end:
+                return position, C_UNSOUND
+            record = &segment[0] + position
+            found = look_at(record, end - position, check_crc, &look)
+            if found == BLANK_RECORD:
+                return position, C_BLANK if look.size == end - position else C_UNSOUND
+            if found != SOUND_RECORD or look.log_offset != base + position:
+                return position, C_UNSOUND
+            if not is_whole(record, &look, position) or not self.give(record, &look):
+                return position, C_UNSOUND
+            self.records += 1
+            self.last_record = look.log_offset
+            self.store_timestamp_ms = look.store_timestamp_ms
+            position += look.size
+        return position, C_LIMIT
+
+    cdef bint give(self, const unsigned char* record, RecordLook* look) except -1:
+        """Give a record to its queue; False when its topic is no name."""
+        cdef int64_t transaction = look.sys_flag & TRANSACTION_MASK
+        cdef QueueTail tail = self.tail_of(record + look.topic_at, look.topic_length, look.queue_id)
+        if tail is None:
+            return False
+        if transaction == PREPARED or transaction == ROLLBACK:
+            return True
+        if look.queue_offset == tail.next_offset or self.mend(tail, look.queue_offset, look.log_offset):
+            tail.push(
+                look.log_offset,
+                look.size,
+                tags_code_at(record + look.properties_at, look.properties_length),
+            )
+            self.entries += 1
+        return True
+
+    cdef QueueTail tail_of(self, const unsigned char* topic, Py_ssize_t length, int64_t queue_id):
+        cdef Py_ssize_t slot = mix_of(topic, length, queue_id)
+        cdef object known = self.topics[slot]
+        if (
+            known is not None
+            and self.queue_ids[slot] == queue_id
+            and PyBytes_GET_SIZE(known) == length
+            and memcmp(PyBytes_AS_STRING(known), topic, length) == 0
+        ):
+            return <QueueTail>self.tails[slot]
+        known = PyBytes_FromStringAndSize(<const char*>topic, length)
+        cdef QueueTail tail = self.find(known, queue_id)
+        if tail is not None:
+            self.topics[slot] = known
+            self.tails[slot] = tail
+            self.queue_ids[slot] = queue_id
+        return tail

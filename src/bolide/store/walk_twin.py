@@ -1,0 +1,95 @@
+"""The readable twin of `_walk.pyx`.
+
+`LogWalk.go` is the inner loop of recovery: from record to record through a segment, each checked and given to its
+queue.  It decides nothing: a queue it does not know, and a record that does not continue its queue, are handed to
+the two functions it was made with.
+"""
+
+from collections.abc import Callable
+
+from bolide.model.message import TRANSACTION_MASK, SysFlag
+from bolide.record.codec_twin import RecordHead, inspect_record
+from bolide.store.append_twin import QueueTail
+
+LIMIT = 0
+BLANK = 1
+UNSOUND = 2
+
+SECTOR_BYTES = 512
+
+Find = Callable[[bytes, int], QueueTail | None]
+"""The tail of a queue by the bytes of its topic's name and its number; None when that is no name."""
+
+Mend = Callable[[QueueTail, int, int], bool]
+"""Called with a tail, a queue offset that does not continue it, and the log offset of the record.
+
+Brings the tail to that offset, or returns False: the record is then given to no queue.
+"""
+
+
+class LogWalk:
+    """One walk, over one segment or many."""
+
+    def __init__(self, find: Find, mend: Mend) -> None:
+        self._find = find
+        self._mend = mend
+        self._tails: dict[tuple[bytes, int], QueueTail] = {}
+        self.records = 0
+        self.entries = 0  # given to queues
+        self.last_record = -1  # log offset of the newest record
+        self.store_timestamp_ms = 0  # of that record
+
+    def go(
+        self, segment: memoryview, base: int, position: int, limit: int, check_crc: bool
+    ) -> tuple[int, int]:
+        """Walk from `position` of the segment that begins at log offset `base`, until `limit` or a little further.
+
+        Returns where it stopped and why: LIMIT, at a BLANK record, or because no sound record is there.
+        """
+        while position < limit:
+            found = inspect_record(segment, position, len(segment), check_crc)
+            if isinstance(found, int):
+                return position, BLANK if found == len(segment) - position else UNSOUND
+            if found is None or found.log_offset != base + position:
+                return position, UNSOUND
+            if not self._is_whole(segment, position, found) or not self._give(found):
+                return position, UNSOUND
+            self.records += 1
+            self.last_record = found.log_offset
+            self.store_timestamp_ms = found.store_timestamp_ms
+            position += found.size
+        return position, LIMIT
+
+    def _give(self, head: RecordHead) -> bool:
+        """Give a record to its queue; False when its topic is no name."""
+        key = (head.topic, head.queue_id)
+        tail = self._tails.get(key) or self._find(*key)
+        if tail is None:
+            return False
+        self._tails[key] = tail
+        if head.sys_flag & TRANSACTION_MASK in (SysFlag.PREPARED, SysFlag.ROLLBACK):
+            return True
+        offset = head.queue_offset
+        if offset == tail.next_offset or self._mend(tail, offset, head.log_offset):
+            tail.append(head.log_offset, head.size, head.tags_code)
+            self.entries += 1
+        return True
+
+    @staticmethod
+    def _is_whole(segment: memoryview, position: int, head: RecordHead) -> bool:
+        """Whether all of the properties reached the disk, which the body's checksum does not tell.
+
+        Text never ends with a zero byte and never holds a whole sector of them; what did not reach the disk does.
+        """
+        end = position + head.size
+        if head.properties_length == 0:
+            return True
+        if segment[end - 1] == 0:
+            return False
+        at = position + head.properties_at
+        at += -at % SECTOR_BYTES
+        while at + SECTOR_BYTES <= end:
+            if not any(segment[at : at + SECTOR_BYTES]):
+                return False
+            at += SECTOR_BYTES
+        return True
