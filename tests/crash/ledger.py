@@ -1,0 +1,155 @@
+"""Ledger: what was given to a store, what it has promised, and whether it holds that.
+
+Each queue is a list of messages in the order in which they were given.  `promised` counts those at its front that no
+power loss may take: those whose sync has succeeded.  What lies behind may be there or not, but only as a whole, in
+order and unchanged.
+"""
+
+import struct
+from dataclasses import dataclass
+
+from bolide.store.reading import PullLimits
+from bolide.store.store import MessageStore
+from tests.unit.store.stage import records_of
+
+Queue = tuple[str, int]
+
+LIMITS = PullLimits(1000, 1 << 30, 1000, 1 << 30, hot_bytes_behind=2**40)
+
+
+class Broken(AssertionError):
+    """A promise was not kept."""
+
+
+@dataclass(slots=True)
+class Given:
+    """A message as it was given to the store, and what the store has made of it."""
+
+    body: bytes
+    properties: bytes
+    record: bytes = b""  # empty until the append has returned
+    end: int = 0
+
+
+class Ledger:
+    def __init__(self) -> None:
+        self.queues: dict[Queue, list[Given]] = {}
+        self.promised: dict[Queue, int] = {}
+        self.offset_given = 0
+        self.offset_promised = 0
+
+    # ---- writing -------------------------------------------------------------------------------------------
+
+    def give(self, queue: Queue, body: bytes, properties: bytes) -> Given:
+        """A message is about to be appended: from here on it may be found."""
+        given = Given(body, properties)
+        self.queues.setdefault(queue, []).append(given)
+        self.promised.setdefault(queue, 0)
+        return given
+
+    def refused(self, queue: Queue, count: int) -> None:
+        """The store did not take the last messages given to a queue."""
+        del self.queues[queue][len(self.queues[queue]) - count :]
+
+    def appended(self, queue: Queue, queue_offset: int, log_offset: int, record: bytes) -> None:
+        """The store has taken a message, at this place and in this form."""
+        given = self._at(queue, queue_offset)
+        expect_message(record, queue, queue_offset, given)
+        expect(_log_offset_of(record) == log_offset, f"a record says it is elsewhere than at {log_offset}")
+        given.record, given.end = record, log_offset + len(record)
+
+    def durable_to(self, log_offset: int) -> None:
+        """A sync has succeeded: everything before this place is promised."""
+        for queue, messages in self.queues.items():
+            count = self.promised[queue]
+            while count < len(messages) and messages[count].record and messages[count].end <= log_offset:
+                count += 1
+            self.promised[queue] = count
+
+    def promise_appended(self) -> None:
+        """Everything appended must be found: the power stays on, or the stop was clean."""
+        for queue, messages in self.queues.items():
+            self.promised[queue] = sum(1 for given in messages if given.record)
+
+    def settle(self, found: dict[Queue, list[bytes]]) -> None:
+        """A recovery has decided what exists: that is the truth from now on."""
+        for queue, messages in self.queues.items():
+            records = found[queue]
+            del messages[len(records) :]
+            for given, record in zip(messages, records, strict=True):
+                given.record, given.end = record, _log_offset_of(record) + len(record)
+            self.promised[queue] = min(self.promised[queue], len(messages))
+
+    # ---- checking ------------------------------------------------------------------------------------------
+
+    def check(self, store: MessageStore) -> dict[Queue, list[bytes]]:
+        """Every promise against what readers get; returns that."""
+        found = {queue: read_queue(store, queue) for queue in self.queues}
+        for queue, records in found.items():
+            messages = self.queues[queue]
+            lost = self.promised[queue] - len(records)
+            expect(lost <= 0, f"{queue} lost {lost} of {self.promised[queue]} promised messages")
+            extra = len(records) - len(messages)
+            expect(extra <= 0, f"{queue} has {extra} messages more than it was given")
+            for offset, (given, record) in enumerate(zip(messages, records, strict=False)):
+                if given.record:
+                    expect(record == given.record, f"{queue} offset {offset} is not what was appended there")
+                else:
+                    expect_message(record, queue, offset, given)
+        unknown = [queue.tail.key for queue in store.queues if queue.end and queue.tail.key not in found]
+        expect(not unknown, f"queues that nobody has written to: {unknown}")
+        return found
+
+    def check_offset(self, offset: int) -> None:
+        """A group's progress: what was written last, or what was being written."""
+        expect(
+            self.offset_promised <= offset <= self.offset_given,
+            f"the group stands at {offset}, not in {self.offset_promised} to {self.offset_given}",
+        )
+
+    def _at(self, queue: Queue, queue_offset: int) -> Given:
+        messages = self.queues[queue]
+        expect(queue_offset < len(messages), f"{queue} gave offset {queue_offset} of {len(messages)}")
+        given = messages[queue_offset]
+        expect(not given.record, f"{queue} gave offset {queue_offset} twice")
+        return given
+
+
+def read_queue(store: MessageStore, queue: Queue) -> list[bytes]:
+    """All records of a queue, as consumers get them."""
+    topic, queue_id = queue
+    offset, end = store.reader.queue_range(topic, queue_id)
+    expect(offset == 0, f"{queue} begins at {offset}")
+    records: list[bytes] = []
+    while offset < end:
+        result = store.reader.pull(topic, queue_id, offset, limits=LIMITS, codes=None)
+        expect(result.next_offset > offset and bool(result.data), f"{queue} stops at {offset}: {result}")
+        records += records_of(result.data)
+        expect(len(records) == result.next_offset, f"{queue} has a gap before {result.next_offset}")
+        offset = type(offset)(result.next_offset)
+    return records
+
+
+def expect_message(record: bytes, queue: Queue, queue_offset: int, given: Given) -> None:
+    """The record holds this message at this place of this queue (hosts are IPv4, so all positions are fixed)."""
+    (queue_id,) = struct.unpack_from(">i", record, 12)
+    (offset,) = struct.unpack_from(">q", record, 20)
+    (body_length,) = struct.unpack_from(">I", record, 84)
+    topic_at = 88 + body_length
+    topic_end = topic_at + 1 + record[topic_at]
+    topic = record[topic_at + 1 : topic_end].decode()
+    where = f"{queue} offset {queue_offset}"
+    expect((topic, queue_id) == queue, f"{where} is a message of {(topic, queue_id)}")
+    expect(offset == queue_offset, f"{where} says it is offset {offset}")
+    expect(record[88:topic_at] == given.body, f"{where} has another body")
+    expect(record[topic_end + 2 :].startswith(given.properties), f"{where} has other properties")
+
+
+def expect(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise Broken(otherwise)
+
+
+def _log_offset_of(record: bytes) -> int:
+    (log_offset,) = struct.unpack_from(">q", record, 28)
+    return int(log_offset)

@@ -1,0 +1,223 @@
+"""Life: one store on one simulated disk, its ledger, and everything that may happen to it, chosen by a seed.
+
+A life goes on over restarts, kills and power losses.  Files are tiny, so that segments and queue files roll all the
+time; bodies are random, so that a page in the wrong place cannot look right.
+"""
+
+import random
+import struct
+from collections.abc import Callable
+
+from bolide.model import send_rows as column
+from bolide.model.offsets import GroupOffset
+from bolide.store.flush import FlushPoint
+from bolide.store.store import MessageStore, NewMessage, StoreOptions
+from bolide.store.tables import OffsetTable
+from bolide.wire.frame import FrameReader, Intake
+from bolide.wire.send_run import SendRun
+from tests.crash.disk import SimDisk
+from tests.crash.ledger import LIMITS, Ledger, Queue, expect
+from tests.unit.store.stage import V4, HeldClock
+from tests.unit.wire.stage import send_frame
+
+ROOT = "/data/store"
+OFFSETS_PATH = ROOT + "/config/consumerOffset.json"
+GROUP = "billing"
+TOPICS = ("T", "Orders")
+QUEUES = 2
+BODY_BYTES = (0, 10, 40, 100, 200, 300, 600, 1500, 5000)
+
+
+class PowerLoss(BaseException):
+    """Passes through everything that handles errors, as the real one does."""
+
+
+class Life:
+    """A store at work.  `step` does one thing."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.disk = SimDisk()
+        self.clock = HeldClock()
+        self.ledger = Ledger()
+        self.options = StoreOptions(
+            root=ROOT,
+            store_host=V4,
+            properties_suffix=b"CLUSTER\x01C\x02",
+            body_bytes_max=100_000,
+            segment_bytes=self.rng.choice((8192, 16384, 20480)),
+            queue_file_bytes=self.rng.choice((200, 1000, 6000)),
+            sync_flush=self.rng.random() < 0.5,
+        )
+        self._number = 0
+        self._point: FlushPoint | None = None
+        self.actions: dict[Callable[[], None], int] = {
+            self.append_run: 8,
+            self.append_one: 4,
+            self.append_batch: 3,
+            self.write_behind: 6,
+            self.begin_sync: 4,
+            self.end_sync: 4,
+            self.read: 1,
+            self.commit_offset: 1,
+            self.save_offsets: 1,
+            self.kernel_writes: 2,
+            self.restart: 1,
+            self.kill: 1,
+        }
+
+    def step(self) -> None:
+        self.clock.ms += self.rng.choice((0, 1, 5, 1000))
+        self.disk.now_ms = self.clock.ms
+        (action,) = self.rng.choices(list(self.actions), list(self.actions.values()))
+        action()
+
+    # ---- starts and stops ----------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """A new process on the disk as it is."""
+        self._point = None
+        self.store = MessageStore(self.disk, self.options, self.clock)
+        self.store.open()
+        self.offsets = OffsetTable(self.disk, OFFSETS_PATH, self.clock)
+        self.offsets.load()
+
+    def resume(self, disk: SimDisk) -> None:
+        """Power is back: what this disk holds must keep every promise, and is the truth from now on."""
+        self.disk = disk
+        self.start()
+        self.settle()
+
+    def restart(self) -> None:
+        self.store.close()
+        self.ledger.promise_appended()
+        self.offsets.persist()
+        self.ledger.offset_promised = self.ledger.offset_given
+        self.start()
+        self.settle()
+
+    def kill(self) -> None:
+        """The process dies, the machine stays up: nothing that was written is lost."""
+        self.ledger.promise_appended()
+        self.disk.after_kill()
+        self.start()
+        self.settle()
+
+    def settle(self) -> None:
+        """Sync, as every broker does soon after its start, and compare."""
+        self.begin_sync()
+        self.end_sync()
+        self.ledger.settle(self.ledger.check(self.store))
+        self.ledger.durable_to(self.store.durability.durable)
+        offset = self.offset_of(self.offsets)
+        self.ledger.check_offset(offset)
+        self.ledger.offset_given = self.ledger.offset_promised = offset
+
+    # ---- messages ------------------------------------------------------------------------------------------
+
+    def append_one(self) -> None:
+        self._append(1)
+
+    def append_batch(self) -> None:
+        self._append(self.rng.randint(2, 4))
+
+    def _append(self, count: int) -> None:
+        """By the general path: all in one queue, all or none."""
+        topic, queue_id = queue = self._queue()
+        given = [self._message() for _ in range(count)]
+        for body, properties in given:
+            self.ledger.give(queue, body, properties)
+        self.disk.mark()
+        appended = self.store.append(
+            [NewMessage(topic, queue_id, body, properties, 0, 0, 1, V4) for body, properties in given]
+        )
+        for one in appended:
+            record = self.store.log.read(one.log_offset, one.end - one.log_offset)
+            assert record is not None
+            self.ledger.appended(queue, one.queue_offset, one.log_offset, record)
+
+    def append_run(self) -> None:
+        """By the fast path: several queues, from the frames of one read."""
+        given = [(self._queue(), *self._message()) for _ in range(self.rng.randint(1, 6))]
+        data = b"".join(
+            send_frame(0, body, b=topic, e=str(queue_id), i=properties.decode())
+            for (topic, queue_id), body, properties in given
+        )
+        reader = FrameReader(Intake(65536), hot=True)
+        reader.writable()[: len(data)] = data
+        reader.received(len(data))
+        run = reader.next()
+        assert isinstance(run, SendRun)
+        assert run.count == len(given)
+        for queue, body, properties in given:
+            self.ledger.give(queue, body, properties)
+        lanes = [self.store.lane(topic.decode(), QUEUES, QUEUES) for topic in run.topics]
+        self.disk.mark()
+        first = 0
+        while first < run.count:
+            last, needs_general_path = self.store.append_run(
+                run.rows, run.log_offsets, run.buffer, run.properties, lanes, first, run.count, V4
+            )
+            assert not needs_general_path
+            self._took(run, [queue for queue, _, _ in given], first, last)
+            first = last
+
+    def _took(self, run: SendRun, queues: list[Queue], first: int, last: int) -> None:
+        for row in range(first, last):
+            values = run.rows[row * column.COLUMNS : (row + 1) * column.COLUMNS]
+            log_offset = run.log_offsets[values[column.RECORDS_AT]]
+            size = self.store.log.read(log_offset, 4)
+            assert size is not None
+            record = self.store.log.read(log_offset, *struct.unpack(">I", size))
+            assert record is not None
+            self.ledger.appended(queues[row], values[column.QUEUE_OFFSET], log_offset, record)
+
+    def write_behind(self) -> None:
+        self.store.write_behind(self.store.take_touched())
+
+    def begin_sync(self) -> None:
+        """Decide what to sync; the sync itself may run while more is appended."""
+        if self._point is None:
+            self._point = self.store.durability.next_point()
+
+    def end_sync(self) -> None:
+        point, self._point = self._point, None
+        if point is not None:
+            point.run()
+            self.store.durability.reached(point)
+            self.ledger.durable_to(self.store.durability.durable)
+
+    def read(self) -> None:
+        """Under SYNC_FLUSH nobody sees what power loss could still take back."""
+        queue = self._queue()
+        if not self.options.sync_flush or queue not in self.ledger.queues:
+            return
+        durable = self.ledger.promised[queue]
+        shown = self.store.reader.pull(*queue, durable, limits=LIMITS, codes=None)
+        expect(not shown.data, f"{queue} shows offset {durable}, which is not durable")
+
+    # ---- the rest ------------------------------------------------------------------------------------------
+
+    def commit_offset(self) -> None:
+        self.ledger.offset_given += 1
+        self.offsets.commit(GROUP, TOPICS[0], 0, GroupOffset(self.ledger.offset_given))
+
+    def save_offsets(self) -> None:
+        self.offsets.persist()
+        self.ledger.offset_promised = self.ledger.offset_given
+
+    def kernel_writes(self) -> None:
+        self.disk.write_back(self.rng)
+
+    @staticmethod
+    def offset_of(offsets: OffsetTable) -> int:
+        return offsets.query(GROUP, TOPICS[0], 0) or 0
+
+    def _queue(self) -> Queue:
+        return self.rng.choice(TOPICS), self.rng.randrange(QUEUES)
+
+    def _message(self) -> tuple[bytes, bytes]:
+        self._number += 1
+        filler = self.rng.randbytes(self.rng.choice(BODY_BYTES))
+        tags = b"TAGS\x01%s\x02" % self.rng.choice((b"a", b"bb", b"c" * 30))
+        return b"%06d" % self._number + filler, b"UNIQ_KEY\x01%032X\x02" % self._number + tags
