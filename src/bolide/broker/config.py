@@ -9,20 +9,32 @@ import dataclasses
 import difflib
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self, get_type_hints
 
 from bolide.model.errors import ConfigError
+from bolide.store.retention import HOUR_MS, RetentionSettings, parse_hours
 
 log = logging.getLogger(__name__)
 
+HOURS_MAX = 24 * 365 * 100
+
 
 def _setting(key: str, default: Any, *, live: bool = False, among: tuple[str, ...] = (),
-             low: int | None = None, high: int | None = None) -> Any:  # fmt: skip
+             low: int | None = None, high: int | None = None,
+             clamp: tuple[int, int] | None = None, check: Callable[[str], object] | None = None) -> Any:  # fmt: skip
     return dataclasses.field(
         default=default,
-        metadata={"key": key, "live": live, "among": among, "low": low, "high": high},
+        metadata={
+            **{"key": key, "live": live, "among": among, "low": low, "high": high},
+            **{"clamp": clamp, "check": check},
+        },
     )
+
+
+def _percent(key: str, default: int, clamp: tuple[int, int]) -> Any:
+    """A share of the disk.  What lies outside `clamp` is brought to its border, as the original does."""
+    return _setting(key, default, live=True, low=0, high=100, clamp=clamp)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +66,19 @@ class BrokerConfig:
     sync_flush_timeout_ms: int = _setting("syncFlushTimeout", 5_000, live=True, low=1)
     persist_offsets_ms: int = _setting("flushConsumerOffsetInterval", 5_000, low=1)
     body_bytes_max: int = _setting("maxMessageSize", 4 * 1024 * 1024, low=1, high=15 * 1024 * 1024)
+    # ---- how long messages stay (store/retention.py)
+    reserved_hours: int = _setting("fileReservedTime", 72, live=True, low=0, high=HOURS_MAX)
+    delete_when: str = _setting("deleteWhen", "04", live=True, check=parse_hours)
+    disk_clean_percent: int = _percent("diskMaxUsedSpaceRatio", 75, (10, 95))
+    disk_force_percent: int = _percent("diskSpaceCleanForciblyRatio", 85, (30, 85))
+    # The original goes to 90 at most: its log meets a full disk while it is written, ours when a segment is reserved.
+    disk_full_percent: int = _percent("diskSpaceWarningLevelRatio", 90, (35, 100))
+    clean_forcibly: bool = _setting("cleanFileForciblyEnable", True, live=True)
+    clean_interval_ms: int = _setting("cleanResourceInterval", 10_000, low=1)
+    delete_segments_interval_ms: int = _setting("deleteCommitLogFilesInterval", 100, live=True, low=0)
+    delete_queues_interval_ms: int = _setting("deleteConsumeQueueFilesInterval", 100, live=True, low=0)
+    delete_batch_max: int = _setting("deleteFileBatchMax", 10, live=True, low=1)
+    delete_again_ms: int = _setting("redeleteHangedFileInterval", 120_000, live=True, low=0)
     # ---- pulling
     long_polling: bool = _setting("longPollingEnable", True, live=True)
     short_polling_ms: int = _setting("shortPollingTimeMills", 1_000, live=True, low=1)
@@ -68,6 +93,18 @@ class BrokerConfig:
     @property
     def sync_flush(self) -> bool:
         return self.flush_disk_type == "SYNC_FLUSH"
+
+    @property
+    def retention(self) -> RetentionSettings:
+        return RetentionSettings(
+            reserved_ms=self.reserved_hours * HOUR_MS,
+            hours=parse_hours(self.delete_when),
+            clean_percent=self.disk_clean_percent,
+            force_percent=self.disk_force_percent,
+            full_percent=self.disk_full_percent,
+            may_force=self.clean_forcibly,
+            batch_max=self.delete_batch_max,
+        )
 
     @property
     def writable(self) -> bool:
@@ -113,7 +150,7 @@ class BrokerConfig:
 
 WITHOUT_EFFECT = frozenset(
     {
-        *("haListenPort", "brokerIP2", "deleteWhen", "fileReservedTime", "diskMaxUsedSpaceRatio"),
+        *("haListenPort", "brokerIP2", "destroyMapedFileIntervalForcibly"),
         *("defaultTopicQueueNums", "sendMessageThreadPoolNums", "pullMessageThreadPoolNums"),
         *("useReentrantLockWhenPutMessage", "waitTimeMillsInSendQueue", "mapedFileSizeCommitLog"),
         *("osPageCacheBusyTimeOutMills", "transientStorePoolEnable", "warmMapedFileEnable"),
@@ -146,10 +183,20 @@ def _read(field: "dataclasses.Field[Any]", text: str) -> Any:
         if (low is not None and number < low) or (high is not None and number > high):
             limits = f"at least {low}" if high is None else f"from {low} to {high}"
             raise ConfigError(f"{key} must be {limits}, not {number}")
-        return number
+        return _clamped(key, number, field.metadata["clamp"])
     if among and text not in among:
         raise ConfigError(f"{key} is one of {', '.join(among)}, not {text!r}")
+    if field.metadata["check"] is not None:
+        field.metadata["check"](text)
     return text
+
+
+def _clamped(key: str, number: int, clamp: tuple[int, int] | None) -> int:
+    if clamp is None or clamp[0] <= number <= clamp[1]:
+        return number
+    nearest = clamp[0] if number < clamp[0] else clamp[1]
+    log.warning("%s is from %d to %d: taking %d instead of %d", key, *clamp, nearest, number)
+    return nearest
 
 
 def _unknown(key: str) -> str:

@@ -64,6 +64,19 @@ class FileHandles:
         file.write(at, data)
         self._unsynced.add(path)
 
+    def delete_first(self, folder: str, kept: int) -> bool:
+        """Delete a queue's first file if that lies before the byte `kept`."""
+        first = next((name for name in self._disk.list(folder) if name.isdigit()), None)
+        if first is None or int(first) >= kept:
+            return False
+        path = os.path.join(folder, first)
+        file = self._open.pop(path, None)
+        if file is not None:
+            file.close()
+        self._unsynced.discard(path)
+        self._disk.delete(path)
+        return True
+
     def close_under(self, folder: str) -> None:
         for path in [path for path in self._open if path.startswith(folder + os.sep)]:
             self._open.pop(path).close()
@@ -170,6 +183,32 @@ class ConsumeQueue:
             return
         for _ in range(missing):
             self.tail.append(log_offset, GAP_SIZE, 0)
+
+    def expire(self, log_start: int) -> None:
+        """Begin at the first entry whose record is still in the log, which now begins at `log_start`.
+
+        A queue that has none left keeps its number: it begins where it ends.
+        """
+        low, high = int(self.start), int(self.end)
+        while low < high:
+            middle = (low + high) // 2
+            entry = self.entry(middle)
+            if entry is not None and entry[0] < log_start:  # a missing file says nothing
+                low = middle + 1
+            else:
+                high = middle
+        self.start = QueueOffset(low)
+
+    def delete_first_file(self) -> str | None:
+        """Delete the first file if all its entries are expired; returns the folder that has to be synced then.
+
+        The file with the last entry stays, whatever is in it: it tells the queue's number at the next start.
+        """
+        at = min(self.start, max(0, self.tail.start - 1)) * ENTRY_BYTES
+        kept = at - at % self._file_bytes
+        if kept == 0:
+            return None
+        return self._folder if self._handles.delete_first(self._folder, kept) else None
 
     def load(self, names: list[str]) -> None:
         """Find start and end of a queue that has files: entries are there until the first empty one."""

@@ -85,6 +85,8 @@ class MessageStore:
         self.queues = QueueIndex(disk, os.path.join(options.root, "consumequeue"), options.queue_file_bytes)
         self.touched: list[QueueTail] = []
         self.messages_appended = 0
+        self.disk_refusal: str | None = None
+        """Why the disk is too full for more messages, or None; whoever watches the disk sets it."""
 
     # ---- opening and closing -------------------------------------------------------------------------------
 
@@ -257,6 +259,8 @@ class MessageStore:
     def _check_open(self) -> None:
         if self._refusal is not None:
             raise ServiceUnavailable(self._refusal)
+        if self.disk_refusal is not None:
+            raise ServiceUnavailable(self.disk_refusal)
         if self.durability.failure is not None:
             raise ServiceUnavailable(f"syncing the log failed: {self.durability.failure}")
 
@@ -277,6 +281,11 @@ class MessageStore:
             reconsume_times=message.reconsume_times,
             prepared_offset=message.prepared_offset,
         )
+
+    @property
+    def newest_stored_ms(self) -> int | None:
+        """When the newest message was stored, as far as the log goes."""
+        return self._last_store_ms or None
 
     def _store_time_ms(self) -> int:
         """Never goes back along the log, whatever the clock does."""

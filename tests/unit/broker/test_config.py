@@ -22,6 +22,17 @@ def test_the_defaults_are_the_original_s() -> None:
     assert settings["syncFlushTimeout"] == "5000"
     assert settings["accessMessageInMemoryMaxRatio"] == "40"
     assert settings["maxTransferCountOnMessageInMemory"] == "32"
+    assert settings["fileReservedTime"] == "72"
+    assert settings["deleteWhen"] == "04"
+    assert settings["diskMaxUsedSpaceRatio"] == "75"
+    assert settings["diskSpaceCleanForciblyRatio"] == "85"
+    assert settings["diskSpaceWarningLevelRatio"] == "90"
+    assert settings["cleanFileForciblyEnable"] == "true"
+    assert settings["cleanResourceInterval"] == "10000"
+    assert settings["deleteCommitLogFilesInterval"] == "100"
+    assert settings["deleteConsumeQueueFilesInterval"] == "100"
+    assert settings["deleteFileBatchMax"] == "10"
+    assert settings["redeleteHangedFileInterval"] == "120000"
 
 
 def test_settings_survive_the_round_trip_through_text() -> None:
@@ -43,6 +54,12 @@ def test_settings_survive_the_round_trip_through_text() -> None:
         ("flushDiskType", "SOMETIMES", "ASYNC_FLUSH, SYNC_FLUSH"),
         ("brokerRole", "SLAVE", "ASYNC_MASTER"),
         ("maxMessageSize", "99999999999", "maxMessageSize must be"),
+        ("deleteWhen", "4pm", "list of hours from 00 to 23 like 04 or 02;14, not '4pm'"),
+        ("deleteWhen", "24", "list of hours"),
+        ("deleteWhen", "", "list of hours"),
+        ("fileReservedTime", "-1", "fileReservedTime must be"),
+        ("diskMaxUsedSpaceRatio", "101", "diskMaxUsedSpaceRatio must be from 0 to 100"),
+        ("deleteFileBatchMax", "0", "at least 1"),
         ("listenport", "1", "did you mean listenPort"),
         ("nonsense", "1", "unknown setting 'nonsense'"),
     ],
@@ -54,8 +71,8 @@ def test_a_mistake_is_named_with_its_key(key: str, text: str, message: str) -> N
 
 def test_keys_of_the_original_without_effect_are_accepted_and_named(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        BrokerConfig.from_settings({"deleteWhen": "04", "haListenPort": "10912", "brokerName": "b"})
-    assert "settings without effect here: deleteWhen, haListenPort" in caplog.text
+        BrokerConfig.from_settings({"inSyncReplicas": "1", "haListenPort": "10912", "brokerName": "b"})
+    assert "settings without effect here: haListenPort, inSyncReplicas" in caplog.text
 
 
 def test_what_has_effect_is_not_listed_as_without() -> None:
@@ -68,6 +85,30 @@ def test_only_live_settings_change_while_the_broker_runs() -> None:
     for key in ("listenPort", "storePathRootDir", "flushDiskType", "brokerName"):
         with pytest.raises(ConfigError, match=f"{key} cannot change while the broker runs"):
             config.changed({key: config.as_settings()[key]})
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "taken"),
+    [
+        ("diskMaxUsedSpaceRatio", "5", 10),
+        ("diskMaxUsedSpaceRatio", "99", 95),
+        ("diskSpaceCleanForciblyRatio", "10", 30),
+        ("diskSpaceCleanForciblyRatio", "99", 85),
+        ("diskSpaceWarningLevelRatio", "10", 35),
+        ("diskSpaceWarningLevelRatio", "97", 97),
+    ],
+)
+def test_a_share_of_the_disk_outside_its_range_is_brought_to_the_border_and_said(
+    key: str, text: str, taken: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        assert BrokerConfig.from_settings({key: text}).as_settings()[key] == str(taken)
+    assert (f"taking {taken} instead of {text}" in caplog.text) == (str(taken) != text)
+
+
+def test_how_long_messages_stay_may_change_while_the_broker_runs() -> None:
+    changed = BrokerConfig().changed({"fileReservedTime": "1", "deleteWhen": "02;14"}).retention
+    assert (changed.reserved_ms, changed.hours) == (3_600_000, frozenset({2, 14}))
 
 
 def test_one_refused_change_refuses_all_of_them() -> None:

@@ -1,0 +1,144 @@
+"""StoreCleaning: the hands that delete.  What and when is decided by `retention.py` and the broker.
+
+The order keeps the store true at every moment, whichever step a crash falls behind:
+
+1. queues begin behind what is going to be deleted (`expire_queues`), so nobody is told of a message that is gone;
+2. the oldest segment's file is deleted and its folder synced (`delete_file`), one file at a time: a log that lost a
+   segment in the middle could not be opened;
+3. the log forgets the segment (`forget`), and its memory and descriptor are given back (`let_go`);
+4. queue files that hold nothing but expired entries are deleted (`trim_queues`), the last one of a queue never.
+
+A start finds the first segment that is there and lets the queues begin in it; files that came back after a crash are
+deleted by the next run.  `delete_file`, `let_go` and `sync_folder` may take long and run on the cleaning thread; they
+touch nothing but what they are given.  Everything else belongs to the thread that owns the store.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from bolide.store.disk import Disk
+from bolide.store.log import Segment
+from bolide.store.queue_index import ConsumeQueue
+from bolide.store.retention import SegmentTimes
+from bolide.store.store import MessageStore
+
+SLICE_QUEUES = 16
+"""Queues looked at in one go: some hundred microseconds, then others have their turn."""
+
+
+class StoreCleaning:
+    def __init__(self, disk: Disk, root: str, store: MessageStore) -> None:
+        self._disk = disk
+        self._store = store
+        self.log_folder = os.path.join(root, "commitlog")
+        self.queues_folder = os.path.join(root, "consumequeue")
+        # Of each queue, no entry points before this place in the log: most queues need not be looked at again.
+        self._firsts: dict[tuple[str, int], int] = {}
+        self._trimmed: dict[tuple[str, int], int] = {}
+
+    # ---- what there is -------------------------------------------------------------------------------------
+
+    def used_ratio(self) -> float:
+        """How full the fuller one of the store's disks is."""
+        return max(self._disk.used_ratio(self.log_folder), self._disk.used_ratio(self.queues_folder))
+
+    def deletable(self) -> list[Segment]:
+        """Segments that may go, the oldest first: not the newest, and none that the sync thread may be busy with."""
+        durable = self._store.durability.durable
+        return [part for part in self._store.log.segments[:-1] if part.base + part.size <= durable]
+
+    def times(self) -> Iterator[SegmentTimes]:
+        """The ages of these segments, looked up one by one."""
+        for segment in self.deletable():
+            head = self._store.reader.head_at(segment.base + segment.size)  # the first message behind it
+            yield SegmentTimes(
+                None if head is None else head.store_timestamp_ms, self._modified_ms(segment.file.path)
+            )
+
+    def earliest_stored_ms(self) -> int | None:
+        """When the oldest message of the log was stored."""
+        head = self._store.reader.head_at(self._store.log.start)
+        return None if head is None else head.store_timestamp_ms
+
+    def _modified_ms(self, path: str) -> int | None:
+        try:
+            return self._disk.modified_ms(path)
+        except OSError:
+            return None
+
+    # ---- the log -------------------------------------------------------------------------------------------
+
+    def expire_queues(self, log_start: int) -> Iterator[None]:
+        """Let every queue begin at a record not before `log_start`, in slices."""
+        known, self._firsts = self._firsts, {}
+        looked_at = 0
+        for queue in list(self._store.queues):
+            key = queue.tail.key
+            first = known.get(key, -1)
+            if first < log_start:
+                first = _expire(queue, log_start)
+                looked_at += 1
+            self._firsts[key] = first
+            if looked_at == SLICE_QUEUES:
+                looked_at = 0
+                yield
+
+    def delete_file(self, segment: Segment) -> None:
+        """On the cleaning thread."""
+        self._disk.delete(segment.file.path)
+        self._disk.sync_dir(self.log_folder)
+
+    def forget(self, segment: Segment) -> None:
+        dropped = self._store.log.drop_first()
+        assert dropped is segment, "segments go from the oldest on"
+
+    def let_go(self, segment: Segment) -> None:
+        """On the cleaning thread: only now the file system gives the space back, which takes time for a large file."""
+        with contextlib.suppress(BufferError):  # somebody still reads: the mapping goes with the last view
+            segment.view.release()
+        segment.file.close()
+
+    # ---- the queues ----------------------------------------------------------------------------------------
+
+    def trim_queues(self) -> Iterator[str | None]:
+        """Delete expired queue files.  Yields a folder that has to be synced before the next step, or None when it is
+        only time for others to have their turn."""
+        queues = {queue.tail.key: queue for queue in self._store.queues}
+        self._trimmed = {key: start for key, start in self._trimmed.items() if key in queues}
+        looked_at = 0
+        for key, queue in queues.items():
+            start = int(queue.start)
+            if start == 0 or self._trimmed.get(key) == start:
+                continue
+            while (folder := queue.delete_first_file()) is not None:
+                yield folder
+            self._trimmed[key] = start
+            looked_at += 1
+            if looked_at == SLICE_QUEUES:
+                looked_at = 0
+                yield None
+
+    def sync_folder(self, folder: str) -> None:
+        """On the cleaning thread.  A folder that is gone belonged to a topic that was deleted meanwhile."""
+        with contextlib.suppress(FileNotFoundError):
+            self._disk.sync_dir(folder)
+
+    def topics(self) -> dict[str, bool]:
+        """Topics that have queues, and whether messages of them are left."""
+        found: dict[str, bool] = {}
+        for queue in self._store.queues:
+            topic = queue.tail.key[0]
+            found[topic] = found.get(topic, False) or queue.end > queue.start
+        return found
+
+
+def _expire(queue: ConsumeQueue, log_start: int) -> int:
+    """Returns a place of the log that no entry of the queue points before."""
+    entry = queue.entry(queue.start)
+    if entry is not None and entry[0] < log_start:
+        queue.expire(log_start)
+        entry = queue.entry(queue.start)
+    if entry is not None:
+        return entry[0]
+    return log_start if queue.start == queue.end else -1  # a missing file says nothing
