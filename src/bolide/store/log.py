@@ -144,6 +144,12 @@ class CommitLog:
         if self._reused:
             self.current.view[position : position + BLANK_BYTES] = bytes(BLANK_BYTES)
 
+    def drop_first(self) -> Segment:
+        """Forget the oldest segment, whose file is deleted; the newest always stays."""
+        assert len(self._segments) > 1
+        self._bases.pop(0)
+        return self._segments.pop(0)
+
     def close(self) -> None:
         for segment in self._segments:
             self._close(segment)
