@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Iterator
 
 from bolide.store.disk import DiskLock, File
-from tests.crash.image import FileNode, FolderNode, Node, zeros
+from tests.crash.image import PAGE_BYTES, FileNode, FolderNode, Node, zeros
 
 KEEPS = (0.0, 0.1, 0.5, 0.9, 1.0)
 """How likely a page or a name reaches the medium by itself: one of these per power loss."""
@@ -122,7 +122,9 @@ class SimDisk:
         if name in folder.names:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
         self.on_step("create", path)
-        node = FileNode(zeros(size), self.now_ms, length_is_durable=size == 0)
+        # Reserving blocks makes a file grow in several steps; without, its length changes in one.
+        lengths = range(0, size, PAGE_BYTES) if reserve else range(1)
+        node = FileNode(zeros(size), self.now_ms, lengths)
         folder.change(((name, node),))
         return SimFile(path, node, self)
 

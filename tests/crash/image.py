@@ -22,13 +22,14 @@ Change = tuple[tuple[str, "Node | None"], ...]
 class FileNode:
     """One file, whatever its names."""
 
-    __slots__ = ("_data", "_durable", "_length_is_durable", "_lost", "_marked", "modified_ms", "size")
+    __slots__ = ("_data", "_durable", "_lengths", "_lost", "_marked", "modified_ms", "size")
 
-    def __init__(self, content: bytes, modified_ms: int, *, length_is_durable: bool) -> None:
+    def __init__(self, content: bytes, modified_ms: int, lengths: range | None = None) -> None:
+        """`lengths` are those that a new file may be found with; None for one whose length is durable."""
         self.size = len(content)
         self.modified_ms = modified_ms
         self._durable = content
-        self._length_is_durable = length_is_durable
+        self._lengths = lengths
         self._data: bytearray | None = None  # the volatile content where somebody may have changed it
         self._marked: bytes | None = None
         self._lost: dict[int, bytes] = {}  # pages that a failed sync has left marked as clean
@@ -53,7 +54,7 @@ class FileNode:
             self._marked = bytes(self._data)
 
     def sync(self) -> None:
-        self._length_is_durable = True
+        self._lengths = None
         self._marked = None
         if self._data is None:
             return
@@ -94,10 +95,9 @@ class FileNode:
                 elif rng.random() < keep:
                     mixed[at : at + PAGE_BYTES] = self._newer_page(at, rng)
             content = bytes(mixed)
-        if not self._length_is_durable and rng.random() >= keep:
-            pages_left = rng.choice((0, 0, rng.randint(0, self.size // PAGE_BYTES)))
-            content = content[: pages_left * PAGE_BYTES]
-        return FileNode(content, self.modified_ms, length_is_durable=True)
+        if self._lengths is not None and rng.random() >= keep:
+            content = content[: rng.choice(self._lengths)]
+        return FileNode(content, self.modified_ms)
 
     def _dirty_pages(self) -> list[int]:
         """Where pages begin that differ from the medium."""

@@ -18,6 +18,7 @@ from bolide.store.disk import Disk, File
 from bolide.store.folders import make_folder
 
 _BLANK = struct.Struct(">II")
+_LOOK_BYTES = 1 << 20
 
 
 class Segment:
@@ -88,8 +89,8 @@ class CommitLog:
         for name in names:
             path = os.path.join(self._folder, name)
             size = self._disk.size_of(path)
-            if size == 0 and name == names[-1]:
-                self._disk.delete(path)  # made, but its blocks were never reserved
+            if size < self._segment_bytes and name == names[-1] and self._is_blank(path):
+                self._disk.delete(path)  # power was lost while it was made
                 continue
             if size != self._segment_bytes:
                 raise StoreError(
@@ -161,6 +162,7 @@ class CommitLog:
         try:
             file = self._disk.create(path, self._segment_bytes, reserve=True)
             try:
+                file.sync()  # its length: only the last segment can ever be found half made
                 self._disk.sync_dir(self._folder)
             except OSError:
                 file.close()
@@ -171,6 +173,13 @@ class CommitLog:
                 f"cannot make the next commit-log segment {path}: {error.strerror or error}"
             ) from error
         self._add(Segment(base, file))
+
+    def _is_blank(self, path: str) -> bool:
+        file = self._disk.open(path)
+        try:
+            return not any(any(file.read(at, _LOOK_BYTES)) for at in range(0, file.size, _LOOK_BYTES))
+        finally:
+            file.close()
 
     def _add(self, segment: Segment) -> None:
         self._segments.append(segment)

@@ -213,6 +213,22 @@ def test_a_segment_of_another_length_is_refused_and_an_empty_last_one_removed(tm
         opened(tmp_path)
 
 
+def test_a_last_segment_that_was_only_half_reserved_is_made_again(tmp_path: Path) -> None:
+    """Reserving a gigabyte takes the file system several steps; power may go between two of them."""
+    store = opened(tmp_path)
+    put_many(store, 60)
+    store.close()
+    last = sorted((tmp_path / "commitlog").iterdir())[-1]
+    half_made = last.with_name(f"{int(last.name) + SEGMENT_BYTES:020d}")
+    half_made.write_bytes(bytes(1024))
+    store = opened(tmp_path)
+    assert not half_made.exists()
+    assert bodies(store) == [b"%05d" % number for number in range(60)]
+    put_many(store, 60)
+    store.close()
+    assert half_made.stat().st_size == SEGMENT_BYTES
+
+
 def test_a_missing_segment_is_refused_and_nothing_is_deleted(tmp_path: Path) -> None:
     store = opened(tmp_path)
     put_many(store, 150)

@@ -189,7 +189,9 @@ def test_a_second_store_on_the_same_directory_is_refused(tmp_path: Path) -> None
 
 
 def test_a_store_that_cannot_open_lets_go_of_its_lock(tmp_path: Path) -> None:
-    opened(tmp_path).close()
+    store = opened(tmp_path)
+    put_many(store, 1)
+    store.close()
     with pytest.raises(StoreError, match="mappedFileSizeCommitLog"):
         opened(tmp_path, segment_bytes=8192)
     opened(tmp_path).close()
