@@ -251,10 +251,17 @@ class QueueIndex:
         self._disk.make_dirs(self._folder)
         for topic in self._disk.list(self._folder):
             for number in self._disk.list(os.path.join(self._folder, topic)):
-                names = self._disk.list(os.path.join(self._folder, topic, number))
-                names = [name for name in names if name.isdigit()]
+                names = self._made(os.path.join(self._folder, topic, number))
                 if number.isdigit() and names:
                     self.get(topic, int(number)).load(names)
+
+    def _made(self, folder: str) -> list[str]:
+        """A queue's files; one without a length was being made when power was lost, and is made again in time."""
+        names = [name for name in self._disk.list(folder) if name.isdigit()]
+        empty = {name for name in names if self._disk.size_of(os.path.join(folder, name)) == 0}
+        for name in empty:
+            self._disk.delete(os.path.join(folder, name))
+        return [name for name in names if name not in empty]
 
     def find(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         return self._queues.get((topic, queue_id))

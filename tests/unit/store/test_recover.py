@@ -12,6 +12,7 @@ from bolide.record.layout import MAGIC_BLANK
 from bolide.store.reading import PullStatus
 from tests.unit.store.stage import (
     LIMITS,
+    QUEUE_FILE_BYTES,
     SEGMENT_BYTES,
     bodies,
     killed,
@@ -375,6 +376,19 @@ def test_queue_files_of_another_size_are_refused_with_words(tmp_path: Path, dama
         (folder / f"{0:020d}").rename(folder / f"{60:020d}")
     with pytest.raises(StoreError, match="mappedFileSizeConsumeQueue"):
         opened(tmp_path)
+
+
+def test_a_queue_file_without_a_length_is_made_again(tmp_path: Path) -> None:
+    """Its name reached the disk before power was lost, its length did not."""
+    store = opened(tmp_path)
+    put_many(store, 15)
+    killed(store)
+    for path in (tmp_path / "consumequeue" / "T" / "0").iterdir():
+        os.truncate(path, 0)
+    store = opened(tmp_path)
+    assert bodies(store) == [b"%05d" % number for number in range(15)]
+    assert len(queue_bytes(tmp_path)) == 2 * QUEUE_FILE_BYTES
+    store.close()
 
 
 def test_stray_files_among_the_queues_are_ignored(tmp_path: Path) -> None:
