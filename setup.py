@@ -13,9 +13,11 @@ from setuptools import Extension, setup
 
 COMPILED = [
     "bolide.wire._frame",
+    "bolide.wire._pull",
     "bolide.record._codec",
     "bolide.store._append",
     "bolide.store._walk",
+    "bolide.store._index",
     "bolide.pipeline._columns",
 ]
 

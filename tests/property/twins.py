@@ -4,12 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 from bolide.record import _codec, codec_twin
-from bolide.store import _append, append_twin
+from bolide.store import _append, _index, append_twin, index_twin
 from bolide.wire import _frame, frame_twin
 
 FRAMES: tuple[Any, Any] = (_frame, frame_twin)
 CODECS: tuple[Any, Any] = (_codec, codec_twin)
 APPENDS: tuple[Any, Any] = (_append, append_twin)
+INDEXES: tuple[Any, Any] = (_index, index_twin)
 
 
 def outcome(action: Callable[..., Any], *parts: Any, **named: Any) -> tuple[str, Any]:

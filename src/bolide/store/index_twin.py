@@ -1,0 +1,171 @@
+"""The readable twin of `_index.pyx`: records into an index file, and keys found in one.
+
+`index_records` walks records of the log and puts their keys into a mapped index file until the records or the room
+end.  It works on bytes alone, so that it can run on a thread of its own.  `store/index_layout.py` has the bytes.
+"""
+
+import struct
+from array import array
+from collections.abc import Iterator
+
+from bolide.record.codec_twin import RecordHead, inspect_record
+from bolide.store.index_layout import (
+    ENTRY,
+    HEADER_BYTES,
+    SLOT_BYTES,
+    IndexHeader,
+    entry_at,
+    index_key,
+    key_hash,
+    tag_key,
+)
+
+DONE = 0
+NO_ROOM = 1
+AT_BLANK = 2
+NO_RECORD = 3
+
+_SLOT = struct.Struct(">i")
+_TRANSACTION_MASK = 0xC
+_ROLLBACK = 0xC
+_SECONDS_MAX = 0x7FFF_FFFF
+_CONTINUES_AFTER_MS = 1000
+_TIME_MS_END = 1 << 60
+"""No store time is so late; a file that says so is damaged."""
+
+
+def index_records(
+    log: memoryview | bytes,
+    at: int,
+    end: int,
+    base: int,
+    index: memoryview,
+    slots: int,
+    count_end: int,
+    keys_done: int,
+) -> tuple[int, int, int]:
+    """Put the keys of the records in `log[at:end]` into an index file, entries up to number `count_end - 1`.
+
+    Returns the first position that is not indexed, how many keys of the record there are in the file already, and
+    why it ended: DONE, NO_ROOM for the next key, AT_BLANK at the end of a segment, or NO_RECORD where a record should
+    be.  `base` is the log offset of `log[0]`; `keys_done` is what an earlier call has returned for the first record.
+    """
+    if not (at >= 0 and end <= len(log) and entry_at(slots, count_end) <= len(index)):
+        raise ValueError("the range lies outside the log, or the index file is too small")
+    while at < end:
+        head = inspect_record(log, at, end, False)
+        if isinstance(head, int):
+            return at, keys_done, AT_BLANK
+        if head is None or head.log_offset != base + at:
+            return at, keys_done, NO_RECORD
+        for number, key in enumerate(_keys_of(log, at, head)):
+            if number >= keys_done:
+                if not _put(index, slots, count_end, key_hash(key), head):
+                    return at, number, NO_ROOM
+        keys_done = 0
+        at += head.size
+    return at, keys_done, DONE
+
+
+def record_hashes(record: bytes) -> list[int]:
+    """The key hashes under which a record is indexed, in order."""
+    head = inspect_record(record, 0, len(record), False)
+    return [key_hash(key) for key in _keys_of(record, 0, head)] if isinstance(head, RecordHead) else []
+
+
+def find_offsets(
+    index: memoryview, slots: int, wanted: int, count_max: int, begin_ms: int, end_ms: int, steps_max: int
+) -> "array[int]":
+    """Log offsets of messages that were indexed under this key hash, newest first.
+
+    A message's time is known to the second, so the window is wide by one: the record itself says it exactly.
+    `steps_max` bounds how many entries of the slot are looked at.
+    """
+    header = IndexHeader.read(memoryview(index))
+    found = array("q")
+    if not 0 <= header.begin_ms < _TIME_MS_END:
+        return found
+    (number,) = _SLOT.unpack_from(index, HEADER_BYTES + SLOT_BYTES * (wanted % slots))
+    last = min(header.count, (len(index) - entry_at(slots, 0)) // ENTRY.size) - 1
+    while 0 < number <= last and len(found) < count_max and steps_max > 0:
+        hashed, log_offset, seconds, older = ENTRY.unpack_from(index, entry_at(slots, number))
+        stored_ms = header.begin_ms + (1000 * seconds if number > 1 else 0)
+        if seconds < 0 or stored_ms + _CONTINUES_AFTER_MS <= begin_ms:
+            break
+        if hashed == wanted and stored_ms <= end_ms:
+            found.append(log_offset)
+        if older >= number:  # a chain leads to older entries, or it is broken
+            break
+        number = older
+        steps_max -= 1
+    return found
+
+
+def rebuild_slots(index: memoryview, slots: int, count: int, log_end: int) -> tuple[int, int]:
+    """Make the slots and chains again from the entries alone; returns the number of sound entries + 1 and used slots.
+
+    Entries are in the order of the log.  Those from the first one on that breaks it, or that points behind the end of
+    the log, are not sound.
+    """
+    index[HEADER_BYTES : HEADER_BYTES + SLOT_BYTES * slots] = bytes(SLOT_BYTES * slots)
+    used, newest = 0, 0
+    last = min(count, (len(index) - entry_at(slots, 0)) // ENTRY.size)
+    for number in range(1, last):
+        at = entry_at(slots, number)
+        hashed, log_offset, seconds, _ = ENTRY.unpack_from(index, at)
+        if hashed < 0 or seconds < 0 or not newest <= log_offset < log_end:
+            return number, used
+        slot_at = HEADER_BYTES + SLOT_BYTES * (hashed % slots)
+        (older,) = _SLOT.unpack_from(index, slot_at)
+        used += older == 0
+        _SLOT.pack_into(index, at + ENTRY.size - SLOT_BYTES, older)
+        _SLOT.pack_into(index, slot_at, number)
+        newest = log_offset
+    return max(1, last), used
+
+
+def _keys_of(log: memoryview | bytes, at: int, head: RecordHead) -> Iterator[str]:
+    """A record's keys in the order in which RocketMQ's IndexService puts them."""
+    if head.sys_flag & _TRANSACTION_MASK == _ROLLBACK:
+        return
+    start = at + head.properties_at
+    pairs = _wanted_pairs(bytes(log[start : start + head.properties_length]))
+    topic = head.topic.decode("utf-8", "replace")
+    if b"UNIQ_KEY" in pairs:
+        yield index_key(topic, pairs[b"UNIQ_KEY"])
+    for word in pairs.get(b"KEYS", "").split(" "):
+        if word:
+            yield index_key(topic, word)
+    if b"TAGS" in pairs:
+        yield tag_key(topic, pairs[b"TAGS"])
+
+
+def _wanted_pairs(properties: bytes) -> dict[bytes, str]:
+    """As everywhere, the last of several pairs of one name counts, and one without a value is none."""
+    pairs: dict[bytes, str] = {}
+    for pair in properties.split(b"\x02"):
+        name, _, value = pair.partition(b"\x01")
+        if value and name in (b"UNIQ_KEY", b"KEYS", b"TAGS"):
+            pairs[name] = value.decode("utf-8", "replace")
+    return pairs
+
+
+def _put(index: memoryview, slots: int, count_end: int, hashed: int, head: RecordHead) -> bool:
+    header = IndexHeader.read(index)
+    count = max(1, header.count)
+    if count >= count_end:
+        return False
+    slot_at = HEADER_BYTES + SLOT_BYTES * (hashed % slots)
+    (older,) = _SLOT.unpack_from(index, slot_at)
+    if not 0 < older < count:
+        older = 0
+    begin_ms, begin_offset, stored_ms = header.begin_ms, header.begin_offset, head.store_timestamp_ms
+    # Java divides towards zero, and what is negative counts as 0.
+    seconds = min(_SECONDS_MAX, max(0, stored_ms - begin_ms) // 1000) if begin_ms > 0 else 0
+    ENTRY.pack_into(index, entry_at(slots, count), hashed, head.log_offset, seconds, older)
+    _SLOT.pack_into(index, slot_at, count)
+    if count == 1:
+        begin_ms, begin_offset = stored_ms, head.log_offset
+    used = header.slots_used + (older == 0)
+    IndexHeader(begin_ms, stored_ms, begin_offset, head.log_offset, used, count + 1).write(index)
+    return True
