@@ -22,6 +22,10 @@ class File(Protocol):
 
     def write(self, at: int, data: bytes) -> None: ...
 
+    def reserve(self, at: int, count: int) -> None:
+        """Allocate the blocks of a part of a sparse file now, so that writing it through the mapping can never meet a
+        full disk.  What the part holds stays."""
+
     def sync(self) -> None:
         """Make what was written durable.  A failure is final: never sync again and then acknowledge."""
 

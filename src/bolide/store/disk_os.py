@@ -41,6 +41,10 @@ class OsFile:
             data = data[written:]
             at += written
 
+    def reserve(self, at: int, count: int) -> None:
+        _check_room(self._descriptor, count)
+        os.posix_fallocate(self._descriptor, at, count)
+
     def sync(self) -> None:
         # Not mmap.flush: that holds the interpreter lock for as long as the disk takes.
         os.fdatasync(self._descriptor)

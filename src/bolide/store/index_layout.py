@@ -61,7 +61,7 @@ class IndexHeader(NamedTuple):
     begin_offset: int
     end_offset: int
     slots_used: int
-    count: int
+    next_entry: int
 
     @classmethod
     def read(cls, file: memoryview) -> "IndexHeader":
@@ -74,20 +74,20 @@ class IndexHeader(NamedTuple):
 class DurableMark(NamedTuple):
     """How much of an open file was durable when this was written."""
 
-    count: int
+    next_entry: int
     next_offset: int
 
     def encode(self) -> bytes:
-        head = _MARK.pack(MARK_MAGIC, self.count, self.next_offset)
+        head = _MARK.pack(MARK_MAGIC, self.next_entry, self.next_offset)
         return head + _CRC.pack(zlib.crc32(head))
 
     @classmethod
     def decode(cls, data: bytes) -> "DurableMark | None":
         """None where there is no mark, or not a whole one."""
-        magic, count, next_offset = _MARK.unpack_from(data)
+        magic, next_entry, next_offset = _MARK.unpack_from(data)
         if magic != MARK_MAGIC or _CRC.unpack_from(data, _MARK.size) != (zlib.crc32(data[: _MARK.size]),):
             return None
-        return cls(count, next_offset)
+        return cls(next_entry, next_offset)
 
 
 def file_bytes(slots: int, entries: int) -> int:

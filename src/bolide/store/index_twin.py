@@ -59,9 +59,8 @@ def index_records(
         if head is None or head.log_offset != base + at:
             return at, keys_done, NO_RECORD
         for number, key in enumerate(_keys_of(log, at, head)):
-            if number >= keys_done:
-                if not _put(index, slots, count_end, key_hash(key), head):
-                    return at, number, NO_ROOM
+            if number >= keys_done and not _put(index, slots, count_end, key_hash(key), head):
+                return at, number, NO_ROOM
         keys_done = 0
         at += head.size
     return at, keys_done, DONE
@@ -86,7 +85,7 @@ def find_offsets(
     if not 0 <= header.begin_ms < _TIME_MS_END:
         return found
     (number,) = _SLOT.unpack_from(index, HEADER_BYTES + SLOT_BYTES * (wanted % slots))
-    last = min(header.count, (len(index) - entry_at(slots, 0)) // ENTRY.size) - 1
+    last = min(header.next_entry, (len(index) - entry_at(slots, 0)) // ENTRY.size) - 1
     while 0 < number <= last and len(found) < count_max and steps_max > 0:
         hashed, log_offset, seconds, older = ENTRY.unpack_from(index, entry_at(slots, number))
         stored_ms = header.begin_ms + (1000 * seconds if number > 1 else 0)
@@ -152,7 +151,7 @@ def _wanted_pairs(properties: bytes) -> dict[bytes, str]:
 
 def _put(index: memoryview, slots: int, count_end: int, hashed: int, head: RecordHead) -> bool:
     header = IndexHeader.read(index)
-    count = max(1, header.count)
+    count = max(1, header.next_entry)
     if count >= count_end:
         return False
     slot_at = HEADER_BYTES + SLOT_BYTES * (hashed % slots)

@@ -52,6 +52,11 @@ class WatchedFile:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._file.write(at, data)
 
+    def reserve(self, at: int, count: int) -> None:
+        if self._disk.full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._file.reserve(at, count)
+
     def sync(self) -> None:
         self._disk.before_sync()
         self._disk.synced.append(self.path)
