@@ -45,7 +45,7 @@ class Model:
         """Sends as the broker appends them; what needs the general path gets it, in its turn."""
         chosen = [self._message() for _ in range(self._random.randint(1, UNWRITTEN_MAX))]
         data = b"".join(send_frame(0, body, b=topic, e=str(queue)) for topic, queue, body in chosen)
-        reader = FrameReader(Intake(65536), sends=True)
+        reader = FrameReader(Intake(65536), hot=True)
         reader.writable()[: len(data)] = data
         reader.received(len(data))
         run = reader.next()

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from bolide.broker.config import BrokerConfig
 from bolide.broker.flusher import Flusher
 from bolide.broker.handlers.group import client_gone, expire_clients
-from bolide.broker.handlers.pull import resume
+from bolide.broker.handlers.pull import PullPlans, on_pull, resume
 from bolide.broker.handlers.runtime import sample_traffic
 from bolide.broker.handlers.send import on_sends
 from bolide.broker.hold import PullHold
@@ -47,6 +47,7 @@ from bolide.store.tables import GroupTable, OffsetTable, TopicTable
 from bolide.wire.command import LANGUAGE, VERSION, Command, encode_frame
 from bolide.wire.frame import FrameReader, Intake
 from bolide.wire.headers.send import SendRequest
+from bolide.wire.pull_frame import PullFrame
 from bolide.wire.send_run import SendRun
 
 log = logging.getLogger(__name__)
@@ -79,6 +80,7 @@ class Broker:
         self.clients: ClientTable[Link] = ClientTable(self._wants_notice)
         self.locks = QueueLocks()
         self.traffic = Traffic()
+        self.plans = PullPlans(self)
         self.hold = PullHold(lambda held: resume(self, held))
         self.host = _advertised_host(config)
         self._behind: set[QueueTail] = set()
@@ -101,7 +103,7 @@ class Broker:
     async def start(self) -> None:
         """Listen, open the store, register: in this order, so that a used port leaves the store alone."""
         self._dispatcher = Dispatcher(handlers_for(self))
-        self._server = Server(self, self.clock, sends=True)
+        self._server = Server(self, self.clock, hot=self)
         self.port = await self._server.start(self.config.bind_host, self.config.port)
         try:
             self._open_store()
@@ -237,6 +239,9 @@ class Broker:
 
     def on_sends(self, link: Link, run: SendRun) -> None:
         on_sends(self, link, run)
+
+    def on_pull(self, link: Link, pull: PullFrame) -> None:
+        on_pull(self, link, pull)
 
     def on_close(self, link: Link) -> None:
         client_gone(self, link)

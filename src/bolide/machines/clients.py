@@ -87,6 +87,8 @@ class ClientTable(Generic[C]):
         self._groups: dict[str, ConsumerGroup[C]] = {}
         self._producers: dict[str, dict[C, Member[C]]] = {}
         self._held: dict[C, _Held] = {}
+        self.revision = 0
+        """Changes whenever a consumer group has: a member, a subscription or how it consumes."""
 
     # ---- what happens --------------------------------------------------------------------------------------
 
@@ -182,13 +184,19 @@ class ClientTable(Generic[C]):
         group = self._groups.get(data.group)
         if group is None:
             group = self._groups[data.group] = ConsumerGroup(data.group)
+        if group.message_model is not data.message_model:
+            self.revision += 1
         group.consume_type = data.consume_type
         group.message_model = data.message_model
         group.consume_from = data.consume_from
         changed = self._seat(group, member, effects)
-        if not keep_subscriptions and _update_subscriptions(group, data.subscriptions):
-            changed = True
+        if not keep_subscriptions:
+            versions = {one.topic: one.version for one in group.subscriptions.values()}
+            changed |= _update_subscriptions(group, data.subscriptions)
+            if versions != {one.topic: one.version for one in group.subscriptions.values()}:
+                self.revision += 1
         if changed:
+            self.revision += 1
             self._announce(group, effects)
 
     def _seat(self, group: ConsumerGroup[C], member: Member[C], effects: Effects[C]) -> bool:
@@ -218,6 +226,7 @@ class ClientTable(Generic[C]):
             self._release(connection, consumer=name)
             effects.append(MemberGone(name, member.client_id))
             changed[name] = group
+            self.revision += 1
         for name, group in changed.items():
             if group.members:
                 self._announce(group, effects)

@@ -21,7 +21,6 @@ from bolide.net.server import Server
 from bolide.store.disk import Disk
 from bolide.store.disk_os import OsDisk
 from bolide.wire.command import Command
-from bolide.wire.send_run import SendRun
 
 log = logging.getLogger(__name__)
 
@@ -76,9 +75,6 @@ class NameServer:
 
     def on_request(self, link: Link, request: Command) -> None:
         self._dispatcher.on_request(link, request)
-
-    def on_sends(self, link: Link, run: SendRun) -> None:
-        raise AssertionError("a name server does not scan for sends")
 
     def on_close(self, link: Link) -> None:
         names = self._state.routes.connection_lost(link)

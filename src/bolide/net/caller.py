@@ -9,7 +9,6 @@ from bolide.model.errors import ConfigError, ConnectionLost
 from bolide.net.link import Link
 from bolide.wire.command import Command
 from bolide.wire.frame import Intake
-from bolide.wire.send_run import SendRun
 
 CONNECT_TIMEOUT_MS = 3_000
 
@@ -80,9 +79,6 @@ class Caller:
     def on_request(self, link: Link, request: Command) -> None:
         if self._handle is not None:
             self._handle(link, request)
-
-    def on_sends(self, link: Link, run: SendRun) -> None:
-        raise AssertionError("callers do not scan for sends")
 
     def on_close(self, link: Link) -> None:
         address = self._addresses.pop(link, None)

@@ -16,6 +16,7 @@ from bolide.model.errors import BolideError, CallTimeout, ConnectionLost, Protoc
 from bolide.wire.command import Command, encode_frame, encode_head
 from bolide.wire.frame import Intake
 from bolide.wire.peer import Answer, Peer
+from bolide.wire.pull_frame import PullFrame
 from bolide.wire.send_run import SendRun
 
 log = logging.getLogger(__name__)
@@ -31,18 +32,31 @@ class Service(Protocol):
 
     def on_request(self, link: "Link", request: Command) -> None: ...
 
+    def on_close(self, link: "Link") -> None: ...
+
+
+class HotService(Protocol):
+    """What takes plain sends and pulls without a `Command` for each."""
+
     def on_sends(self, link: "Link", run: SendRun) -> None: ...
 
-    def on_close(self, link: "Link") -> None: ...
+    def on_pull(self, link: "Link", pull: PullFrame) -> None: ...
 
 
 class Link(asyncio.BufferedProtocol):
     """One connection.  `remote` is `ip:port`; `remote_host` the same as record bytes (address, port)."""
 
     def __init__(
-        self, intake: Intake, service: Service, clock: Clock, *, sends: bool = False, serves: bool = False
+        self,
+        intake: Intake,
+        service: Service,
+        clock: Clock,
+        *,
+        hot: HotService | None = None,
+        serves: bool = False,
     ) -> None:
-        self._peer = Peer(intake, sends=sends)
+        self._peer = Peer(intake, hot=hot is not None)
+        self._hot = hot
         self._reader = self._peer.reader
         self._service = service
         self._clock = clock
@@ -72,7 +86,7 @@ class Link(asyncio.BufferedProtocol):
         if self.is_open:
             assert self._transport is not None
             if len(answer.body) > 4096:  # large bodies are not copied into the frame
-                self._transport.writelines((encode_head(answer, len(answer.body)), answer.body))
+                self.write_parts(encode_head(answer, len(answer.body)), answer.body)
             else:
                 self._transport.write(encode_frame(answer))
 
@@ -81,6 +95,12 @@ class Link(asyncio.BufferedProtocol):
         if self.is_open:
             assert self._transport is not None
             self._transport.write(data)
+
+    def write_parts(self, head: bytes, body: bytes) -> None:
+        """Send a frame that is encoded already and whose body had better not be copied."""
+        if self.is_open:
+            assert self._transport is not None
+            self._transport.writelines((head, body))
 
     def call(self, request: Command, timeout_ms: int) -> "asyncio.Future[Command]":
         """Send a request; the future gives its answer, `CallTimeout` or `ConnectionLost`."""
@@ -140,9 +160,13 @@ class Link(asyncio.BufferedProtocol):
         try:
             while not self._congested and (item := self._peer.next()) is not None:
                 if type(item) is SendRun:
-                    self._service.on_sends(self, item)
+                    assert self._hot is not None
+                    self._hot.on_sends(self, item)
                 elif type(item) is Command:
                     self._service.on_request(self, item)
+                elif type(item) is PullFrame:
+                    assert self._hot is not None
+                    self._hot.on_pull(self, item)
                 else:
                     assert isinstance(item, Answer)
                     if not item.token.done():

@@ -6,10 +6,9 @@ import logging
 
 from bolide.model.clock import Clock
 from bolide.model.errors import ConfigError
-from bolide.net.link import Link, Service
+from bolide.net.link import HotService, Link, Service
 from bolide.wire.command import Command
 from bolide.wire.frame import Intake
-from bolide.wire.send_run import SendRun
 
 log = logging.getLogger(__name__)
 
@@ -27,12 +26,12 @@ class Server:
         service: Service,
         clock: Clock,
         *,
-        sends: bool = False,
+        hot: HotService | None = None,
         connections_max: int = CONNECTIONS_MAX,
     ) -> None:
         self._service = service
         self._clock = clock
-        self._sends = sends
+        self._hot = hot
         self._connections_max = connections_max
         self._intake = Intake()
         self._listeners: list[asyncio.Server] = []
@@ -62,7 +61,7 @@ class Server:
             link.close()
 
     def _accept(self) -> Link:
-        return Link(self._intake, self, self._clock, sends=self._sends, serves=True)
+        return Link(self._intake, self, self._clock, hot=self._hot, serves=True)
 
     def _close_idle(self) -> None:
         oldest_ms = self._clock.monotonic_ms() - IDLE_MS_MAX
@@ -83,9 +82,6 @@ class Server:
 
     def on_request(self, link: Link, request: Command) -> None:
         self._service.on_request(link, request)
-
-    def on_sends(self, link: Link, run: SendRun) -> None:
-        self._service.on_sends(link, run)
 
     def on_close(self, link: Link) -> None:
         if link in self.links:

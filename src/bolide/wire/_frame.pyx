@@ -16,10 +16,7 @@ cdef enum:
 
 
 include "_json.pxi"
-
-
-cdef inline uint32_t load32(const unsigned char* at) noexcept nogil:
-    return (<uint32_t>at[0] << 24) | (<uint32_t>at[1] << 16) | (<uint32_t>at[2] << 8) | at[3]
+include "_bytes.pxi"
 
 
 # The memory of a run as plain pointers: a typed memoryview costs more to make than most runs take to scan.
@@ -28,10 +25,6 @@ cdef int64_t* numbers_of(c_array.array column_array) except? NULL:
     if column_array.ob_descr.typecode != c'q':
         raise TypeError("a run's numbers have 64 bits")
     return <int64_t*>column_array.data.as_longlongs
-
-
-cdef unsigned char* bytes_of(bytearray area) except? NULL:
-    return <unsigned char*>PyByteArray_AS_STRING(area)
 
 
 # ---- one request ------------------------------------------------------------------------------------------------
@@ -51,10 +44,6 @@ cdef struct Head:
     Text properties
     Text reconsume
     Text batch
-
-
-cdef inline bint named(Text* key, const char* name, Py_ssize_t length) noexcept nogil:
-    return key.length == length and memcmp(key.at, name, length) == 0
 
 
 cdef Text* field_of(Head* head, Text* key) noexcept nogil:
@@ -122,11 +111,6 @@ cdef bint read_fields(Cursor* c, Head* head) noexcept nogil:
             return True
         if not take(c, c','):
             return False
-
-
-cdef bint read_integer(Cursor* c, int64_t* value) noexcept nogil:
-    cdef Text text
-    return read_scalar(c, &text) and not text.quoted and to_number(&text, value)
 
 
 cdef bint read_head(Cursor* c, Head* head) noexcept nogil:
@@ -274,31 +258,6 @@ def scan_sends(run, Py_ssize_t start, Py_ssize_t end, Py_ssize_t size_max):
 cdef const char* HEX = b"0123456789ABCDEF"
 
 
-cdef inline unsigned char* put(unsigned char* to, const char* text, Py_ssize_t length) noexcept nogil:
-    memcpy(to, text, length)
-    return to + length
-
-
-cdef unsigned char* put_number(unsigned char* to, int64_t value) noexcept nogil:
-    cdef unsigned char digits[20]
-    cdef int used = 0
-    if value < 0:
-        to[0] = c'-'
-        to += 1
-        value = -value
-    while True:
-        digits[used] = <unsigned char>(c'0' + value % 10)
-        used += 1
-        value //= 10
-        if value == 0:
-            break
-    while used:
-        used -= 1
-        to[0] = digits[used]
-        to += 1
-    return to
-
-
 cdef unsigned char* put_hex64(unsigned char* to, int64_t value) noexcept nogil:
     cdef int digit
     for digit in range(16):
@@ -353,17 +312,5 @@ def encode_send_answers(run, Py_ssize_t first, Py_ssize_t last, bytes store_host
         to = put_number(to, values[column.OPAQUE])
         to = put(to, b'}', 1)
         header_length = to - start - 8
-        put_prefix(start, header_length)
+        put_prefix(start, header_length, 0)
     return out[: to - begin]
-
-
-cdef void put_prefix(unsigned char* to, Py_ssize_t header_length) noexcept nogil:
-    cdef Py_ssize_t length = header_length + 4
-    to[0] = <unsigned char>(length >> 24)
-    to[1] = <unsigned char>(length >> 16)
-    to[2] = <unsigned char>(length >> 8)
-    to[3] = <unsigned char>length
-    to[4] = 0
-    to[5] = <unsigned char>(header_length >> 16)
-    to[6] = <unsigned char>(header_length >> 8)
-    to[7] = <unsigned char>header_length

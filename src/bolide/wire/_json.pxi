@@ -1,4 +1,4 @@
-# JSON, as much of it as a send header uses; included by _frame.pyx.
+# JSON, as much of it as the headers of hot requests use; included by _frame.pyx and _pull.pyx.
 #
 # Plain are objects whose values are text, whole numbers or literals and whose keys have no escapes.
 

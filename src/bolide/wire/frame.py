@@ -1,4 +1,4 @@
-"""Frames: bytes as they arrive, cut into commands and runs of sends.
+"""Frames: bytes as they arrive, cut into commands, runs of sends, and pulls.
 
 `FrameReader` never sees a socket.  A shell asks `writable()` where to put bytes, says `received(n)`, and takes
 items with `next()` until there is none.  Lengths are checked before anything is allocated for them, and a reader
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from bolide.compiled import use_compiled
 from bolide.model.errors import ProtocolError
 from bolide.wire.command import Command, decode_command
+from bolide.wire.pull_frame import PullFrame
 from bolide.wire.send_run import SendRun
 
 if TYPE_CHECKING or not use_compiled("bolide.wire._frame"):
@@ -19,12 +20,18 @@ if TYPE_CHECKING or not use_compiled("bolide.wire._frame"):
 else:
     from bolide.wire._frame import encode_send_answers, scan_sends
 
+if TYPE_CHECKING or not use_compiled("bolide.wire._pull"):
+    from bolide.wire.pull_twin import encode_found, scan_pull
+else:
+    from bolide.wire._pull import encode_found, scan_pull
+
 __all__ = [
     "FRAME_BYTES_MAX",
     "INTAKE_BYTES",
     "FrameReader",
     "Intake",
     "decode_frame",
+    "encode_found",
     "encode_send_answers",
 ]
 
@@ -41,21 +48,22 @@ _PREFIX_BYTES = 8
 class Intake:
     """The memory that connections of one event loop receive into."""
 
-    __slots__ = ("buffer", "run")
+    __slots__ = ("buffer", "pull", "run")
 
     def __init__(self, size_bytes: int = INTAKE_BYTES) -> None:
         self.buffer = bytearray(size_bytes)
         self.run = SendRun(size_bytes)
+        self.pull = PullFrame()
 
 
 class FrameReader:
-    """Cuts one connection's bytes into frames.  With `sends`, plain sends come as `SendRun`s."""
+    """Cuts one connection's bytes into frames.  With `hot`, plain sends and pulls come as `SendRun` and `PullFrame`."""
 
-    __slots__ = ("_area", "_at", "_end", "_intake", "_rest", "_sends", "_size_max", "_whole", "_whole_bytes")
+    __slots__ = ("_area", "_at", "_end", "_hot", "_intake", "_rest", "_size_max", "_whole", "_whole_bytes")
 
-    def __init__(self, intake: Intake, *, sends: bool = False, size_bytes_max: int = FRAME_BYTES_MAX) -> None:
+    def __init__(self, intake: Intake, *, hot: bool = False, size_bytes_max: int = FRAME_BYTES_MAX) -> None:
         self._intake = intake
-        self._sends = sends
+        self._hot = hot
         self._size_max = size_bytes_max
         self._area = intake.buffer  # where the bytes of the current read are
         self._at = 0
@@ -96,10 +104,10 @@ class FrameReader:
             self._rest = bytes(memoryview(self._area)[self._at : self._end])
             self._at = self._end = 0
 
-    def feed(self, data: bytes | bytearray | memoryview) -> list[Command | SendRun]:
-        """All items in `data`, for callers that have bytes at hand.  Needs a reader without `sends`."""
-        assert not self._sends, "runs share memory: take them one by one with next()"
-        items: list[Command | SendRun] = []
+    def feed(self, data: bytes | bytearray | memoryview) -> list[Command]:
+        """All items in `data`, for callers that have bytes at hand.  Needs a reader without `hot`."""
+        assert not self._hot, "runs share memory: take them one by one with next()"
+        items: list[Command] = []
         source = memoryview(data)
         while source:
             target = self.writable()
@@ -107,20 +115,27 @@ class FrameReader:
             target[:count] = source[:count]
             self.received(count)
             source = source[count:]
-            while (item := self.next()) is not None:
+            while (item := self._next_command()) is not None:
                 items.append(item)
         return items
 
-    def next(self) -> Command | SendRun | None:
-        """The next item, or None when more bytes are needed.  A run is valid until the next call."""
-        if self._sends and self._end - self._at > _PREFIX_BYTES:
+    def next(self) -> Command | SendRun | PullFrame | None:
+        """The next item, or None when more bytes are needed.  A run or pull is valid until the next call."""
+        at, end = self._at, self._end
+        if self._hot and end - at > _PREFIX_BYTES:
             run = self._intake.run
             run.clear(self._area)
-            self._at = scan_sends(run, self._at, self._end, self._size_max)
+            self._at = scan_sends(run, at, end, self._size_max)
             if run.count:
                 if self._whole is not None:  # it held exactly this frame; the run keeps it alive
                     self._whole, self._at, self._end = None, 0, 0
                 return run
+            if self._whole is None and (scan := scan_pull(self._area, at, end)) is not None:
+                self._at = self._intake.pull.fill(self._area, at, scan)
+                return self._intake.pull
+        elif at == end and self._whole is None:
+            self._at = self._end = 0
+            return None
         return self._next_command()
 
     def _next_command(self) -> Command | None:

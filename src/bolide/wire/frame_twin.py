@@ -42,11 +42,11 @@ _UNIT = rf"(?![dD][89a-fA-F]){_HEX}{{4}}|[dD][89abAB]{_HEX}{{2}}\\u[dD][c-fC-F]{
 _STRING = rf'"(?P<text>(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u(?:{_UNIT}))*)"'
 _NUMBER = r"(?P<number>-?(?:0|[1-9][0-9]*))"
 _LITERAL = r"(?P<literal>true|false|null)"
-_FIELD = re.compile(
+FIELD = re.compile(
     f"{_BLANK}{_KEY}{_BLANK}:{_BLANK}(?:{_STRING}|{_NUMBER}|{_LITERAL}){_BLANK}(?P<mark>[,}}])"
 )
-_FIELDS_START = re.compile(f"{_BLANK}{_KEY}{_BLANK}:{_BLANK}{{")
-_AFTER_FIELDS = re.compile(f"{_BLANK}(?P<mark>[,}}])")
+FIELDS_START = re.compile(f"{_BLANK}{_KEY}{_BLANK}:{_BLANK}{{")
+AFTER_FIELDS = re.compile(f"{_BLANK}(?P<mark>[,}}])")
 _START = re.compile(f"{_BLANK}{{")
 _END = re.compile(f"{_BLANK}\\Z")
 
@@ -73,7 +73,7 @@ _LONG = {
 _SPELLING = {"10": _LONG, "310": _LETTERS, "320": _LETTERS}
 
 
-class _NotPlain(Exception):
+class NotPlain(Exception):
     """The request needs the general path."""
 
 
@@ -87,7 +87,7 @@ def scan_sends(run: SendRun, start: int, end: int, size_max: int) -> int:
             break
         try:
             _scan_one(run, at, length, header_length)
-        except _NotPlain:
+        except NotPlain:
             break
         at += 4 + length
     return at
@@ -98,15 +98,15 @@ def _scan_one(run: SendRun, at: int, length: int, header_length: int) -> None:
     head, fields = _read_head(bytes(memoryview(run.buffer)[at + 8 : body_at]))
     topic = fields.get("topic", "").encode()
     if b"\\" in topic or not 0 < len(topic) <= _TOPIC_BYTES_MAX:
-        raise _NotPlain
+        raise NotPlain
     escaped = fields.get("properties", "")
     if run.properties_used + len(escaped.encode()) > len(run.properties):
-        raise _NotPlain
+        raise NotPlain
     text = orjson.loads(f'"{escaped}"').encode()
     flag = _number(head, "flag", None)
     batch = fields.get("batch", "false")
     if flag not in (0, 2) or batch not in ("true", "false"):
-        raise _NotPlain
+        raise NotPlain
     values = (
         _number(head, "opaque", None),
         0,
@@ -140,29 +140,29 @@ def _read_head(header: bytes) -> tuple[dict[str, str], dict[str, str]]:
     try:
         text = header.decode()
     except UnicodeDecodeError:
-        raise _NotPlain from None
+        raise NotPlain from None
     head: dict[str, str] = {}
     fields: dict[str, str] | None = None
-    at = _expect(_START, text, 0).end()
+    at = expect_start(text)
     mark = ","
     while mark == ",":
-        member = _FIELD.match(text, at)
+        member = FIELD.match(text, at)
         if member is None:
-            start = _expect(_FIELDS_START, text, at)
+            start = expect(FIELDS_START, text, at)
             if start["key"] != "extFields" or fields is not None or head.get("code") not in _SPELLING:
-                raise _NotPlain
+                raise NotPlain
             fields, at = _read_fields(text, start.end(), _SPELLING[head["code"]])
-            member = _expect(_AFTER_FIELDS, text, at)
+            member = expect(AFTER_FIELDS, text, at)
         elif member["key"] in ("code", "flag", "opaque"):
             if member["key"] in head or member["number"] is None:
-                raise _NotPlain
+                raise NotPlain
             head[member["key"]] = member["number"]
         elif member["key"] == "extFields":
-            raise _NotPlain
+            raise NotPlain
         at, mark = member.end(), member["mark"]
-    _expect(_END, text, at)
+    expect_end(text, at)
     if fields is None:
-        raise _NotPlain
+        raise NotPlain
     return head, fields
 
 
@@ -171,22 +171,32 @@ def _read_fields(text: str, at: int, spelling: dict[str, str]) -> tuple[dict[str
     fields: dict[str, str] = {}
     mark = ","
     while mark == ",":
-        field = _expect(_FIELD, text, at)
+        field = expect(FIELD, text, at)
         name = spelling.get(field["key"])
         if name is not None:
             fields.pop(name, None)
             if field["text"] is not None:
                 fields[name] = field["text"]
             elif field["literal"] != "null":
-                raise _NotPlain
+                raise NotPlain
         at, mark = field.end(), field["mark"]
     return fields, at
 
 
-def _expect(pattern: re.Pattern[str], text: str, at: int) -> re.Match[str]:
+def expect_start(text: str) -> int:
+    """Where the members of an object begin."""
+    return expect(_START, text, 0).end()
+
+
+def expect_end(text: str, at: int) -> None:
+    """Nothing may follow the object."""
+    expect(_END, text, at)
+
+
+def expect(pattern: re.Pattern[str], text: str, at: int) -> re.Match[str]:
     match = pattern.match(text, at)
     if match is None:
-        raise _NotPlain
+        raise NotPlain
     return match
 
 
@@ -195,7 +205,7 @@ def _number(texts: dict[str, str], name: str, default: int | None, allowed: rang
     if text is None and default is not None:
         return default
     if text is None or not _DIGITS.fullmatch(text) or int(text) not in allowed:
-        raise _NotPlain
+        raise NotPlain
     return int(text)
 
 

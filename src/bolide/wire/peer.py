@@ -11,6 +11,7 @@ from typing import Any
 from bolide.model.errors import ProtocolError
 from bolide.wire.command import FLAG_ONE_WAY, Command, encode_frame
 from bolide.wire.frame import FRAME_BYTES_MAX, FrameReader, Intake
+from bolide.wire.pull_frame import PullFrame
 from bolide.wire.send_run import SendRun
 
 PENDING_MAX = 65536
@@ -35,16 +36,14 @@ class Peer:
 
     __slots__ = ("_deadlines", "_opaque", "_pending", "reader")
 
-    def __init__(
-        self, intake: Intake, *, sends: bool = False, frame_bytes_max: int = FRAME_BYTES_MAX
-    ) -> None:
-        self.reader = FrameReader(intake, sends=sends, size_bytes_max=frame_bytes_max)
+    def __init__(self, intake: Intake, *, hot: bool = False, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
+        self.reader = FrameReader(intake, hot=hot, size_bytes_max=frame_bytes_max)
         self._pending: dict[int, Any] = {}
         self._deadlines: list[tuple[int, int]] = []
         self._opaque = 0
 
-    def next(self) -> Command | Answer | SendRun | None:
-        """The next request, answer or run of sends; None when more bytes are needed.
+    def next(self) -> Command | Answer | SendRun | PullFrame | None:
+        """The next request, answer, run of sends or pull; None when more bytes are needed.
 
         Answers that nobody waits for any more are dropped here.
         """

@@ -22,7 +22,6 @@ from bolide.wire.command import Command
 from bolide.wire.headers.offset import QueryGroupOffset, QueueRequest, UpdateGroupOffset
 from bolide.wire.headers.pull import PullAnswer, PullFlag, PullRequest
 from bolide.wire.headers.send import SendAnswer, SendRequest
-from bolide.wire.send_run import SendRun
 
 HOST = "127.0.0.1"
 WAIT_S = 10
@@ -60,9 +59,6 @@ class Node:
     def on_request(self, link: Link, request: Command) -> None:
         self.seen.append(request.code)
         self._dispatcher.on_request(link, request)
-
-    def on_sends(self, link: Link, run: SendRun) -> None:
-        raise AssertionError("not asked to scan for sends")
 
 
 class ScriptedBroker(Node):

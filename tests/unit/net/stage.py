@@ -12,7 +12,6 @@ from bolide.net.link import Link
 from bolide.net.server import Server
 from bolide.wire.command import Command, encode_frame
 from bolide.wire.frame import FrameReader, Intake
-from bolide.wire.send_run import SendRun
 
 DEADLINE_S = 10.0
 
@@ -30,9 +29,6 @@ class Bench:
 
     def on_request(self, link: Link, request: Command) -> None:
         self.dispatcher.on_request(link, request)
-
-    def on_sends(self, link: Link, run: SendRun) -> None:
-        raise AssertionError("this server does not scan for sends")
 
     def on_close(self, link: Link) -> None:
         self.closed.append(link)

@@ -54,9 +54,9 @@ def send_frame(opaque: int = 7, body: bytes = b"hello", **fields: Any) -> bytes:
     return frame(send_header(send_fields(**fields), opaque=opaque), body)
 
 
-def read_in_pieces(data: bytes, pieces: int, *, sends: bool, intake_bytes: int) -> list[Any]:
+def read_in_pieces(data: bytes, pieces: int, *, hot: bool, intake_bytes: int) -> list[Any]:
     """What a reader gives when the socket brings `pieces` bytes at a time; rows of runs as tuples."""
-    reader = FrameReader(Intake(intake_bytes), sends=sends)
+    reader = FrameReader(Intake(intake_bytes), hot=hot)
     items: list[Any] = []
     while data:
         target = reader.writable()

@@ -32,19 +32,19 @@ def bodies(items: list[Any]) -> list[tuple[int, int, bytes]]:
     return [(item.code, item.opaque, item.body) for item in items]
 
 
-@pytest.mark.parametrize("sends", [False, True])
+@pytest.mark.parametrize("hot", [False, True])
 @pytest.mark.parametrize("intake_bytes", [1024, 100_000])
 @pytest.mark.parametrize("pieces", [1, 3, 7, 8, 9, 100, 1023, 10**6])
 def test_any_way_of_cutting_the_stream_gives_the_same_items(
-    pieces: int, intake_bytes: int, sends: bool
+    pieces: int, intake_bytes: int, hot: bool
 ) -> None:
-    whole = read_in_pieces(STREAM, 10**6, sends=False, intake_bytes=100_000)
+    whole = read_in_pieces(STREAM, 10**6, hot=False, intake_bytes=100_000)
     assert [item.opaque for item in whole] == [1, 1, 2, 3, 4, 5, 9, 6, 7, 1]
-    assert read_in_pieces(STREAM, pieces, sends=sends, intake_bytes=intake_bytes) == whole
+    assert read_in_pieces(STREAM, pieces, hot=hot, intake_bytes=intake_bytes) == whole
 
 
 def test_consecutive_plain_sends_come_as_one_run() -> None:
-    reader = FrameReader(Intake(4096), sends=True)
+    reader = FrameReader(Intake(4096), hot=True)
     data = send_frame(1) + send_frame(2) + PULL + send_frame(3)
     reader.writable()[: len(data)] = data
     reader.received(len(data))
@@ -63,12 +63,12 @@ def test_consecutive_plain_sends_come_as_one_run() -> None:
 def test_a_plain_send_larger_than_the_intake_is_followed_by_the_next_frame() -> None:
     """The memory of a large frame is given back whichever way the frame was taken."""
     stream = send_frame(1, b"x" * 5000) + send_frame(2) + PULL
-    items = read_in_pieces(stream, 10**6, sends=True, intake_bytes=1024)
+    items = read_in_pieces(stream, 10**6, hot=True, intake_bytes=1024)
     assert [item.opaque for item in items] == [1, 2, 1]
 
 
 def test_a_reader_between_frames_holds_nothing() -> None:
-    reader = FrameReader(Intake(1024), sends=True)
+    reader = FrameReader(Intake(1024), hot=True)
     for data in (send_frame(1, b"x" * 5000), PULL):
         while data:
             target = reader.writable()
@@ -113,10 +113,10 @@ def test_two_readers_share_an_intake_without_mixing_their_bytes() -> None:
         *("header much longer", "TLS", "HTTP", "not an object", "unknown form"),
     ],
 )
-@pytest.mark.parametrize("sends", [False, True])
-def test_bytes_that_are_no_frame_are_a_protocol_error(start: bytes, sends: bool) -> None:
+@pytest.mark.parametrize("hot", [False, True])
+def test_bytes_that_are_no_frame_are_a_protocol_error(start: bytes, hot: bool) -> None:
     with pytest.raises(ProtocolError):
-        read_in_pieces(start, 1000, sends=sends, intake_bytes=4096)
+        read_in_pieces(start, 1000, hot=hot, intake_bytes=4096)
 
 
 def test_a_frame_of_exactly_the_limit_is_accepted_and_one_byte_more_is_not() -> None:

@@ -1,5 +1,8 @@
 """Pulling: codes 11 and 361.
 
+Two ways in.  `on_pull` takes a plain pull of a shape that was asked before: who may read what is settled, so only the
+reading is left.  `pull` takes any one request, decides everything that needs deciding, and gives every error.
+
 Every answer carries the four offsets.  A pull that finds nothing new is held if it allows that, and executed again
 when a message arrives or its time is over.
 """
@@ -10,6 +13,7 @@ from typing import TYPE_CHECKING
 from bolide.broker.handlers.offset import commit
 from bolide.broker.hold import HeldPull
 from bolide.model.errors import (
+    BolideError,
     GroupNotFound,
     InvalidRequest,
     PermissionDenied,
@@ -26,13 +30,18 @@ from bolide.store.reading import PullLimits, PullResult, PullStatus
 from bolide.wire.bodies.group import MessageModel
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
+from bolide.wire.frame import decode_frame, encode_found
 from bolide.wire.headers.pull import PullAnswer, PullFlag, PullRequest
+from bolide.wire.pull_frame import PullFrame
 
 if TYPE_CHECKING:
     from bolide.broker.app import Broker
 
 HOLD_MS_MAX = 25_000
 """Clients give a pull up after 30 s, so it must be answered before, whatever it asks for."""
+
+PLANS_MAX = 65_536
+"""Shapes of pulls that are remembered; others take the general path."""
 
 BULK_COUNT_MAX = 32_768
 BULK_BYTES_MAX = 4 * 1024 * 1024
@@ -67,6 +76,86 @@ def pull(broker: "Broker", link: Link, request: Command) -> Command | None:
         if wait_ms > 0 and broker.hold.add((header.topic, header.queue_id), held):
             return None
     return _answer(request, result, code)
+
+
+class PullPlan:
+    """What a pull of one shape comes to, whatever offset it asks for."""
+
+    __slots__ = ("_broker", "_codes", "_commits", "_cursor", "_group", "_limits", "_queue_id", "_topic")
+
+    def __init__(self, broker: "Broker", header: PullRequest, subscription: Subscription) -> None:
+        self._broker = broker
+        self._group = header.consumer_group
+        self._topic = header.topic
+        self._queue_id = header.queue_id
+        self._commits = bool(header.sys_flag & PullFlag.COMMIT_OFFSET)
+        self._limits = _limits(broker, header)
+        self._codes = _codes(subscription)
+        self._cursor = broker.store.reader.cursor(header.topic, header.queue_id)
+
+    def serve(self, link: Link, pull: PullFrame) -> bool:
+        """Answer with messages; False, with nothing done, when there are none to be had at once."""
+        queue = self._cursor.queue
+        offset = pull.queue_offset
+        if queue is None or not queue.start <= offset < queue.end:
+            self._cursor.release()  # most readers wait at the end of their queue
+            return False
+        broker = self._broker
+        result = broker.store.reader.pull_at(self._cursor, offset, self._limits, self._codes)
+        if not result.count:
+            return False
+        if self._commits and pull.commit_offset >= 0:
+            committed = GroupOffset(min(pull.commit_offset, queue.end))
+            broker.offsets.commit(self._group, self._topic, self._queue_id, committed)
+        broker.offsets.note_pull(self._group, self._topic, self._queue_id, GroupOffset(offset))
+        broker.traffic.found += 1
+        broker.traffic.transferred += result.count
+        head = encode_found(
+            pull.opaque, result.next_offset, result.offset_min, result.offset_max, len(result.data)
+        )
+        link.write_parts(head, result.data)
+        return True
+
+
+class PullPlans:
+    """Plans by shape.  All are forgotten when anything changes that one of them was made from."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._plans: dict[bytes, PullPlan] = {}
+        self._made_from: object = None
+
+    def find(self, shape: bytes) -> PullPlan | None:
+        broker = self._broker
+        now = (broker.config_version, broker.topics.version, broker.groups.version, broker.clients.revision)
+        if now != self._made_from:
+            self._made_from = now
+            self._plans.clear()
+        return self._plans.get(shape)
+
+    def learn(self, shape: bytes, request: Command) -> None:
+        """Remember what a pull came to, unless it was refused."""
+        try:
+            header = PullRequest.decode(request.fields)
+            plan = PullPlan(self._broker, header, _check(self._broker, header))
+        except RequestError:
+            return
+        if self.find(shape) is None and len(self._plans) < PLANS_MAX:
+            self._plans[shape] = plan
+
+
+def on_pull(broker: "Broker", link: Link, pull: PullFrame) -> None:
+    """Answer a plain pull, by its plan if it has one and there are messages, else by the general path."""
+    plan = broker.plans.find(pull.shape)
+    try:
+        if plan is not None and plan.serve(link, pull):
+            return
+    except (BolideError, OSError):  # the general path meets the same and says so
+        pass
+    request = decode_frame(pull.frame())
+    broker.on_request(link, request)
+    if plan is None:
+        broker.plans.learn(pull.shape, request)
 
 
 def resume(broker: "Broker", held: HeldPull) -> None:

@@ -1,0 +1,54 @@
+# Reading and writing the bytes of frames and their headers; included behind _json.pxi.
+
+cdef inline uint32_t load32(const unsigned char* at) noexcept nogil:
+    return (<uint32_t>at[0] << 24) | (<uint32_t>at[1] << 16) | (<uint32_t>at[2] << 8) | at[3]
+
+
+cdef unsigned char* bytes_of(bytearray area) except? NULL:
+    return <unsigned char*>PyByteArray_AS_STRING(area)
+
+
+cdef inline bint named(Text* key, const char* name, Py_ssize_t length) noexcept nogil:
+    return key.length == length and memcmp(key.at, name, length) == 0
+
+
+cdef bint read_integer(Cursor* c, int64_t* value) noexcept nogil:
+    cdef Text text
+    return read_scalar(c, &text) and not text.quoted and to_number(&text, value)
+
+
+cdef inline unsigned char* put(unsigned char* to, const char* text, Py_ssize_t length) noexcept nogil:
+    memcpy(to, text, length)
+    return to + length
+
+
+cdef unsigned char* put_number(unsigned char* to, int64_t value) noexcept nogil:
+    cdef unsigned char digits[20]
+    cdef int used = 0
+    if value < 0:
+        to[0] = c'-'
+        to += 1
+        value = -value
+    while True:
+        digits[used] = <unsigned char>(c'0' + value % 10)
+        used += 1
+        value //= 10
+        if value == 0:
+            break
+    while used:
+        used -= 1
+        to[0] = digits[used]
+        to += 1
+    return to
+
+
+cdef void put_prefix(unsigned char* to, Py_ssize_t header_length, Py_ssize_t body_length) noexcept nogil:
+    cdef Py_ssize_t length = header_length + 4 + body_length
+    to[0] = <unsigned char>(length >> 24)
+    to[1] = <unsigned char>(length >> 16)
+    to[2] = <unsigned char>(length >> 8)
+    to[3] = <unsigned char>length
+    to[4] = 0
+    to[5] = <unsigned char>(header_length >> 16)
+    to[6] = <unsigned char>(header_length >> 8)
+    to[7] = <unsigned char>header_length

@@ -1,0 +1,161 @@
+"""The compiled twin of pull_twin.py: a pull request is scanned in place, and answered without an object per field."""
+
+from cpython.bytearray cimport PyByteArray_AS_STRING
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memchr, memcmp, memcpy, memset
+
+from bolide.wire.command import LANGUAGE, VERSION
+
+include "_json.pxi"
+include "_bytes.pxi"
+
+cdef enum:
+    PULL_MESSAGE = 11
+    LITE_PULL_MESSAGE = 361
+
+cdef bytes FOUND_MIDDLE = f'"}},"flag":1,"language":"{LANGUAGE}","opaque":'.encode()
+cdef bytes FOUND_END = f',"serializeTypeCurrentRPC":"JSON","version":{VERSION},"remark":"FOUND"}}'.encode()
+
+
+cdef struct PullHead:
+    int64_t code
+    int64_t flag
+    bint has_flag
+    bint has_fields
+    Text opaque
+    Text queue_offset
+    Text commit_offset
+
+
+cdef bint read_pull_fields(Cursor* c, PullHead* head) noexcept nogil:
+    cdef Text key, value
+    cdef Text* place
+    if not take(c, c'{'):
+        return False
+    while True:
+        if not take(c, c'"') or not read_string(c, &key) or key.escaped or not take(c, c':'):
+            return False
+        if not read_scalar(c, &value):
+            return False
+        if named(&key, b"queueOffset", 11):
+            place = &head.queue_offset
+        elif named(&key, b"commitOffset", 12):
+            place = &head.commit_offset
+        else:
+            place = NULL
+        if place != NULL:
+            if place.at != NULL or not value.quoted:
+                return False
+            place[0] = value
+        if take(c, c'}'):
+            return True
+        if not take(c, c','):
+            return False
+
+
+cdef bint read_pull_head(Cursor* c, PullHead* head) noexcept nogil:
+    """What counts may be there only once, and the code must come first."""
+    cdef Text key, value
+    if not is_utf8(c.at, c.end - c.at) or not take(c, c'{'):
+        return False
+    while True:
+        if not take(c, c'"') or not read_string(c, &key) or key.escaped or not take(c, c':'):
+            return False
+        if named(&key, b"code", 4):
+            if head.code or not read_integer(c, &head.code):
+                return False
+            if head.code != PULL_MESSAGE and head.code != LITE_PULL_MESSAGE:
+                return False
+        elif not head.code:
+            return False
+        elif named(&key, b"flag", 4):
+            if head.has_flag or not read_integer(c, &head.flag):
+                return False
+            head.has_flag = True
+        elif named(&key, b"opaque", 6):
+            if head.opaque.at != NULL or not read_scalar(c, &head.opaque) or head.opaque.quoted:
+                return False
+        elif named(&key, b"extFields", 9):
+            if head.has_fields or not read_pull_fields(c, head):
+                return False
+            head.has_fields = True
+        elif not read_scalar(c, &value):
+            return False
+        if take(c, c'}'):
+            break
+        if not take(c, c','):
+            return False
+    skip_blank(c)
+    return c.at == c.end and head.has_fields and head.has_flag and head.flag == 0
+
+
+cdef bytes shape_of(const unsigned char* header, Py_ssize_t length, PullHead* head):
+    """The header without its three numbers."""
+    cdef Text* first = &head.queue_offset
+    cdef Text* second = &head.commit_offset
+    cdef Text* third = &head.opaque
+    if first.at > second.at:
+        first, second = second, first
+    if second.at > third.at:
+        second, third = third, second
+    if first.at > second.at:
+        first, second = second, first
+    cdef bytes shape = PyBytes_FromStringAndSize(NULL, length - first.length - second.length - third.length)
+    cdef unsigned char* to = <unsigned char*>PyBytes_AS_STRING(shape)
+    cdef const unsigned char* at = header
+    to = put(to, <const char*>at, first.at - at)
+    at = first.at + first.length
+    to = put(to, <const char*>at, second.at - at)
+    at = second.at + second.length
+    to = put(to, <const char*>at, third.at - at)
+    at = third.at + third.length
+    put(to, <const char*>at, header + length - at)
+    return shape
+
+
+def scan_pull(bytearray buffer not None, Py_ssize_t start, Py_ssize_t end):
+    cdef const unsigned char* frame = bytes_of(buffer) + start
+    cdef Py_ssize_t length
+    cdef int64_t opaque, queue_offset, commit_offset
+    cdef PullHead head
+    cdef Cursor cursor
+    if start < 0 or end > len(buffer):
+        raise ValueError("the frame lies outside the buffer")
+    if end - start < 8:
+        return None
+    length = load32(frame)
+    if load32(frame + 4) + 4 != <uint32_t>length or end - start < 4 + length or length < 4:
+        return None
+    memset(&head, 0, sizeof(PullHead))
+    cursor.at = frame + 8
+    cursor.end = frame + 4 + length
+    if not read_pull_head(&cursor, &head):
+        return None
+    if head.queue_offset.at == NULL or head.commit_offset.at == NULL or head.opaque.at == NULL:
+        return None
+    if not (
+        to_number(&head.opaque, &opaque) and -0x80000000LL <= opaque <= 0x7FFFFFFFLL
+        and to_number(&head.queue_offset, &queue_offset) and queue_offset >= 0
+        and to_number(&head.commit_offset, &commit_offset)
+    ):
+        return None
+    return shape_of(frame + 8, length - 4, &head), opaque, queue_offset, commit_offset, start + 4 + length
+
+
+def encode_found(int64_t opaque, int64_t next_offset, int64_t offset_min, int64_t offset_max, Py_ssize_t body_length):
+    cdef unsigned char head[512]
+    cdef unsigned char* to
+    cdef Py_ssize_t header_length
+    to = put(head + 8, b'{"code":0,"extFields":{"suggestWhichBrokerId":"0","nextBeginOffset":"', 69)
+    to = put_number(to, next_offset)
+    to = put(to, b'","minOffset":"', 15)
+    to = put_number(to, offset_min)
+    to = put(to, b'","maxOffset":"', 15)
+    to = put_number(to, offset_max)
+    to = put(to, PyBytes_AS_STRING(FOUND_MIDDLE), len(FOUND_MIDDLE))
+    to = put_number(to, opaque)
+    to = put(to, PyBytes_AS_STRING(FOUND_END), len(FOUND_END))
+    header_length = to - head - 8
+    put_prefix(head, header_length, body_length)
+    return PyBytes_FromStringAndSize(<const char*>head, 8 + header_length)
