@@ -46,6 +46,14 @@ class SimFile:
         node.data[at : at + len(data)] = data
         node.modified_ms = self._disk.now_ms
 
+    def reserve(self, at: int, count: int) -> None:
+        assert at + count <= self._opened.size, "files have a fixed size"
+        self._disk.on_step("reserve", self.path)
+
+    def reserve(self, at: int, count: int) -> None:
+        assert at + count <= self._opened.size, "files have a fixed size"
+        self._disk.on_step("reserve", self.path)
+
     def sync(self) -> None:
         node = self._opened
         try:

@@ -124,7 +124,7 @@ class Life:
     def _append(self, count: int) -> None:
         """By the general path: all in one queue, all or none."""
         topic, queue_id = queue = self._queue()
-        given = [self._message() for _ in range(count)]
+        given = [self._message(BODY_BYTES[:-1] if count > 1 else BODY_BYTES) for _ in range(count)]
         for body, properties in given:
             self.ledger.give(queue, body, properties)
         self.disk.mark()
@@ -216,8 +216,8 @@ class Life:
     def _queue(self) -> Queue:
         return self.rng.choice(TOPICS), self.rng.randrange(QUEUES)
 
-    def _message(self) -> tuple[bytes, bytes]:
+    def _message(self, sizes: tuple[int, ...] = BODY_BYTES) -> tuple[bytes, bytes]:
         self._number += 1
-        filler = self.rng.randbytes(self.rng.choice(BODY_BYTES))
+        filler = self.rng.randbytes(self.rng.choice(sizes))
         tags = b"TAGS\x01%s\x02" % self.rng.choice((b"a", b"bb", b"c" * 30))
         return b"%06d" % self._number + filler, b"UNIQ_KEY\x01%032X\x02" % self._number + tags
