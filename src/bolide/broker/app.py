@@ -12,6 +12,7 @@ import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from bolide.broker.cleaner import Cleaner
 from bolide.broker.config import BrokerConfig
 from bolide.broker.flusher import Flusher
 from bolide.broker.handlers.group import client_gone, expire_clients
@@ -113,6 +114,7 @@ class Broker:
             raise
         self.topics.on_change = self.topic_changed
         self.flusher = Flusher(self.store, lambda: self.config, self.clock, self._on_durable)
+        self.cleaner = Cleaner(self.store, self._disk, self._root, lambda: self.config, self.clock)
         self._topics_writer = TableWriter(self.topics, PERSIST_TABLES_MS, self._files_thread)
         self._groups_writer = TableWriter(self.groups, PERSIST_TABLES_MS, self._files_thread)
         self._offsets_writer = TableWriter(self.offsets, self.config.persist_offsets_ms, self._files_thread)
@@ -134,6 +136,7 @@ class Broker:
         if self._behind_timer is not None:
             self._behind_timer.cancel()
         self.flusher.close()
+        self.cleaner.close()
         self._files_thread.shutdown(wait=True)
         for table in (self.topics, self.groups, self.offsets):
             table.persist()
@@ -212,6 +215,7 @@ class Broker:
             for work in (
                 self.flusher.run(),
                 self.flusher.watch_deadlines(),
+                *self.cleaner.work(),
                 self._every(SWEEP_HOLD_S, lambda: self.hold.sweep(self.clock.monotonic_ms())),
                 self._every(SWEEP_CLIENTS_S, lambda: expire_clients(self)),
                 self._every(SAMPLE_MS / 1000, lambda: sample_traffic(self)),

@@ -35,7 +35,7 @@ and indexes a message in the step that stores it, so nothing ever waits there: 0
 
 def runtime_info(broker: "Broker", link: Link, request: Command) -> Command:
     """28: names to text."""
-    state = NOT_HERE | broker.store.runtime()
+    state = NOT_HERE | broker.store.runtime() | broker.cleaner.runtime()
     state["brokerActive"] = "true"
     state["brokerVersionDesc"] = VERSION_TEXT
     state["bootTimestamp"] = str(broker.started_ms)
