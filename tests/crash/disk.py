@@ -50,10 +50,6 @@ class SimFile:
         assert at + count <= self._opened.size, "files have a fixed size"
         self._disk.on_step("reserve", self.path)
 
-    def reserve(self, at: int, count: int) -> None:
-        assert at + count <= self._opened.size, "files have a fixed size"
-        self._disk.on_step("reserve", self.path)
-
     def sync(self) -> None:
         node = self._opened
         try:
