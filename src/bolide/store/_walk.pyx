@@ -26,7 +26,8 @@ cdef enum:
     TRANSACTION_MASK = 0xC
     PREPARED = 0x4
     ROLLBACK = 0xC
-    SLOTS = 1 << 15  # several times as many as a broker has queues: those that share a slot are looked up again
+    SLOT_BITS = 15
+    SLOTS = 1 << SLOT_BITS  # several times as many as a broker has queues; those that share one are looked up again
 
 cdef unsigned char[SECTOR_BYTES] NOTHING
 
@@ -39,7 +40,7 @@ cdef inline uint64_t mix_of(const unsigned char* topic, Py_ssize_t length, int64
     memcpy(&tail, topic + length - part, part)
     head = (head ^ <uint64_t>queue_id * 0x9E3779B97F4A7C15U) * 0xBF58476D1CE4E5B9U
     head = (head ^ (head >> 29) ^ tail ^ <uint64_t>length) * 0x94D049BB133111EBU
-    return (head ^ (head >> 32)) & (SLOTS - 1)
+    return head >> (64 - SLOT_BITS)  # the upper bits depend on all others
 
 
 cdef bint is_whole(const unsigned char* record, RecordLook* look, Py_ssize_t position) noexcept nogil:
