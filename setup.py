@@ -14,6 +14,7 @@ from setuptools import Extension, setup
 COMPILED = [
     "bolide.wire._frame",
     "bolide.wire._pull",
+    "bolide.record._checksum",
     "bolide.record._codec",
     "bolide.store._append",
     "bolide.store._walk",

@@ -13,6 +13,7 @@ PURE = os.environ.get("BOLIDE_PURE") == "1"
 COMPILED_MODULES = (
     "bolide.wire._frame",
     "bolide.wire._pull",
+    "bolide.record._checksum",
     "bolide.record._codec",
     "bolide.store._append",
     "bolide.store._walk",

@@ -63,11 +63,10 @@ cdef uint32_t load32(const unsigned char* at) noexcept nogil
 cdef uint64_t load64(const unsigned char* at) noexcept nogil
 cdef void store32(unsigned char* at, uint32_t value) noexcept nogil
 cdef void store64(unsigned char* at, uint64_t value) noexcept nogil
-cdef uint32_t crc32_of(const unsigned char* data, Py_ssize_t length) noexcept nogil
 cdef int64_t hash_of(const unsigned char* text, Py_ssize_t length) noexcept nogil
 cdef Py_ssize_t size_of(RecordParts* parts) noexcept nogil
 cdef void write_record(unsigned char* to, RecordParts* parts) noexcept nogil
 cdef void scan_properties(const unsigned char* text, Py_ssize_t length, PropertyScan* scan) noexcept nogil
 cdef bint has_special(const unsigned char* text, Py_ssize_t length) noexcept nogil
-cdef int look_at(const unsigned char* at, Py_ssize_t room, bint check_crc, RecordLook* look) noexcept nogil
+cdef int look_at(const unsigned char* at, Py_ssize_t room, int check, RecordLook* look) noexcept nogil
 cdef int64_t tags_code_at(const unsigned char* text, Py_ssize_t length) noexcept nogil

@@ -6,6 +6,7 @@ from libc.string cimport memcmp, memcpy
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 
 from bolide.model.errors import MessageIllegal
+from bolide.record._checksum cimport RECORD_CHECKSUM_BYTES, crc32_of, holds, write_checksum
 
 cdef enum:
     FIXED_BYTES = 91
@@ -20,6 +21,8 @@ cdef enum:
 cdef uint32_t MAGIC_V1 = 0xDAA320A7
 cdef uint32_t MAGIC_V2 = 0xDAA320AB
 cdef uint32_t MAGIC_BLANK = 0xCBD43194
+
+cdef unsigned char[RECORD_CHECKSUM_BYTES] CHECKSUM_PLACE
 
 # ---- numbers --------------------------------------------------------------------------------------------------
 
@@ -63,48 +66,6 @@ cdef inline void store64(unsigned char* at, uint64_t value) noexcept nogil:
 
 cdef inline Py_ssize_t load16(const unsigned char* at) noexcept nogil:
     return (<Py_ssize_t>at[0] << 8) | at[1]
-
-
-# ---- CRC-32, eight bytes at a time ----------------------------------------------------------------------------
-
-cdef uint32_t CRC[8][256]
-
-
-cdef void build_crc_tables() noexcept nogil:
-    cdef uint32_t value
-    cdef int byte, bit, table
-    for byte in range(256):
-        value = byte
-        for bit in range(8):
-            value = (value >> 1) ^ (0xEDB88320U if value & 1 else 0U)
-        CRC[0][byte] = value
-    for byte in range(256):
-        for table in range(1, 8):
-            CRC[table][byte] = (CRC[table - 1][byte] >> 8) ^ CRC[0][CRC[table - 1][byte] & 0xFF]
-
-
-build_crc_tables()
-
-
-cdef uint32_t crc32_of(const unsigned char* data, Py_ssize_t length) noexcept nogil:
-    """The masked checksum that records carry."""
-    cdef uint32_t value = 0xFFFFFFFFU
-    cdef uint32_t low, high
-    while length >= 8:
-        # Little-endian words, whatever the machine: the table order follows the bytes.
-        low = (data[0] | (<uint32_t>data[1] << 8) | (<uint32_t>data[2] << 16) | (<uint32_t>data[3] << 24)) ^ value
-        high = data[4] | (<uint32_t>data[5] << 8) | (<uint32_t>data[6] << 16) | (<uint32_t>data[7] << 24)
-        value = (
-            CRC[7][low & 0xFF] ^ CRC[6][(low >> 8) & 0xFF] ^ CRC[5][(low >> 16) & 0xFF] ^ CRC[4][low >> 24]
-            ^ CRC[3][high & 0xFF] ^ CRC[2][(high >> 8) & 0xFF] ^ CRC[1][(high >> 16) & 0xFF] ^ CRC[0][high >> 24]
-        )
-        data += 8
-        length -= 8
-    while length > 0:
-        value = (value >> 8) ^ CRC[0][(value ^ data[0]) & 0xFF]
-        data += 1
-        length -= 1
-    return ~value & 0x7FFFFFFFU
 
 
 # ---- tags -----------------------------------------------------------------------------------------------------
@@ -322,7 +283,7 @@ cdef void write_record(unsigned char* to, RecordParts* parts) noexcept nogil:
 
 cdef check_parts(RecordParts* parts):
     """What does not fit its field would make every later record unreadable."""
-    if parts.topic_length > LENGTH_MAX or parts.properties_length > LENGTH_MAX:
+    if parts.topic_length > LENGTH_MAX or stored_properties_length(parts) > LENGTH_MAX:
         raise ValueError("the topic or the properties are too long for a record")
     if (
         (parts.born_host_length != HOST_V4_BYTES and parts.born_host_length != HOST_V6_BYTES)
@@ -350,6 +311,7 @@ def encode_record(
     bytes store_host not None,
     int64_t reconsume_times,
     int64_t prepared_offset,
+    bint sealed=False,
 ):
     cdef RecordParts parts
     parts.topic = <const unsigned char*>PyBytes_AS_STRING(topic)
@@ -359,9 +321,9 @@ def encode_record(
     parts.properties = <const unsigned char*>PyBytes_AS_STRING(properties)
     parts.properties_length = len(properties)
     parts.cut_at = parts.cut_end = 0
-    parts.needs_separator = False
-    parts.suffix = parts.properties
-    parts.suffix_length = 0
+    parts.needs_separator = sealed and len(properties) > 0 and properties[len(properties) - 1] != 2
+    parts.suffix = CHECKSUM_PLACE
+    parts.suffix_length = RECORD_CHECKSUM_BYTES if sealed else 0
     parts.queue_id = queue_id
     parts.flag = flag
     parts.queue_offset = queue_offset
@@ -378,6 +340,8 @@ def encode_record(
     check_parts(&parts)
     cdef bytes record = PyBytes_FromStringAndSize(NULL, size_of(&parts))
     write_record(<unsigned char*>PyBytes_AS_STRING(record), &parts)
+    if sealed:
+        write_checksum(<unsigned char*>PyBytes_AS_STRING(record), len(record))
     return record
 
 
@@ -399,7 +363,7 @@ cdef class RecordHead:
 
 
 cdef int look_at(
-    const unsigned char* at, Py_ssize_t room, bint check_crc, RecordLook* look
+    const unsigned char* at, Py_ssize_t room, int check, RecordLook* look
 ) noexcept nogil:
     """What lies at `at`: NOTHING_SOUND, BLANK_RECORD (only its size is filled in) or SOUND_RECORD."""
     cdef Py_ssize_t cursor, width
@@ -436,12 +400,12 @@ cdef int look_at(
     look.properties_at = cursor + 2
     if look.properties_at + look.properties_length != look.size:
         return NOTHING_SOUND
-    if check_crc and look.body_length and crc32_of(at + look.body_at, look.body_length) != load32(at + 8):
+    if not holds(at, look.size, look.body_at, look.body_length, check):
         return NOTHING_SOUND
     return SOUND_RECORD
 
 
-def inspect_record(const unsigned char[::1] data, Py_ssize_t at, Py_ssize_t end, bint check_crc):
+def inspect_record(const unsigned char[::1] data, Py_ssize_t at, Py_ssize_t end, int check):
     cdef const unsigned char* base
     cdef RecordLook look
     cdef RecordHead head
@@ -449,7 +413,7 @@ def inspect_record(const unsigned char[::1] data, Py_ssize_t at, Py_ssize_t end,
     if at < 0 or end > data.shape[0] or end - at < 8:
         return None
     base = &data[0] + at
-    found = look_at(base, end - at, check_crc, &look)
+    found = look_at(base, end - at, check, &look)
     if found == NOTHING_SOUND:
         return None
     if found == BLANK_RECORD:

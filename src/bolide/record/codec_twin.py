@@ -1,20 +1,20 @@
 """The readable twin of `_codec.pyx`."""
 
 import struct
-import zlib
 
 from bolide.model.errors import MessageIllegal
 from bolide.model.java_hash import java_hash
 from bolide.model.message import SysFlag
+from bolide.record.checksum_twin import holds, masked_crc32, seal_record
 from bolide.record.layout import (
     BATCH_ITEM_FIXED_BYTES,
-    CRC_MASK,
     FIXED_BYTES,
     HOST_V4_BYTES,
     HOST_V6_BYTES,
     MAGIC_BLANK,
     MAGIC_V1,
     MAGIC_V2,
+    RECORD_CHECKSUM_BYTES,
 )
 
 _HEAD = struct.Struct(">IIIiiqqiq")
@@ -49,8 +49,15 @@ def encode_record(
     store_host: bytes,
     reconsume_times: int,
     prepared_offset: int,
+    sealed: bool = False,
 ) -> bytes:
-    """One record.  The length of a host decides its sysFlag bit, the length of the topic the version."""
+    """One record.  The length of a host decides its sysFlag bit, the length of the topic the version.
+
+    A sealed one has a checksum of the whole behind its properties.
+    """
+    if sealed:
+        end = b"\x02" if properties and not properties.endswith(b"\x02") else b""
+        properties += end + bytes(RECORD_CHECKSUM_BYTES)
     if len(topic) > _LENGTH_MAX or len(properties) > _LENGTH_MAX:
         raise ValueError("the topic or the properties are too long for a record")
     if not {len(born_host), len(store_host)} <= {HOST_V4_BYTES, HOST_V6_BYTES}:
@@ -80,7 +87,7 @@ def encode_record(
     head = _HEAD.pack(
         _HEAD.size + len(tail),
         MAGIC_V2 if wide else MAGIC_V1,
-        zlib.crc32(body) & CRC_MASK,
+        masked_crc32(body),
         queue_id,
         flag,
         queue_offset,
@@ -88,7 +95,11 @@ def encode_record(
         sys_flag,
         born_timestamp_ms,
     )
-    return head + tail
+    if not sealed:
+        return head + tail
+    record = bytearray(head + tail)
+    seal_record(record)
+    return bytes(record)
 
 
 class RecordHead:
@@ -125,11 +136,11 @@ class RecordHead:
 
 
 def inspect_record(
-    data: bytes | bytearray | memoryview, at: int, end: int, check_crc: bool
+    data: bytes | bytearray | memoryview, at: int, end: int, check: int
 ) -> RecordHead | int | None:
     """The record at `at`; for a blank record its size; None when there is no sound record.
 
-    Lengths must agree with each other and with the total; with `check_crc` the body must match its checksum.
+    Lengths must agree with each other and with the total; `check` says which checksums must (see `layout.py`).
     """
     if at < 0 or end > len(data) or end - at < 8:
         return None
@@ -140,7 +151,7 @@ def inspect_record(
         return None
     head = RecordHead()
     head.size = size
-    _, _, crc, head.queue_id, _, head.queue_offset, head.log_offset, head.sys_flag, _ = _HEAD.unpack_from(
+    _, _, _, head.queue_id, _, head.queue_offset, head.log_offset, head.sys_flag, _ = _HEAD.unpack_from(
         data, at
     )
     limit = at + size
@@ -167,11 +178,8 @@ def inspect_record(
     head.properties_at = cursor + 2 - at
     if cursor + 2 + head.properties_length != limit:
         return None
-    body_at = at + head.body_at
-    if check_crc and head.body_length:
-        body = memoryview(data)[body_at : body_at + head.body_length]
-        if zlib.crc32(body) & CRC_MASK != crc:
-            return None
+    if not holds(memoryview(data)[at:limit], head.body_at, head.body_length, check):
+        return None
     head.tags_code = tags_code_of(bytes(data[cursor + 2 : limit]))
     return head
 

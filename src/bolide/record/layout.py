@@ -24,6 +24,14 @@ All numbers are big-endian.  Positions hold for IPv4 hosts; an IPv6 host is 12 b
         2            length of the properties
         n            properties: name 0x01 value 0x02 …
 
+The properties may end with a checksum of the whole record (RocketMQ: enabledAppendPropCRC), always as its last pair:
+
+    bytes  field
+        8  __CRC32#
+        1  0x01
+       10  CRC-32 of all bytes of the record before these 20, top bit cleared: decimal, least significant digit first
+        1  0x02
+
 The end of a segment is filled by a blank record: its size (4) and MAGIC_BLANK (4); the bytes behind stay as they are.
 """
 
@@ -44,3 +52,14 @@ BATCH_ITEM_FIXED_BYTES = 22
 """An element of a batch body: size 4, magic 4, CRC 4, flag 4, body length 4, …, properties length 2."""
 
 CRC_MASK = 0x7FFFFFFF
+
+RECORD_CHECKSUM_NAME = b"__CRC32#\x01"
+RECORD_CHECKSUM_BYTES = 20
+"""What the checksum of a whole record takes of its properties."""
+
+CHECK_LENGTHS = 0
+"""A record is believed when its lengths agree with each other and with the total."""
+CHECK_SUMS = 1
+"""... and its body and, where it has a checksum of its own, the whole of it are what was written."""
+CHECK_SEALED = 2
+"""... which every record must have (RocketMQ: forceVerifyPropCRC)."""
