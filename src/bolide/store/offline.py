@@ -1,0 +1,254 @@
+"""A store directory from outside: which files are there, opened so that nothing can change them.
+
+For the tools that look into a store while no broker runs on it (`survey.py`, `verify.py`, `export.py`).  Takes any
+directory that bolide or Apache RocketMQ with file consume queues has left behind, in whatever state: sizes come from
+the files themselves unless they are given, and nothing is believed that was not looked at.
+"""
+
+import os
+import struct
+from collections import Counter, OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bolide.model.errors import StoreError
+from bolide.store.disk import File, ReadingDisk
+from bolide.store.index_layout import HEADER_BYTES, SLOT_BYTES
+from bolide.store.index_layout import file_bytes as index_file_bytes
+
+ENTRY_BYTES = 20
+GAP_SIZE = 0x7FFFFFFF
+SEGMENT_BYTES = 1024**3
+QUEUE_FILE_BYTES = 6_000_000
+OPEN_FILES_MAX = 128
+ENTRIES_PER_SLOT = 4
+"""Of an index file, as the original's default settings have it."""
+
+DIGITS = 20
+"""Digits in the name of a log or queue file."""
+
+ENTRY = struct.Struct(">qiq")
+EMPTY_ENTRY = bytes(ENTRY_BYTES)
+
+QueueKey = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """Sizes that the broker's configuration gives; None is found out from the files."""
+
+    segment_bytes: int | None = None
+    queue_file_bytes: int | None = None
+    index_slots: int | None = None
+    index_entries: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OddFile:
+    """A file that does not belong to its row."""
+
+    path: str
+    what: str
+    harmless: bool = False
+
+
+class OpenFiles:
+    """Files opened for reading, at most so many; the one not used for longest is closed first."""
+
+    def __init__(self, disk: ReadingDisk) -> None:
+        self._disk = disk
+        self._open: OrderedDict[str, tuple[File, memoryview]] = OrderedDict()
+
+    def view(self, path: str) -> memoryview:
+        """The file's bytes.  An empty file has none."""
+        known = self._open.get(path)
+        if known is not None:
+            self._open.move_to_end(path)
+            return known[1]
+        file = self._disk.open_for_reading(path)
+        view = file.map() if file.size else memoryview(b"")
+        self._open[path] = file, view
+        if len(self._open) > OPEN_FILES_MAX:
+            self._open.popitem(last=False)[1][0].close()
+        return view
+
+    def close(self) -> None:
+        while self._open:
+            file, view = self._open.popitem()[1]
+            view.release()
+            file.close()
+
+
+class FileRow:
+    """Files of one size, each named by the position of its first byte in the whole row."""
+
+    def __init__(self, files: OpenFiles, folder: str, bases: list[int], file_bytes: int) -> None:
+        self._files = files
+        self._known = frozenset(bases)
+        self.folder = folder
+        self.bases = bases
+        self.file_bytes = file_bytes
+
+    @property
+    def start(self) -> int:
+        return self.bases[0] if self.bases else 0
+
+    @property
+    def limit(self) -> int:
+        """Where the last file ends."""
+        return self.bases[-1] + self.file_bytes if self.bases else 0
+
+    def base_of(self, at: int) -> int | None:
+        """The file that holds a position."""
+        base = at - at % self.file_bytes if self.file_bytes else 0
+        return base if base in self._known else None
+
+    def path(self, base: int) -> str:
+        return os.path.join(self.folder, f"{base:0{DIGITS}d}")
+
+    def view(self, base: int) -> memoryview:
+        return self._files.view(self.path(base))
+
+
+class OfflineQueue(FileRow):
+    """One consume queue."""
+
+    def __init__(
+        self, files: OpenFiles, folder: str, bases: list[int], file_bytes: int, key: QueueKey
+    ) -> None:
+        super().__init__(files, folder, bases, file_bytes)
+        self.key = key
+
+    @property
+    def first(self) -> int:
+        """The first offset that the files have room for."""
+        return self.start // ENTRY_BYTES
+
+    def end(self) -> int:
+        """The offset behind the last entry that is not empty."""
+        for base in reversed(self.bases):
+            used = len(bytes(self.view(base)).rstrip(b"\0"))
+            if used:
+                return (base + used + ENTRY_BYTES - 1) // ENTRY_BYTES
+        return self.first
+
+    def read(self, first: int, last: int) -> bytes:
+        """Entries `first` to `last - 1`; those of missing or short files are empty."""
+        parts: list[bytes] = []
+        at, end = first * ENTRY_BYTES, last * ENTRY_BYTES
+        while at < end:
+            base = self.base_of(at)
+            stop = min(end, at - at % self.file_bytes + self.file_bytes)
+            parts.append(
+                bytes(stop - at) if base is None else bytes(self.view(base)[at - base : stop - base])
+            )
+            at = stop
+        return b"".join(parts)
+
+    def entry(self, offset: int) -> tuple[int, int, int]:
+        """(log offset, size, tags code); zeros where nothing is."""
+        log_offset, size, tags_code = ENTRY.unpack(self.read(offset, offset + 1))
+        return log_offset, size, tags_code
+
+    def entries(self, first: int, last: int) -> Iterator[tuple[int, tuple[int, int, int]]]:
+        """Offset and entry, in order, without holding many at once."""
+        step = 50_000
+        for low in range(first, last, step):
+            data = self.read(low, min(last, low + step))
+            yield from enumerate(ENTRY.iter_unpack(data), low)
+
+
+class StoreFiles:
+    """Everything in a store directory."""
+
+    def __init__(self, disk: ReadingDisk, root: str, geometry: Geometry | None = None) -> None:
+        self._geometry = geometry = geometry or Geometry()
+        self.disk = disk
+        self.root = _root_of(disk, root)
+        self.files = OpenFiles(disk)
+        self.odd: list[OddFile] = []
+        self.is_clean = not disk.exists(self.path("abort"))
+        self.is_locked = disk.is_locked(self.path("lock"))
+        self.log = self._find_log(geometry.segment_bytes)
+        self.queues = self._find_queues(geometry.queue_file_bytes)
+
+    def path(self, *names: str) -> str:
+        return os.path.join(self.root, *names)
+
+    def name(self, path: str) -> str:
+        """A path as reports show it."""
+        return os.path.relpath(path, self.root)
+
+    def close(self) -> None:
+        self.files.close()
+
+    def index_paths(self) -> list[str]:
+        names = self.disk.list(self.path("index"))
+        return [self.path("index", name) for name in names if name.isdigit()]
+
+    def index_slots(self, size: int) -> int:
+        """How many slots an index file of this size has; 0 when it is the size of none."""
+        slots, entries = self._geometry.index_slots, self._geometry.index_entries
+        if slots and entries:
+            return slots if size == index_file_bytes(slots, entries) else 0
+        slots = (size - HEADER_BYTES) // (SLOT_BYTES + ENTRIES_PER_SLOT * ENTRY_BYTES)
+        return slots if slots > 0 and size == index_file_bytes(slots, ENTRIES_PER_SLOT * slots) else 0
+
+    def config_paths(self) -> list[str]:
+        """The tables that have a file, or only its copy."""
+        names = {name.removesuffix(".bak") for name in self.disk.list(self.path("config"))}
+        return [self.path("config", name) for name in sorted(names) if name.endswith(".json")]
+
+    def _find_log(self, wanted: int | None) -> FileRow:
+        folder = self.path("commitlog")
+        names = [name for name in self.disk.list(folder) if name.isdigit()]
+        sizes = {name: self.disk.size_of(os.path.join(folder, name)) for name in names}
+        if names and not sizes[names[-1]]:
+            path = os.path.join(folder, names.pop())
+            self.odd.append(OddFile(path, "is empty: it was made and never used", harmless=True))
+        file_bytes = wanted or _most_common(sizes[name] for name in names) or SEGMENT_BYTES
+        bases = [int(name) for name in names if self._fits(folder, name, sizes[name], file_bytes)]
+        if wanted is None and file_bytes % 4096:
+            self.odd.append(OddFile(folder, f"has files of {file_bytes} bytes: no whole number of pages"))
+        return FileRow(self.files, folder, bases, file_bytes)
+
+    def _find_queues(self, wanted: int | None) -> dict[QueueKey, OfflineQueue]:
+        found: dict[QueueKey, dict[str, int]] = {}
+        for topic in self.disk.list(self.path("consumequeue")):
+            for number in self.disk.list(self.path("consumequeue", topic)):
+                folder = self.path("consumequeue", topic, number)
+                names = [name for name in self.disk.list(folder) if name.isdigit()]
+                if number.isdigit() and names:
+                    sizes = {name: self.disk.size_of(os.path.join(folder, name)) for name in names}
+                    found[topic, int(number)] = sizes
+        whole = (size for sizes in found.values() for size in sizes.values() if size % ENTRY_BYTES == 0)
+        file_bytes = wanted or _most_common(whole) or QUEUE_FILE_BYTES
+        queues: dict[QueueKey, OfflineQueue] = {}
+        for key, sizes in found.items():
+            folder = self.path("consumequeue", key[0], str(key[1]))
+            bases = [int(name) for name, size in sizes.items() if self._fits(folder, name, size, file_bytes)]
+            queues[key] = OfflineQueue(self.files, folder, bases, file_bytes, key)
+        return queues
+
+    def _fits(self, folder: str, name: str, size: int, file_bytes: int) -> bool:
+        """Whether a file has a place in its row, though it may be too short; tells what is odd about it."""
+        path = os.path.join(folder, name)
+        if len(name) != DIGITS or not file_bytes or int(name) % file_bytes:
+            self.odd.append(OddFile(path, f"is not named by a multiple of {file_bytes} in {DIGITS} digits"))
+            return False
+        if size != file_bytes:
+            self.odd.append(OddFile(path, f"has {size} bytes where it should have {file_bytes}"))
+        return True
+
+
+def _root_of(disk: ReadingDisk, root: str) -> str:
+    """The directory itself, or the one named `store` in it, as `bolide up` and the original lay it out."""
+    for path in (root, os.path.join(root, "store")):
+        if disk.list(os.path.join(path, "commitlog")) or disk.exists(os.path.join(path, "lock")):
+            return path
+    raise StoreError(f"{root} is no store directory: there is no commitlog in it")
+
+
+def _most_common(sizes: Iterator[int]) -> int:
+    counted = Counter(sizes)
+    return max(counted, key=lambda size: (counted[size], size), default=0)

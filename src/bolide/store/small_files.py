@@ -1,0 +1,109 @@
+"""The small files of a store as values: the checkpoint and the tables in `config/`, read without a broker.
+
+Nothing here writes.  `InvalidRequest` says what is wrong with bytes that cannot be what their file should hold.
+"""
+
+import os
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bolide.model import java_json
+from bolide.model.config_json import group_from_json, topic_from_json
+from bolide.model.data_version import DataVersion
+from bolide.model.errors import InvalidRequest
+from bolide.model.topic import TopicConfig
+from bolide.store.disk import ReadingDisk
+
+CHECKPOINT_BYTES = 4096
+_CHECKPOINT = struct.Struct(">qqqqq")
+
+GroupQueue = tuple[str, str, int]
+"""Group, topic and queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointTimes:
+    """Store times up to which each kind of file was durable, and two offsets that only replicas use."""
+
+    log_ms: int
+    queues_ms: int
+    index_ms: int
+    master_flushed_offset: int
+    confirm_offset: int
+
+    @property
+    def safe_ms(self) -> int:
+        """Messages stored before this are in the log and in their queues, whatever happened."""
+        return max(0, min(self.log_ms, self.queues_ms) - 3000)
+
+
+def read_checkpoint(data: bytes) -> CheckpointTimes:
+    if len(data) < _CHECKPOINT.size:
+        raise InvalidRequest(f"{len(data)} bytes are no checkpoint")
+    return CheckpointTimes(*_CHECKPOINT.unpack_from(data))
+
+
+@dataclass(slots=True)
+class Tables:
+    """What the readable files in `config/` say."""
+
+    topics: dict[str, TopicConfig] | None = None
+    groups: frozenset[str] | None = None
+    offsets: dict[GroupQueue, int] | None = None
+    versions: dict[str, DataVersion | None] | None = None
+
+    def take(self, name: str, data: bytes) -> DataVersion | None:
+        """Take over one file; its data version if it has one."""
+        members = java_json.loads(data)
+        if not isinstance(members, Mapping):
+            raise InvalidRequest("the file is not a JSON object")
+        version = DataVersion.from_json(members["dataVersion"]) if "dataVersion" in members else None
+        if name == "topics.json":
+            self.topics = {key: topic_from_json(value) for key, value in _table(members, "topicConfigTable")}
+        elif name == "subscriptionGroup.json":
+            table = _table(members, "subscriptionGroupTable")
+            self.groups = frozenset(group_from_json(value).name for _, value in table)
+        elif name == "consumerOffset.json":
+            self.offsets = dict(_offsets(members))
+        return version
+
+
+def read_tables(disk: ReadingDisk, paths: list[str]) -> Tables:
+    """All tables, each from its file or else from its copy, as a broker reads them."""
+    tables = Tables(versions={})
+    assert tables.versions is not None
+    for path in paths:
+        name = os.path.basename(path)
+        for candidate in (path, path + ".bak"):
+            data = disk.read_whole(candidate)
+            try:
+                if data:
+                    tables.versions[name] = tables.take(name, data)
+                    break
+            except InvalidRequest:
+                continue
+    return tables
+
+
+def _table(members: Mapping[str, Any], name: str) -> list[tuple[str, Any]]:
+    table = members.get(name)
+    if table is None:
+        return []
+    if not isinstance(table, Mapping):
+        raise InvalidRequest(f"{name} is not a JSON object")
+    return list(table.items())
+
+
+def _offsets(members: Mapping[str, Any]) -> list[tuple[GroupQueue, int]]:
+    found: list[tuple[GroupQueue, int]] = []
+    for key, queues in _table(members, "offsetTable"):
+        topic, separator, group = key.partition("@")
+        if not separator or not isinstance(queues, Mapping):
+            raise InvalidRequest(f"{key[:255]!r} is not the offsets of a topic and a group")
+        try:
+            found += [((group, topic, int(number)), int(offset)) for number, offset in queues.items()]
+        except (TypeError, ValueError) as error:
+            raise InvalidRequest(f"an offset of {key[:255]} is not a number: {error}") from None
+    return found

@@ -1,0 +1,311 @@
+"""Do the consume queues say what the log says?
+
+Every sound record of the log is expected in its queue, at its number, with its place, size and tags.  Expected
+entries are collected and compared in blocks with what the files hold; only a block that differs is looked at entry
+by entry.  What the log does not explain is judged on its own: entries of records that were deleted with old
+segments, that lie in a hole of the log, that fill a gap, or that point nowhere.
+
+Normal after an unclean stop: entries that were not written yet, at the end of a queue or newer than the checkpoint,
+and entries that point behind the end of the log.  The next start deals with both.
+"""
+
+import bisect
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from bolide.model import names
+from bolide.record.codec import RecordHead
+from bolide.store.append import QueueTail
+from bolide.store.damage import Findings
+from bolide.store.offline import EMPTY_ENTRY, ENTRY, ENTRY_BYTES, GAP_SIZE, OfflineQueue, QueueKey, StoreFiles
+from bolide.store.scan import UNQUEUED_MASK, Hole, is_topic, sound_at
+
+BLOCK_ENTRIES = 4096
+PENDING_ENTRIES_MAX = 2_000_000
+"""Expected entries held in memory, over all queues: 40 MB."""
+
+EXT_ADDRESS_MAX = -2_147_483_649
+"""A tags code up to this is an address in `consumequeue_ext`, which says more than a hash."""
+
+UNSEEN = -(2**62)
+"""The number of the next record in a queue that has had none: no record's number."""
+
+Entry = tuple[int, int, int]
+
+_CONSEQUENCES = {
+    "is empty": "the message is skipped, or the queue ends there at the next start",
+    "is marked as a gap": "the message is in the log, but consumers skip it",
+    "has the wrong hash of the tags": "consumers that filter by tag miss the message or get it wrongly",
+    "points to another place": "consumers do not get the message",
+    "is of no record": "consumers find nothing there",
+    "points behind the end of the log": "consumers find nothing there",
+    "belongs to a record that says another number": "offsets of this queue are not what its records say",
+    "is wanted by two records": "consumers get only one of them",
+}
+
+
+@dataclass(slots=True)
+class _Run:
+    """Neighbouring entries with the same fault."""
+
+    what: str
+    first: int
+    last: int
+
+
+@dataclass(slots=True)
+class _Queue:
+    """What the log has said about one queue, and where the files disagree."""
+
+    key: QueueKey
+    disk: OfflineQueue | None
+    first: int = UNSEEN  # number of its first record in the log
+    tail: QueueTail = field(init=False)  # expected entries, not compared yet
+    faults: list[_Run] = field(default_factory=list)
+    extra: list[_Run] = field(default_factory=list)  # faults of entries that no record explains
+
+    def __post_init__(self) -> None:
+        self.tail = QueueTail(self.key, UNSEEN, self)
+
+    @property
+    def pending(self) -> int:
+        return self.tail.next_offset - self.tail.start
+
+
+class QueueCheck:
+    """Compares queues with the records that a scan meets."""
+
+    def __init__(
+        self,
+        store: StoreFiles,
+        holes: Sequence[Hole],
+        findings: Findings,
+        *,
+        topics: frozenset[str] | None,
+        checkpoint_ms: int,
+    ) -> None:
+        self._store = store
+        self._holes = holes  # grows while the scan goes on
+        self._findings = findings
+        self._topics = topics
+        self._checkpoint_ms = checkpoint_ms
+        self._queues: dict[QueueKey, _Queue] = {}
+        self._has_ext = store.disk.exists(store.path("consumequeue_ext"))
+        self.entries = 0
+
+    # ---- while the log is walked ---------------------------------------------------------------------------
+
+    def find(self, topic: bytes, queue_id: int) -> QueueTail | None:
+        """Where the walk puts what it expects of a queue; None when the topic is no name."""
+        if not is_topic(topic) or queue_id < 0:
+            return None
+        key = topic.decode(), queue_id
+        queue = self._queues.get(key)
+        if queue is None:
+            queue = self._queues[key] = _Queue(key, self._store.queues.get(key))
+        return queue.tail
+
+    def mend(self, tail: QueueTail, number: int, log_offset: int) -> bool:
+        """A record whose number is not the next one of its queue."""
+        queue = tail.owner
+        assert isinstance(queue, _Queue)
+        head = sound_at(self._store, log_offset)
+        if head is None or head.sys_flag & UNQUEUED_MASK:
+            return False
+        if queue.first == UNSEEN:
+            queue.first = number
+            tail.reset(number)
+            return True
+        return self._jump(queue, head)
+
+    def compare_some(self) -> None:
+        """Hold what has come together against the files, so that memory stays bounded."""
+        pending = sum(queue.pending for queue in self._queues.values())
+        least = BLOCK_ENTRIES if pending < PENDING_ENTRIES_MAX else 1
+        for queue in self._queues.values():
+            if queue.pending >= least:
+                self._compare(queue)
+
+    def _jump(self, queue: _Queue, head: RecordHead) -> bool:
+        """A record whose number is not the next one; tells whether it is to be expected under its number."""
+        wanted, number = queue.tail.next_offset, head.queue_offset
+        place = head.log_offset, head.size
+        if queue.disk is not None and queue.disk.entry(wanted)[:2] == place:
+            self._fault(queue, "belongs to a record that says another number", wanted)
+            queue.tail.append(head.log_offset, head.size, head.tags_code)
+            return False
+        if number > wanted:
+            self._compare(queue)
+            self._judge(queue, wanted, number)
+            queue.tail.reset(number)
+            return True
+        if queue.disk is None or queue.disk.entry(number)[:2] == place:
+            # The topic was deleted and made again: its queues begin anew, and older records have none.
+            self._compare(queue)
+            queue.faults.clear()
+            queue.first = number
+            queue.tail.reset(number)
+            return True
+        self._fault(queue, "is wanted by two records", number)
+        return False
+
+    def _compare(self, queue: _Queue) -> None:
+        """Hold the expected entries against the files."""
+        tail = queue.tail
+        first, last = tail.start, tail.next_offset
+        if first == last:
+            return
+        wanted = bytes(tail.entries(first, last))
+        found = bytes(len(wanted)) if queue.disk is None else queue.disk.read(first, last)
+        self.entries += last - first
+        tail.drop_before(last)
+        if wanted == found:
+            return
+        for at in range(0, len(wanted), ENTRY_BYTES):
+            if wanted[at : at + ENTRY_BYTES] != found[at : at + ENTRY_BYTES]:
+                self._differs(queue, first + at // ENTRY_BYTES, ENTRY.unpack_from(wanted, at), found, at)
+
+    def _differs(self, queue: _Queue, offset: int, wanted: Entry, data: bytes, at: int) -> None:
+        found: Entry = ENTRY.unpack_from(data, at)
+        if data[at : at + ENTRY_BYTES] == EMPTY_ENTRY:
+            self._fault(queue, "is empty", offset)
+        elif found[1] == GAP_SIZE:
+            self._fault(queue, "is marked as a gap", offset)
+        elif found[:2] == wanted[:2]:
+            is_time = queue.key[0] == names.SCHEDULE_TOPIC  # the time of delivery stands there
+            if not is_time and not (self._has_ext and found[2] <= EXT_ADDRESS_MAX):
+                self._fault(queue, "has the wrong hash of the tags", offset)
+        elif self._leads_to_its_record(queue.key, offset, found):
+            pass  # a newer record of that number: the topic was deleted and made again
+        else:
+            self._fault(queue, "points to another place", offset)
+
+    def _leads_to_its_record(self, key: QueueKey, offset: int, entry: Entry) -> bool:
+        head = sound_at(self._store, entry[0])
+        return (
+            head is not None
+            and (head.topic.decode(), head.queue_id, head.queue_offset) == (*key, offset)
+            and head.size == entry[1]
+        )
+
+    def _fault(self, queue: _Queue, what: str, offset: int) -> None:
+        _extend(queue.faults, what, offset)
+
+    # ---- entries that no record explains -------------------------------------------------------------------
+
+    def _judge(self, queue: _Queue, first: int, last: int) -> None:
+        """Entries of numbers that the log does not have."""
+        if queue.disk is None:
+            return
+        first = max(first, queue.disk.first)
+        last = max(first, min(last, queue.disk.end()))
+        self.entries += last - first
+        for offset, entry in queue.disk.entries(first, last):
+            what = self._judge_entry(queue.key, offset, entry)
+            if what:
+                _extend(queue.extra, what, offset)
+
+    def _judge_entry(self, key: QueueKey, offset: int, entry: Entry) -> str:
+        log_offset, size, _ = entry
+        if size == GAP_SIZE or 0 <= log_offset < self._store.log.start:
+            return ""  # fills a gap, or went with an old segment
+        if entry == (0, 0, 0):
+            return "is empty"
+        hole = self._hole_at(log_offset)
+        if hole is not None:
+            hole.lost.append((*key, offset))
+            return ""
+        if key[0].startswith("%LMQ%") and sound_at(self._store, log_offset) is not None:
+            return ""  # light queues share the records of other topics
+        return "is of no record"
+
+    def _hole_at(self, log_offset: int) -> Hole | None:
+        at = bisect.bisect_right(self._holes, log_offset, key=lambda hole: hole.at) - 1
+        return self._holes[at] if at >= 0 and log_offset < self._holes[at].end else None
+
+    # ---- when the walk is over -----------------------------------------------------------------------------
+
+    def finish(self, log_end: int) -> None:
+        """Compare what is left, and report."""
+        for queue in self._queues.values():
+            self._compare(queue)
+        for key, disk in self._store.queues.items():
+            if key not in self._queues:
+                self._queues[key] = _Queue(key, disk)
+        for queue in self._queues.values():
+            if queue.disk is not None:
+                self._judge(queue, queue.disk.first, queue.first)
+                self._finish_queue(queue, max(queue.disk.first, queue.tail.next_offset), log_end)
+            self._report(queue)
+
+    def _finish_queue(self, queue: _Queue, first: int, log_end: int) -> None:
+        """Entries behind the last record of the queue."""
+        assert queue.disk is not None
+        cut = end = queue.disk.end()
+        while cut > first and queue.disk.entry(cut - 1)[0] >= log_end:
+            cut -= 1
+        if cut < end and self._store.is_clean:
+            queue.extra.append(_Run("points behind the end of the log", cut, end - 1))
+        elif cut < end:
+            self._findings.note(
+                self._store.name(queue.disk.folder),
+                f"{end - cut} entries point behind the end of the log; the next start cuts them",
+            )
+        self._judge(queue, first, cut)
+
+    def _report(self, queue: _Queue) -> None:
+        topic, queue_id = queue.key
+        folder = self._store.name(self._store.path("consumequeue", topic, str(queue_id)))
+        if queue.disk is None and self._topics is not None and topic not in self._topics:
+            count = queue.tail.next_offset - queue.first
+            self._findings.note(folder, f"{count} records of a topic that was deleted are still in the log")
+            return
+        for run in [*self._real(queue, folder), *queue.extra]:
+            at = run.first * ENTRY_BYTES
+            file = folder
+            if queue.disk is not None:
+                file = self._store.name(queue.disk.path(at - at % queue.disk.file_bytes))
+                at %= queue.disk.file_bytes
+            many = run.last > run.first
+            which = f"entries {run.first} to {run.last}" if many else f"entry {run.first}"
+            self._findings.damage(
+                file, at, f"{which} of {topic}/{queue_id} {_many(run.what, many)}", _CONSEQUENCES[run.what]
+            )
+
+    def _real(self, queue: _Queue, folder: str) -> Iterator[_Run]:
+        """The faults that are not just what an unclean stop leaves."""
+        for run in queue.faults:
+            if run.what == "is empty" and not self._store.is_clean and self._is_young(queue, run):
+                count = run.last - run.first + 1
+                self._findings.note(folder, f"{count} entries are not written yet; the next start does that")
+            else:
+                yield run
+
+    def _is_young(self, queue: _Queue, run: _Run) -> bool:
+        """Whether entries may be missing because the broker did not come to write them."""
+        if queue.disk is None or queue.disk.end() <= run.first:
+            return True
+        head = self._store_time_before(queue, run.first)
+        return head > self._checkpoint_ms
+
+    def _store_time_before(self, queue: _Queue, offset: int) -> int:
+        """Store time of the newest message before this one, as its entry says."""
+        assert queue.disk is not None
+        log_offset, size, _ = queue.disk.entry(offset - 1) if offset else (0, 0, 0)
+        head = sound_at(self._store, log_offset) if 0 < size < GAP_SIZE else None
+        return 0 if head is None else head.store_timestamp_ms
+
+
+def _extend(runs: list[_Run], what: str, offset: int) -> None:
+    if runs and runs[-1].what == what and runs[-1].last == offset - 1:
+        runs[-1].last = offset
+    else:
+        runs.append(_Run(what, offset, offset))
+
+
+def _many(what: str, many: bool) -> str:
+    """The same in the plural."""
+    if not many:
+        return what
+    verb, _, rest = what.partition(" ")
+    return {"is": "are", "has": "have", "points": "point", "belongs": "belong"}[verb] + " " + rest

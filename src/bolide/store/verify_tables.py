@@ -1,0 +1,90 @@
+"""Are the small files of a store readable and plausible: the checkpoint and the tables in `config/`?
+
+They carry no checksum.  A value that is merely another value is not noticed; what cannot be true is: text that is no
+JSON, a table of another shape, times that no message has, progress of a group behind the end of its queue.
+"""
+
+import os
+
+from bolide.model.errors import InvalidRequest
+from bolide.store.damage import Findings
+from bolide.store.offline import StoreFiles
+from bolide.store.small_files import CHECKPOINT_BYTES, CheckpointTimes, Tables, read_checkpoint, read_tables
+
+FUTURE_MS = 1000
+"""The original notes a time a moment after it took it."""
+
+_BAD_CHECKPOINT = "after an unclean stop a start may look at too little of the log, or at all of it"
+
+
+def check_config(store: StoreFiles, findings: Findings) -> Tables:
+    """Report files that cannot be read; returns what the others say."""
+    for path in store.config_paths():
+        states = {name: _read_state(store, name) for name in (path, path + ".bak")}
+        for name, state in states.items():
+            if not state:
+                continue
+            other = states[path + ".bak" if name == path else path]
+            if name != path:
+                consequence = "nothing to fall back to when the file itself is damaged"
+            elif other or store.disk.read_whole(path + ".bak") is None:
+                consequence = "the broker does not start"
+            else:
+                consequence = "the broker uses the older copy"
+            findings.damage(store.name(name), 0, state, consequence)
+    return read_tables(store.disk, store.config_paths())
+
+
+def _read_state(store: StoreFiles, path: str) -> str:
+    """What is wrong with a file; empty when nothing is, or when there is none."""
+    data = store.disk.read_whole(path)
+    if data is None:
+        return ""
+    if not data:
+        return "the file is empty"
+    try:
+        Tables().take(os.path.basename(path).removesuffix(".bak"), data)
+    except InvalidRequest as error:
+        return str(error)
+    return ""
+
+
+def check_offsets(store: StoreFiles, tables: Tables, findings: Findings) -> None:
+    """Groups are never behind the end of a queue, unless messages were lost with the machine."""
+    path = store.name(store.path("config", "consumerOffset.json"))
+    for (group, topic, queue_id), offset in (tables.offsets or {}).items():
+        queue = store.queues.get((topic, queue_id))
+        if queue is None or offset <= queue.end():
+            continue
+        what = f"the group {group} is at {offset} of {topic}/{queue_id}, which ends at {queue.end()}"
+        if store.is_clean:
+            findings.damage(path, 0, what, "the group does not get the messages before that offset")
+        else:
+            findings.note(path, what + "; messages may be waiting for the next start")
+
+
+def check_checkpoint(store: StoreFiles, findings: Findings) -> CheckpointTimes | None:
+    """The checkpoint, when it can be one."""
+    path = store.path("checkpoint")
+    data = store.disk.read_whole(path)
+    if data is None:
+        return None
+    name = store.name(path)
+    if len(data) != CHECKPOINT_BYTES:
+        findings.damage(
+            name, 0, f"has {len(data)} bytes where a checkpoint has {CHECKPOINT_BYTES}", _BAD_CHECKPOINT
+        )
+    try:
+        return read_checkpoint(data)
+    except InvalidRequest:
+        return None
+
+
+def check_times(store: StoreFiles, times: CheckpointTimes, newest_ms: int, findings: Findings) -> None:
+    """Whether messages of these times exist; `newest_ms` is the newest one's, 0 when there is none."""
+    name = store.name(store.path("checkpoint"))
+    parts = (("log", 0, times.log_ms), ("queues", 8, times.queues_ms), ("index", 16, times.index_ms))
+    for what, at, value in parts:
+        if value < 0 or (newest_ms and value > newest_ms + FUTURE_MS):
+            text = f"the time of the {what} is {value}, but the newest message is of {newest_ms}"
+            findings.damage(name, at, text, _BAD_CHECKPOINT)
