@@ -46,6 +46,13 @@ class SimFile:
         node.data[at : at + len(data)] = data
         node.modified_ms = self._disk.now_ms
 
+    def erase(self, at: int) -> bool:
+        zeros = bytes(self.size - at)
+        if self.read(at, len(zeros)) == zeros:
+            return False
+        self.write(at, zeros)
+        return True
+
     def reserve(self, at: int, count: int) -> None:
         assert at + count <= self._opened.size, "files have a fixed size"
         self._disk.on_step("reserve", self.path)

@@ -22,6 +22,10 @@ class File(Protocol):
 
     def write(self, at: int, data: bytes) -> None: ...
 
+    def erase(self, at: int) -> bool:
+        """Everything from `at` on becomes zero; tells whether it was not.  Costs as much as was written there, not as
+        much as the file is long; reserved blocks stay reserved."""
+
     def reserve(self, at: int, count: int) -> None:
         """Allocate the blocks of a part of a sparse file now, so that writing it through the mapping can never meet a
         full disk.  What the part holds stays."""

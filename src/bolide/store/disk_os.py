@@ -7,9 +7,11 @@ import mmap
 import os
 import shutil
 import struct
+from collections.abc import Iterator
 
 from bolide.store.disk import DiskLock, File
 
+_PIECE_BYTES = 1 << 20
 _FLOCK = struct.Struct("hhqqi4x")
 """Type, from where, start, length, process: the kernel's struct flock."""
 
@@ -41,6 +43,16 @@ class OsFile:
             data = data[written:]
             at += written
 
+    def erase(self, at: int) -> bool:
+        erased = False
+        for first, last in _written(self._descriptor, at, self.size):
+            for piece in range(first, last, _PIECE_BYTES):
+                zeros = bytes(min(_PIECE_BYTES, last - piece))
+                if os.pread(self._descriptor, len(zeros), piece) != zeros:
+                    self.write(piece, zeros)
+                    erased = True
+        return erased
+
     def reserve(self, at: int, count: int) -> None:
         _check_room(self._descriptor, count)
         os.posix_fallocate(self._descriptor, at, count)
@@ -58,6 +70,19 @@ class OsFile:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def _written(descriptor: int, at: int, end: int) -> Iterator[tuple[int, int]]:
+    """Parts of a file that were ever written; where the file system cannot tell, all of it."""
+    while at < end:
+        try:
+            first = os.lseek(descriptor, at, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno != errno.ENXIO:  # there is no more
+                raise
+            return
+        at = min(end, os.lseek(descriptor, first, os.SEEK_HOLE))
+        yield first, at
 
 
 class OsLock:

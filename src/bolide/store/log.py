@@ -18,7 +18,7 @@ from bolide.store.disk import Disk, File
 from bolide.store.folders import make_folder
 
 _BLANK = struct.Struct(">II")
-_LOOK_BYTES = 1 << 20
+_PIECE_BYTES = 1 << 20
 
 
 class Segment:
@@ -43,7 +43,6 @@ class CommitLog:
         self._segments: list[Segment] = []
         self._bases: list[int] = []
         self.position = 0  # in the last segment
-        self._reused = False  # whether that was there before this start
 
     # ---- where things are ----------------------------------------------------------------------------------
 
@@ -112,7 +111,6 @@ class CommitLog:
         at = self._segments[-2].size - room
         segment.view[at : at + BLANK_BYTES] = _BLANK.pack(room, MAGIC_BLANK)
         self.position = 0
-        self._reused = False
 
     def reserve(self, size: int) -> int:
         """Room for one record; returns the position in the current segment, rolled if need be."""
@@ -125,25 +123,24 @@ class CommitLog:
         return self.position
 
     def cut(self, end: int) -> None:
-        """Forget everything from `end` on: later segments are deleted, the rest is overwritten in time."""
+        """Forget everything from `end` on: later segments are deleted, the rest of the last one is erased.
+
+        Old records that stayed behind the end would be dangerous.  Power loss may keep only the first pages of a new
+        record there, and the bytes of an old one, which are as good as any, would complete it.
+        """
         while len(self._segments) > 1 and self._bases[-1] > end:
             segment = self._segments.pop()
             self._bases.pop()
             self._close(segment)
             self._disk.delete(segment.file.path)
-        self._reused = True
-        self.advance(max(0, end - self._bases[-1]))
+            self._disk.sync_dir(self._folder)  # one by one from the last: power loss must not leave a hole
+        self.position = max(0, end - self._bases[-1])
+        if self.current.file.erase(self.position):
+            self.current.file.sync()
 
     def advance(self, position: int) -> None:
-        """Records were written up to `position` of the current segment.
-
-        A segment that was there at the start may hold old records behind the end, each at its own place: what a
-        recovery has cut.  So that a new record which happens to end where one of them begins does not bring it
-        back, the end of such a segment is always marked by zeros.
-        """
+        """Records were written up to `position` of the current segment."""
         self.position = position
-        if self._reused:
-            self.current.view[position : position + BLANK_BYTES] = bytes(BLANK_BYTES)
 
     def drop_first(self) -> Segment:
         """Forget the oldest segment, whose file is deleted; the newest always stays."""
@@ -177,7 +174,8 @@ class CommitLog:
     def _is_blank(self, path: str) -> bool:
         file = self._disk.open(path)
         try:
-            return not any(any(file.read(at, _LOOK_BYTES)) for at in range(0, file.size, _LOOK_BYTES))
+            pieces = (file.read(at, _PIECE_BYTES) for at in range(0, file.size, _PIECE_BYTES))
+            return all(piece == bytes(len(piece)) for piece in pieces)
         finally:
             file.close()
 

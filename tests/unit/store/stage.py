@@ -57,6 +57,9 @@ class WatchedFile:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._file.reserve(at, count)
 
+    def erase(self, at: int) -> bool:
+        return self._file.erase(at)
+
     def sync(self) -> None:
         self._disk.before_sync()
         self._disk.synced.append(self.path)
