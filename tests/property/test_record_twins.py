@@ -59,11 +59,11 @@ def encoded(parts: dict[str, Any]) -> bytes:
     return record
 
 
-def inspected(data: bytes | bytearray | memoryview, at: int, end: int, check_crc: bool) -> Any:
+def inspected(data: bytes | bytearray | memoryview, at: int, end: int, check: int) -> Any:
     """What both find: a dictionary for a record, a number for a blank one, or None."""
     found = []
     for codec in CODECS:
-        head = codec.inspect_record(data, at, end, check_crc)
+        head = codec.inspect_record(data, at, end, check)
         found.append({name: getattr(head, name) for name in HEAD_FIELDS} if hasattr(head, "size") else head)
     assert found[0] == found[1]
     return found[0]

@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-from bolide.record import _codec, codec_twin
+from bolide.record import _checksum, _codec, checksum_twin, codec_twin
 from bolide.store import _append, _index, append_twin, index_twin
 from bolide.wire import _frame, frame_twin
 
 FRAMES: tuple[Any, Any] = (_frame, frame_twin)
+CHECKSUMS: tuple[Any, Any] = (_checksum, checksum_twin)
 CODECS: tuple[Any, Any] = (_codec, codec_twin)
 APPENDS: tuple[Any, Any] = (_append, append_twin)
 INDEXES: tuple[Any, Any] = (_index, index_twin)
