@@ -4,8 +4,9 @@ from collections.abc import Awaitable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from bolide.broker.cleaner import Cleaner
 from bolide.broker.config import BrokerConfig
-from bolide.broker.handlers import group, offset, runtime, settings, topic
+from bolide.broker.handlers import cleaning, group, offset, runtime, settings, topic
 from bolide.machines.clients import ClientTable
 from bolide.machines.locks import QueueLocks
 from bolide.machines.traffic import Traffic
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 HANDLERS: dict[int, Any] = {
     int(code): handler
-    for family in (group, offset, runtime, settings, topic)
+    for family in (cleaning, group, offset, runtime, settings, topic)
     for code, handler in cast(dict[Any, Any], family.HANDLERS).items()
 }
 HOST = b"\x7f\x00\x00\x01\x00\x00\x2a\x9f"
@@ -75,6 +76,7 @@ class Desk:
         self.store = MessageStore(disk, options, self.clock)
         self.store.open()
         self.config = BrokerConfig()
+        self.cleaner = Cleaner(self.store, disk, str(folder), lambda: self.config, self.clock)
         self.topics = TopicTable(disk, str(config_folder / "topics.json"), self.clock)
         self.groups = GroupTable(disk, str(config_folder / "subscriptionGroup.json"), self.clock)
         self.offsets = OffsetTable(disk, str(config_folder / "consumerOffset.json"), self.clock)
