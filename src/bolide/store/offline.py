@@ -132,6 +132,32 @@ class OfflineQueue(FileRow):
                 return (base + used + ENTRY_BYTES - 1) // ENTRY_BYTES
         return self.first
 
+    def sound_end(self) -> int:
+        """The same by a search instead of a look at everything: right where no entry is missing."""
+        if not self.bases:
+            return 0
+        low, high = 0, len(self.view(self.bases[-1])) // ENTRY_BYTES
+        first = self.bases[-1] // ENTRY_BYTES
+        while low < high:
+            middle = (low + high) // 2
+            if self.entry(first + middle)[1] > 0:
+                low = middle + 1
+            else:
+                high = middle
+        return first + low
+
+    def first_kept(self, end: int, log_start: int) -> int:
+        """The first entry whose record is still in the log."""
+        low, high = self.first, end
+        while low < high:
+            middle = (low + high) // 2
+            log_offset, size, _ = self.entry(middle)
+            if log_offset < log_start or (log_offset, size) == (0, GAP_SIZE):
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
     def read(self, first: int, last: int) -> bytes:
         """Entries `first` to `last - 1`; those of missing or short files are empty."""
         parts: list[bytes] = []
