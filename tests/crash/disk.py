@@ -43,7 +43,7 @@ class SimFile:
         except OSError:
             node.data[at : at + len(data) // 2] = data[: len(data) // 2]
             raise
-        node.data[at : at + len(data)] = data
+        node.write(at, data)
         node.modified_ms = self._disk.now_ms
 
     def erase(self, at: int) -> bool:

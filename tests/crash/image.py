@@ -48,6 +48,13 @@ class FileNode:
     def read(self, at: int, count: int) -> bytes:
         return bytes((self._durable if self._data is None else self._data)[at : at + count])
 
+    def write(self, at: int, data: bytes) -> None:
+        """Also makes pages dirty that a failed sync has left marked as clean."""
+        self.data[at : at + len(data)] = data
+        if self._lost:
+            for page in range(at - at % PAGE_BYTES, at + len(data), PAGE_BYTES):
+                self._lost.pop(page, None)
+
     def mark(self) -> None:
         """Remember the content: a write that is under way now may be torn from here."""
         if self._data is not None:

@@ -2,7 +2,8 @@
 
 Each queue is a list of messages in the order in which they were given.  `promised` counts those at its front that no
 power loss may take: those whose sync has succeeded.  What lies behind may be there or not, but only as a whole, in
-order and unchanged.
+order and unchanged.  Retention takes messages from the front: those in segments that it was told to delete may be
+gone, the others keep their numbers.
 """
 
 import struct
@@ -13,6 +14,9 @@ from bolide.store.store import MessageStore
 from tests.unit.store.stage import records_of
 
 Queue = tuple[str, int]
+
+Found = tuple[int, list[bytes]]
+"""The first offset of a queue and its records from there on."""
 
 LIMITS = PullLimits(1000, 1 << 30, 1000, 1 << 30, hot_bytes_behind=2**40)
 
@@ -35,6 +39,7 @@ class Ledger:
     def __init__(self) -> None:
         self.queues: dict[Queue, list[Given]] = {}
         self.promised: dict[Queue, int] = {}
+        self.expired_to = 0  # what lies before this place of the log may be gone
         self.offset_given = 0
         self.offset_promised = 0
 
@@ -71,27 +76,29 @@ class Ledger:
         for queue, messages in self.queues.items():
             self.promised[queue] = sum(1 for given in messages if given.record)
 
-    def settle(self, found: dict[Queue, list[bytes]]) -> None:
+    def settle(self, found: dict[Queue, Found]) -> None:
         """A recovery has decided what exists: that is the truth from now on."""
         for queue, messages in self.queues.items():
-            records = found[queue]
-            del messages[len(records) :]
-            for given, record in zip(messages, records, strict=True):
+            start, records = found[queue]
+            del messages[start + len(records) :]
+            for given, record in zip(messages[start:], records, strict=True):
                 given.record, given.end = record, _log_offset_of(record) + len(record)
             self.promised[queue] = min(self.promised[queue], len(messages))
 
     # ---- checking ------------------------------------------------------------------------------------------
 
-    def check(self, store: MessageStore) -> dict[Queue, list[bytes]]:
+    def check(self, store: MessageStore) -> dict[Queue, Found]:
         """Every promise against what readers get; returns that."""
         found = {queue: read_queue(store, queue) for queue in self.queues}
-        for queue, records in found.items():
+        for queue, (start, records) in found.items():
             messages = self.queues[queue]
-            lost = self.promised[queue] - len(records)
+            lost = self.promised[queue] - start - len(records)
             expect(lost <= 0, f"{queue} lost {lost} of {self.promised[queue]} promised messages")
-            extra = len(records) - len(messages)
+            extra = start + len(records) - len(messages)
             expect(extra <= 0, f"{queue} has {extra} messages more than it was given")
-            for offset, (given, record) in enumerate(zip(messages, records, strict=False)):
+            expired = sum(1 for given in messages if given.record and given.end <= self.expired_to)
+            expect(start <= expired, f"{queue} begins at {start} where {expired} messages have expired")
+            for offset, (given, record) in enumerate(zip(messages[start:], records, strict=False), start):
                 if given.record:
                     expect(record == given.record, f"{queue} offset {offset} is not what was appended there")
                 else:
@@ -115,19 +122,19 @@ class Ledger:
         return given
 
 
-def read_queue(store: MessageStore, queue: Queue) -> list[bytes]:
+def read_queue(store: MessageStore, queue: Queue) -> Found:
     """All records of a queue, as consumers get them."""
     topic, queue_id = queue
-    offset, end = store.reader.queue_range(topic, queue_id)
-    expect(offset == 0, f"{queue} begins at {offset}")
+    start, end = store.reader.queue_range(topic, queue_id)
+    offset = start
     records: list[bytes] = []
     while offset < end:
         result = store.reader.pull(topic, queue_id, offset, limits=LIMITS, codes=None)
         expect(result.next_offset > offset and bool(result.data), f"{queue} stops at {offset}: {result}")
         records += records_of(result.data)
-        expect(len(records) == result.next_offset, f"{queue} has a gap before {result.next_offset}")
+        expect(start + len(records) == result.next_offset, f"{queue} has a gap before {result.next_offset}")
         offset = type(offset)(result.next_offset)
-    return records
+    return start, records
 
 
 def expect_message(record: bytes, queue: Queue, queue_offset: int, given: Given) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 from bolide.model import send_rows as column
 from bolide.model.offsets import GroupOffset
+from bolide.store.append import QueueTail
+from bolide.store.cleaning import StoreCleaning
 from bolide.store.flush import FlushPoint
 from bolide.store.store import MessageStore, NewMessage, StoreOptions
 from bolide.store.tables import OffsetTable
@@ -51,6 +53,7 @@ class Life:
         )
         self._number = 0
         self._point: FlushPoint | None = None
+        self._behind: list[QueueTail] = []
         self.actions: dict[Callable[[], None], int] = {
             self.append_run: 8,
             self.append_one: 4,
@@ -62,6 +65,7 @@ class Life:
             self.commit_offset: 1,
             self.save_offsets: 1,
             self.kernel_writes: 2,
+            self.expire: 1,
             self.restart: 1,
             self.kill: 1,
         }
@@ -77,6 +81,7 @@ class Life:
     def start(self) -> None:
         """A new process on the disk as it is."""
         self._point = None
+        self._behind = []
         self.store = MessageStore(self.disk, self.options, self.clock)
         self.store.open()
         self.offsets = OffsetTable(self.disk, OFFSETS_PATH, self.clock)
@@ -173,7 +178,9 @@ class Life:
             self.ledger.appended(queues[row], values[column.QUEUE_OFFSET], log_offset, record)
 
     def write_behind(self) -> None:
-        self.store.write_behind(self.store.take_touched())
+        self._behind += self.store.take_touched()
+        self.store.write_behind(self._behind)
+        self._behind = []
 
     def begin_sync(self) -> None:
         """Decide what to sync; the sync itself may run while more is appended."""
@@ -205,6 +212,21 @@ class Life:
     def save_offsets(self) -> None:
         self.offsets.persist()
         self.ledger.offset_promised = self.ledger.offset_given
+
+    def expire(self) -> None:
+        """Retention takes the oldest segment, in the steps and the order of the broker's cleaner."""
+        cleaning = StoreCleaning(self.disk, ROOT, self.store)
+        deletable = cleaning.deletable()
+        if deletable:
+            segment = deletable[0]
+            self.ledger.expired_to = segment.base + segment.size
+            list(cleaning.expire_queues(self.ledger.expired_to))
+            cleaning.delete_file(segment)
+            cleaning.forget(segment)
+            cleaning.let_go(segment)
+            for folder in cleaning.trim_queues():
+                if folder is not None:
+                    cleaning.sync_folder(folder)
 
     def kernel_writes(self) -> None:
         self.disk.write_back(self.rng)

@@ -15,11 +15,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from bolide.model.errors import BolideError
 from bolide.store.store import MessageStore
 from bolide.store.tables import OffsetTable
 from tests.crash.disk import SimDisk
-from tests.crash.ledger import Broken, expect
+from tests.crash.ledger import expect
 from tests.crash.life import OFFSETS_PATH, Life, PowerLoss
 
 ACTIONS = 40
@@ -63,7 +62,8 @@ class Run:
     def play(self) -> Failure | None:
         try:
             self._watch(self.life.disk)
-            self.life.start()
+            with promises():
+                self.life.start()
             for _ in range(ACTIONS):
                 self._act()
                 while self._draws.random() < DRAWS_PER_ACTION:
@@ -119,7 +119,7 @@ def promises() -> Iterator[None]:
         yield
     except PromiseBroken:
         raise
-    except (Broken, BolideError, OSError, ArithmeticError, AssertionError, LookupError, ValueError) as error:
+    except Exception as error:
         raise PromiseBroken(f"{type(error).__name__}: {error}", traceback.format_exc()) from error
 
 
