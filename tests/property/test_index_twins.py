@@ -63,13 +63,14 @@ def new_file(entries: int) -> memoryview:
     return memoryview(bytearray(40 + 4 * SLOTS + 20 * entries))
 
 
-def indexed(module: Any, log: bytes, rooms: list[int]) -> Any:
+def indexed(module: Any, log: bytes, rooms: list[int], stop: int | None = None) -> Any:
     """Everything that indexing leaves behind, going on in a new file whenever one is full."""
     files, history = [new_file(rooms[0])], []
     at = keys_done = 0
+    stop = len(log) if stop is None else min(stop, len(log))
     for room in rooms:
         at, keys_done, why = module.index_records(
-            log, at, len(log), BASE, files[-1], SLOTS, room, keys_done
+            log, at, stop, len(log), BASE, files[-1], SLOTS, room, keys_done
         )  # fmt: skip
         history.append((at, keys_done, why))
         if why != module.NO_ROOM:
@@ -78,13 +79,15 @@ def indexed(module: Any, log: bytes, rooms: list[int]) -> Any:
     return [bytes(file) for file in files], history
 
 
-@given(st.lists(RECORD, max_size=8), st.lists(st.integers(0, 12), min_size=1, max_size=6))
+@given(
+    st.lists(RECORD, max_size=8), st.lists(st.integers(0, 12), min_size=1, max_size=6), st.integers(0, 2000)
+)
 @settings(max_examples=300)
 def test_both_write_the_same_files_and_stop_at_the_same_keys(
-    records: list[dict[str, Any]], rooms: list[int]
+    records: list[dict[str, Any]], rooms: list[int], stop: int
 ) -> None:
     log = log_of(records)
-    compiled, twin = (indexed(module, log, rooms) for module in INDEXES)
+    compiled, twin = (indexed(module, log, rooms, stop) for module in INDEXES)
     assert compiled == twin
 
 

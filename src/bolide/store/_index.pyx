@@ -239,6 +239,7 @@ cdef bint put(Target* to, uint32_t hashed, RecordLook* look) noexcept nogil:
 def index_records(
     const unsigned char[::1] log,
     Py_ssize_t at,
+    Py_ssize_t stop,
     Py_ssize_t end,
     int64_t base,
     unsigned char[::1] index,
@@ -253,15 +254,15 @@ def index_records(
     cdef Py_ssize_t number, total
     cdef int found, why = C_DONE
     if not (
-        0 <= at and end <= log.shape[0] and 0 < slots and 0 <= count_end
+        0 <= at and stop <= end <= log.shape[0] and 0 < slots and 0 <= count_end
         and HEADER_BYTES + SLOT_BYTES * slots + ENTRY_BYTES * count_end <= index.shape[0]
     ):
         raise ValueError("the range lies outside the log, or the index file is too small")
-    if at >= end:
+    if at >= stop:
         return at, keys_done, C_DONE
     with nogil:
         open_target(&to, &index[0], slots, count_end)
-        while at < end:
+        while at < stop:
             found = look_at(&log[0] + at, end - at, False, &look)
             if found == BLANK_RECORD:
                 why = C_AT_BLANK

@@ -27,7 +27,7 @@ Nobody reads entry 0.  While a file is written to, its 20 bytes say how much of 
 closed they are zeros, as RocketMQ leaves them:
 
     bytes  position  field of the durable mark
-        4         0  MARK_MAGIC
+        4         0  MARK_MAGIC; MARK_WHOLE_MAGIC when the whole file is durable, its slots too
         4         4  number of the entry behind the last durable one
         8         8  log offset of the first message that is not in the durable entries
         4        16  CRC-32 of the 16 bytes before
@@ -49,6 +49,7 @@ KEY_SEPARATOR = "#"
 TAG_KIND = "T"
 
 MARK_MAGIC = 0xB011DE01
+MARK_WHOLE_MAGIC = 0xB011DE02
 _MARK = struct.Struct(">IIq")
 _CRC = struct.Struct(">I")
 
@@ -76,18 +77,21 @@ class DurableMark(NamedTuple):
 
     next_entry: int
     next_offset: int
+    whole: bool = False
 
     def encode(self) -> bytes:
-        head = _MARK.pack(MARK_MAGIC, self.next_entry, self.next_offset)
+        magic = MARK_WHOLE_MAGIC if self.whole else MARK_MAGIC
+        head = _MARK.pack(magic, self.next_entry, self.next_offset)
         return head + _CRC.pack(zlib.crc32(head))
 
     @classmethod
     def decode(cls, data: bytes) -> "DurableMark | None":
         """None where there is no mark, or not a whole one."""
         magic, next_entry, next_offset = _MARK.unpack_from(data)
-        if magic != MARK_MAGIC or _CRC.unpack_from(data, _MARK.size) != (zlib.crc32(data[: _MARK.size]),):
+        crc = zlib.crc32(data[: _MARK.size])
+        if magic not in (MARK_MAGIC, MARK_WHOLE_MAGIC) or _CRC.unpack_from(data, _MARK.size) != (crc,):
             return None
-        return cls(next_entry, next_offset)
+        return cls(next_entry, next_offset, magic == MARK_WHOLE_MAGIC)
 
 
 def file_bytes(slots: int, entries: int) -> int:

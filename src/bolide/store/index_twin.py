@@ -37,6 +37,7 @@ _TIME_MS_END = 1 << 60
 def index_records(
     log: memoryview | bytes,
     at: int,
+    stop: int,
     end: int,
     base: int,
     index: memoryview,
@@ -44,15 +45,16 @@ def index_records(
     count_end: int,
     keys_done: int,
 ) -> tuple[int, int, int]:
-    """Put the keys of the records in `log[at:end]` into an index file, entries up to number `count_end - 1`.
+    """Put the keys of the records that begin in `log[at:stop]` into an index file, up to entry `count_end - 1`.
 
     Returns the first position that is not indexed, how many keys of the record there are in the file already, and
     why it ended: DONE, NO_ROOM for the next key, AT_BLANK at the end of a segment, or NO_RECORD where a record should
-    be.  `base` is the log offset of `log[0]`; `keys_done` is what an earlier call has returned for the first record.
+    be.  Records end at `end` at the latest.  `base` is the log offset of `log[0]`; `keys_done` is what an earlier call
+    has returned for the first record.
     """
     if not (at >= 0 and end <= len(log) and entry_at(slots, count_end) <= len(index)):
         raise ValueError("the range lies outside the log, or the index file is too small")
-    while at < end:
+    while at < stop:
         head = inspect_record(log, at, end, False)
         if isinstance(head, int):
             return at, keys_done, AT_BLANK
