@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bolide.cli.findings import Finding, doubtful, good, wrong
 from bolide.compiled import PURE, describe
+from bolide.store.retention import RetentionSettings, is_full, must_force
 
 PYTHON_MIN = (3, 11)
 FILES_MIN = 4096
@@ -71,10 +72,21 @@ def check_disk(data: Path) -> Finding:
     while not place.exists():
         place = place.parent
     usage = shutil.disk_usage(place)
-    text = f"{_gib(usage.free)} of {_gib(usage.total)} free at {place}"
+    used_ratio = usage.used / max(1, usage.used + usage.free)
+    text = f"{_gib(usage.free)} of {_gib(usage.total)} free at {place}, {used_ratio:.1%} used"
     if usage.free < DISK_BYTES_WRONG:
         advice = "Free some space or choose another disk with --data: a broker needs 2 GiB to begin with."
         return wrong("disk", text, advice)
+    limits = RetentionSettings()
+    if is_full(limits, used_ratio):
+        advice = f"Free some space: above {limits.full_percent} % a broker takes no messages (diskSpaceWarningLevelRatio)."
+        return wrong("disk", text, advice)
+    if must_force(limits, used_ratio):
+        advice = (
+            f"Free some space: above {limits.force_percent} % a broker deletes its oldest messages, whatever their age"
+            " (diskSpaceCleanForciblyRatio, cleanFileForciblyEnable)."
+        )
+        return doubtful("disk", text, advice)
     if usage.free < DISK_BYTES_DOUBTFUL:
         return doubtful("disk", text, "Enough to begin with; watch it.")
     return good("disk", text)

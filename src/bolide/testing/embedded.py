@@ -25,8 +25,11 @@ TEST_SETTINGS: Mapping[str, str] = {
     "mappedFileSizeCommitLog": str(16 * 1024 * 1024),
     "mappedFileSizeConsumeQueue": str(20 * 10_000),
     "flushConsumerOffsetInterval": "500",
+    "diskSpaceWarningLevelRatio": "100",
+    "cleanFileForciblyEnable": "false",
 }
-"""Small files, and offsets written often; `settings` given to a server win over these."""
+"""Small files, offsets written often, and no care for how full a developer's disk is; `settings` given to a server
+win over these."""
 
 CALL_SECONDS = 60
 

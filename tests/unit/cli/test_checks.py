@@ -36,6 +36,24 @@ def test_a_disk_without_room_is_a_problem_even_before_its_directory_exists(
     assert asked == [tmp_path]
 
 
+@pytest.mark.parametrize(
+    ("used_gib", "verdict", "setting"),
+    [
+        (80, Verdict.GOOD, ""),
+        (86, Verdict.DOUBTFUL, "diskSpaceCleanForciblyRatio"),
+        (91, Verdict.WRONG, "diskSpaceWarningLevelRatio"),
+    ],
+)
+def test_a_disk_that_a_broker_would_refuse_is_a_problem_although_there_is_room(
+    used_gib: int, verdict: Verdict, setting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = Usage(1000 * 1024**3, 10 * used_gib * 1024**3, 10 * (100 - used_gib) * 1024**3)
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: usage)
+    finding = checks_here.check_disk(tmp_path)
+    assert finding.verdict is verdict
+    assert setting in finding.advice
+
+
 def test_few_open_files_are_doubtful_with_the_command_that_helps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda which: (1024, 524_288))
     finding = checks_here.check_file_limit()
