@@ -1,0 +1,149 @@
+"""`bolide store export`: records of a store into JSON lines or a Parquet file, with the columns of the Spark source."""
+
+import base64
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+import typer
+
+from bolide.cli.outcome import ExitCode
+from bolide.cli.output import reader_gone, say
+from bolide.cli.progress import progress_bar
+from bolide.cli.since import format_moment
+from bolide.model.errors import ConfigError, MalformedRecord
+from bolide.model.message import StoredMessage
+from bolide.record.decode import decode_messages
+from bolide.store.disk_os import OsDisk
+from bolide.store.export import Export, Selection, records_of
+from bolide.store.offline import StoreFiles
+from bolide.store.scan import Progress
+
+
+def run_export(root: str, selection: Selection, form: str, output: Path | None) -> None:
+    """Write the messages, say how many there were; exit code 1 when some could not be read."""
+    store = StoreFiles(OsDisk(), root)
+    total = len(store.log.bases) * store.log.file_bytes
+    try:
+        # A bar would tear through lines on the same terminal.
+        with progress_bar("exporting", total, wanted=output is not None or not sys.stdout.isatty()) as watch:
+            unreadable = _write(store, selection, form, output, watch)
+    finally:
+        store.close()
+    if unreadable:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _write(
+    store: StoreFiles, selection: Selection, form: str, output: Path | None, watch: Progress | None
+) -> int:
+    export = Export(store, selection, watch)
+    failed = 0
+    if form == "parquet":
+        assert output is not None
+        _write_parquet(output, export)
+    else:
+        failed = _write_lines(output, export)
+    if output is not None:
+        say(f"exported {export.messages - failed} messages to {output}")
+    if failed:
+        say(f"{failed} bodies did not unpack and were left out")
+    if export.holes:
+        lost = sum(hole.end - hole.at for hole in export.holes)
+        say(
+            f"{lost} bytes of the log are unreadable and were left out; `bolide store verify {store.root}` tells where"
+        )
+    return failed + len(export.holes)
+
+
+def _write_parquet(output: Path, export: Export) -> None:
+    try:
+        from bolide.pipeline.parquet import write_parquet
+    except ImportError as error:
+        raise ConfigError(
+            f"Parquet needs more libraries ({error.name}): pip install 'bolide[spark]'"
+        ) from error
+    write_parquet(str(output), export.blocks(), export.broker_name)
+
+
+def _write_lines(output: Path | None, export: Export) -> int:
+    """Every message as a line; returns how many could not be decoded."""
+    failed = 0
+    with _opened(output) as file:
+        for block in export.blocks():
+            try:
+                messages = decode_messages(block, export.broker_name)
+            except MalformedRecord:
+                messages, bad = _one_by_one(block, export.broker_name)
+                failed += bad
+            try:
+                file.write(b"".join(map(export_line, messages)))
+            except BrokenPipeError:
+                reader_gone()
+                break
+    return failed
+
+
+@contextmanager
+def _opened(output: Path | None) -> Iterator[BinaryIO]:
+    """The file, which appears only when it is complete, or standard output."""
+    if output is None:
+        yield sys.stdout.buffer
+        return
+    temporary = output.with_name(output.name + ".tmp")
+    with temporary.open("wb") as file:
+        yield file
+    temporary.replace(output)
+
+
+def _one_by_one(block: bytes, broker_name: str) -> tuple[list[StoredMessage], int]:
+    messages: list[StoredMessage] = []
+    failed = 0
+    for record in records_of(block):
+        try:
+            messages += decode_messages(record, broker_name)
+        except MalformedRecord as error:
+            failed += 1
+            say(str(error))
+    return messages, failed
+
+
+def export_line(message: StoredMessage) -> bytes:
+    """One JSON object and a line feed, its members named like the columns of the Spark source."""
+    members: dict[str, Any] = {
+        "topic": message.topic,
+        "brokerName": message.broker_name,
+        "queueId": message.queue_id,
+        "queueOffset": message.queue_offset,
+    }
+    try:
+        members["body"] = message.body.decode()
+    except UnicodeDecodeError:
+        members["body_base64"] = base64.b64encode(message.body).decode()
+    members |= {
+        "tags": message.tags,
+        "keys": list(message.keys),
+        "properties": dict(message.properties),
+        "msgId": message.message_id,
+        "offsetMsgId": message.offset_message_id,
+        "bornTimestamp": _moment(message.born_timestamp_ms),
+        "storeTimestamp": _moment(message.store_timestamp_ms),
+        "bornHost": message.born_host,
+        "storeHost": message.store_host,
+        "reconsumeTimes": message.reconsume_times,
+        "flag": message.flag,
+        "sysFlag": message.sys_flag,
+        "logOffset": message.log_offset,
+    }
+    return orjson.dumps(members, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def _moment(moment_ms: int) -> str | None:
+    """ISO in UTC; a time that no calendar holds is none."""
+    try:
+        return format_moment(moment_ms)
+    except (OverflowError, ValueError, OSError):
+        return None
