@@ -35,7 +35,7 @@ class SimFile:
     def read(self, at: int, count: int) -> bytes:
         return self._opened.read(at, count)
 
-    def write(self, at: int, data: bytes) -> None:
+    def write(self, at: int, data: bytes | memoryview) -> None:
         node = self._opened
         assert at + len(data) <= node.size, "files have a fixed size"
         try:
@@ -106,7 +106,6 @@ class SimDisk:
     def after_kill(self) -> None:
         """The process that used the disk is gone; the kernel and its pages are not."""
         self._locks.clear()
-        self.on_step = _let_pass
 
     def mark(self) -> None:
         """Whatever is written from here to the next mark may be met half done."""

@@ -48,7 +48,7 @@ class FileNode:
     def read(self, at: int, count: int) -> bytes:
         return bytes((self._durable if self._data is None else self._data)[at : at + count])
 
-    def write(self, at: int, data: bytes) -> None:
+    def write(self, at: int, data: bytes | memoryview) -> None:
         """Also makes pages dirty that a failed sync has left marked as clean."""
         self.data[at : at + len(data)] = data
         if self._lost:
@@ -129,9 +129,10 @@ class FileNode:
         """Some sectors old, some new; or written while a program was only half through with its change."""
         assert self._data is not None
         new = self._data[at : at + PAGE_BYTES]
-        if self._marked is not None and rng.random() < 0.3:
-            half = rng.randrange(len(new))
-            return new[:half] + self._marked[at + half : at + len(new)]
+        if self._marked is not None and new != self._marked[at : at + PAGE_BYTES] and rng.random() < 0.3:
+            old = self._marked[at : at + PAGE_BYTES]
+            half = rng.randint(_same_bytes(new, old), len(new) - _same_bytes(new[::-1], old[::-1]))
+            return new[:half] + old[half:]
         page = bytearray(self._durable[at : at + PAGE_BYTES])
         sectors = range(0, len(page), SECTOR_BYTES)
         first = rng.choice(sectors)
@@ -192,6 +193,18 @@ Node = FileNode | FolderNode
 def zeros(size: int) -> bytes:
     """One object per size: most pages of most files are never written."""
     return bytes(size)
+
+
+def _same_bytes(one: bytes | bytearray, other: bytes | bytearray) -> int:
+    """How many bytes at the front are the same."""
+    low, high = 0, len(one)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[:middle] == other[:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def _apply(names: dict[str, Node], change: Change) -> None:

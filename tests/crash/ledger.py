@@ -52,9 +52,11 @@ class Ledger:
         self.promised.setdefault(queue, 0)
         return given
 
-    def refused(self, queue: Queue, count: int) -> None:
-        """The store did not take the last messages given to a queue."""
-        del self.queues[queue][len(self.queues[queue]) - count :]
+    def refuse_the_rest(self) -> None:
+        """What was given and not appended was refused, and must never be found."""
+        for messages in self.queues.values():
+            while messages and not messages[-1].record:
+                messages.pop()
 
     def appended(self, queue: Queue, queue_offset: int, log_offset: int, record: bytes) -> None:
         """The store has taken a message, at this place and in this form."""
@@ -71,10 +73,11 @@ class Ledger:
                 count += 1
             self.promised[queue] = count
 
-    def promise_appended(self) -> None:
-        """Everything appended must be found: the power stays on, or the stop was clean."""
-        for queue, messages in self.queues.items():
-            self.promised[queue] = sum(1 for given in messages if given.record)
+    def counts(self) -> dict[Queue, int]:
+        """How many messages of each queue were appended."""
+        return {
+            queue: sum(1 for given in messages if given.record) for queue, messages in self.queues.items()
+        }
 
     def settle(self, found: dict[Queue, Found]) -> None:
         """A recovery has decided what exists: that is the truth from now on."""
@@ -87,13 +90,14 @@ class Ledger:
 
     # ---- checking ------------------------------------------------------------------------------------------
 
-    def check(self, store: MessageStore) -> dict[Queue, Found]:
-        """Every promise against what readers get; returns that."""
+    def check(self, store: MessageStore, at_least: dict[Queue, int] | None = None) -> dict[Queue, Found]:
+        """Every promise against what readers get; returns that.  `at_least` replaces what power loss must leave."""
+        promised = at_least or self.promised
         found = {queue: read_queue(store, queue) for queue in self.queues}
         for queue, (start, records) in found.items():
             messages = self.queues[queue]
-            lost = self.promised[queue] - start - len(records)
-            expect(lost <= 0, f"{queue} lost {lost} of {self.promised[queue]} promised messages")
+            lost = promised[queue] - start - len(records)
+            expect(lost <= 0, f"{queue} lost {lost} of {promised[queue]} promised messages")
             extra = start + len(records) - len(messages)
             expect(extra <= 0, f"{queue} has {extra} messages more than it was given")
             expired = sum(1 for given in messages if given.record and given.end <= self.expired_to)

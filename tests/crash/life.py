@@ -74,6 +74,9 @@ class Life:
         self.clock.ms += self.rng.choice((0, 1, 5, 1000))
         self.disk.now_ms = self.clock.ms
         (action,) = self.rng.choices(list(self.actions), list(self.actions.values()))
+        self.do(action)
+
+    def do(self, action: Callable[[], None]) -> None:
         action()
 
     # ---- starts and stops ----------------------------------------------------------------------------------
@@ -94,25 +97,24 @@ class Life:
         self.settle()
 
     def restart(self) -> None:
+        self.save_offsets()
         self.store.close()
-        self.ledger.promise_appended()
-        self.offsets.persist()
-        self.ledger.offset_promised = self.ledger.offset_given
+        self.ledger.promised = self.ledger.counts()
         self.start()
         self.settle()
 
     def kill(self) -> None:
         """The process dies, the machine stays up: nothing that was written is lost."""
-        self.ledger.promise_appended()
+        appended = self.ledger.counts()
         self.disk.after_kill()
         self.start()
-        self.settle()
+        self.settle(appended)
 
-    def settle(self) -> None:
+    def settle(self, at_least: dict[Queue, int] | None = None) -> None:
         """Sync, as every broker does soon after its start, and compare."""
         self.begin_sync()
         self.end_sync()
-        self.ledger.settle(self.ledger.check(self.store))
+        self.ledger.settle(self.ledger.check(self.store, at_least))
         self.ledger.durable_to(self.store.durability.durable)
         offset = self.offset_of(self.offsets)
         self.ledger.check_offset(offset)
