@@ -5,13 +5,15 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from bolide import Message, Producer, PullConsumer
 from bolide.model.errors import RemoteError
+from bolide.model.offsets import MessageQueue
 from bolide.model.response_code import ResponseCode
 from tests.peers.ports import free_broker_port, free_port
 from tests.peers.waiting import wait_until
@@ -19,6 +21,7 @@ from tests.peers.waiting import wait_until
 MIB = 1024 * 1024
 SEGMENT_BYTES = 8 * MIB
 BOLIDE = Path(sys.executable).with_name("bolide")
+BY_ROOM_ONLY = {"diskSpaceWarningLevelRatio": "100", "cleanFileForciblyEnable": "false"}
 
 
 def can_mount() -> bool:
@@ -29,85 +32,183 @@ def can_mount() -> bool:
     return subprocess.run(probe, capture_output=True, check=False).returncode == 0
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[tuple[str, int, Path]]:
-    """(name server, pid, folder) of a server whose disk has room for two segments and little else."""
+@dataclass(frozen=True)
+class SmallDisk:
+    """A server on a disk of its own."""
+
+    nameserver: str
+    pid: int
+    folder: Path
+    log: Path
+
+    @property
+    def inside(self) -> Path:
+        """The disk, as seen from here."""
+        return Path(f"/proc/{self.pid}/root{self.folder}")
+
+    def fill_to(self, percent: int) -> None:
+        """Somebody else writes to the disk."""
+        stat = os.statvfs(self.inside)
+        used = stat.f_blocks - stat.f_bfree
+        size = (stat.f_blocks * percent // 100 - used) * stat.f_frsize
+        (self.inside / "ballast").write_bytes(bytes(max(0, size)))
+
+    def empty(self) -> None:
+        (self.inside / "ballast").unlink()
+
+    def grow_to(self, mib: int) -> None:
+        options = f"remount,size={mib}m"
+        enter = ["nsenter", "--target", str(self.pid), "--mount", "--user"]
+        subprocess.run([*enter, "mount", "-o", options, str(self.folder)], check=True)
+
+    def segments(self) -> list[int]:
+        return sorted(int(path.name) for path in self.inside.glob("**/commitlog/*"))
+
+
+@contextlib.contextmanager
+def server_on(tmp_path: Path, mib: int, settings: Mapping[str, str]) -> Iterator[SmallDisk]:
     if not can_mount():
         pytest.skip("needs a mount namespace (unshare --mount): run as root or allow user namespaces")
-    folder = tmp_path / "disk"
+    folder, log = tmp_path / "disk", tmp_path / "log"
     folder.mkdir()
     nameserver_port, broker_port = free_port(), free_broker_port()
     command = (
-        f"mount -t tmpfs -o size=19m tmpfs {folder} && exec {BOLIDE} up --data {folder} --host 127.0.0.1"
-        f" --nameserver-port {nameserver_port} --broker-port {broker_port}"
-        f" --set mappedFileSizeCommitLog={SEGMENT_BYTES}"
+        f"mount -t tmpfs -o size={mib}m tmpfs {folder} && exec {BOLIDE} up --data {folder} --host 127.0.0.1"
+        f" --nameserver-port {nameserver_port} --broker-port {broker_port} "
     )
-    log = (tmp_path / "log").open("wb")
-    process = subprocess.Popen(
-        ["unshare", "--mount", "--map-root-user", "sh", "-c", command], stdout=log, stderr=log
-    )
+    command += " ".join(f"--set {key}={value}" for key, value in settings.items())
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            ["unshare", "--mount", "--map-root-user", "sh", "-c", command], stdout=out, stderr=out
+        )
     try:
-        nameserver = f"127.0.0.1:{nameserver_port}"
-        wait_until(lambda: b"serves" in (tmp_path / "log").read_bytes(), 20, "the server to start")
-        yield nameserver, process.pid, folder
-        assert process.poll() is None, (tmp_path / "log").read_text()
+        wait_until(lambda: b"serves" in log.read_bytes(), 20, lambda: f"the server: {log.read_text()}")
+        yield SmallDisk(f"127.0.0.1:{nameserver_port}", process.pid, folder, log)
+        assert process.poll() is None, log.read_text()
     finally:
         process.terminate()
         process.wait(20)
-        log.close()
 
 
-def test_a_full_disk_refuses_sends_serves_reads_and_recovers_when_space_returns(
-    server: tuple[str, int, Path],
-) -> None:
+def test_a_full_disk_refuses_sends_serves_reads_and_recovers_when_space_returns(tmp_path: Path) -> None:
     """Goal: no bus error and no lost message.  Method: fill two segments, see the refusal, read all, free, send."""
-    nameserver, pid, folder = server
-    inside = Path(f"/proc/{pid}/root{folder}")
-    ballast = inside / "ballast"
-    body = os.urandom(60_000)  # does not compress
-    with Producer(nameserver, group="filler") as producer, PullConsumer(nameserver, group="reader") as reader:
-        first = producer.send(Message("full", b"first"))
-        ballast.write_bytes(bytes(1 * MIB))
-        acknowledged = 1 + fill(producer, Message("full", body))
-        with pytest.raises(RemoteError) as refused:
-            producer.send(Message("full", body), queue=first.queue)
-        assert refused.value.response_code == ResponseCode.SERVICE_NOT_AVAILABLE
-        assert "segment" in refused.value.remark or "consume queue" in refused.value.remark
-        assert stored(reader) == acknowledged
-        assert reader.pull(first.queue, first.queue_offset).messages[0].body == b"first"
+    settings = {"mappedFileSizeCommitLog": str(SEGMENT_BYTES), **BY_ROOM_ONLY}
+    with server_on(tmp_path, 19, settings) as disk:
+        ledger = Ledger(disk.nameserver)
+        with ledger:
+            ledger.send(b"first")
+            (disk.inside / "ballast").write_bytes(bytes(MIB))
+            remark = ledger.send_until_refused(60_000)
+            assert "segment" in remark or "consume queue" in remark
+            ledger.check_all_is_there()
+            assert len(disk.segments()) == 2
 
-        release(inside, ballast)
-        wait_until(lambda: sends(producer, Message("full", body)), 20, "sends to be taken again")
+            disk.empty()
+            disk.grow_to(40)
+            wait_until(lambda: ledger.sends(60_000), 20, "sends to be taken again")
+            for _ in range(50):
+                ledger.send(os.urandom(1000))
+            ledger.check_all_is_there()
 
 
-def fill(producer: Producer, message: Message) -> int:
-    """Send until the broker refuses; returns how many were acknowledged."""
-    for count in range(10 * SEGMENT_BYTES // len(message.body)):
+def test_a_disk_above_the_warning_level_refuses_sends_and_takes_them_again_by_itself(tmp_path: Path) -> None:
+    """RT-02 with real numbers: above 90 % nothing is taken, below it is, within seconds and without a restart."""
+    settings = {"mappedFileSizeCommitLog": str(MIB), "cleanFileForciblyEnable": "false"}
+    with server_on(tmp_path, 40, settings) as disk:
+        ledger = Ledger(disk.nameserver)
+        with ledger:
+            for _ in range(3):
+                for _ in range(20):
+                    ledger.send(os.urandom(1000))
+                disk.fill_to(93)
+                wait_until(lambda: not ledger.sends(1000), 20, "sends to be refused")
+                assert "full, above diskSpaceWarningLevelRatio (90 %)" in ledger.refusal
+                ledger.check_all_is_there()
+                disk.empty()
+                wait_until(lambda: ledger.sends(1000), 20, "sends to be taken again")
+            ledger.check_all_is_there()
+        text = disk.log.read_text()
+        assert "or lower fileReservedTime" in text  # the warning came first
+        assert text.count("messages are taken again") == 3
+
+
+def test_forced_cleaning_keeps_a_small_disk_going(tmp_path: Path) -> None:
+    """Goal: a producer never stops for want of space while there is something old to delete.  Method: send four times
+    what the disk holds; the newest messages are all there, and the oldest offset moves."""
+    settings = {
+        "mappedFileSizeCommitLog": str(MIB),
+        "cleanResourceInterval": "50",
+        "deleteCommitLogFilesInterval": "0",
+    }
+    with server_on(tmp_path, 40, settings) as disk:
+        ledger = Ledger(disk.nameserver)
+        with ledger:
+            for _ in range(4 * 40 * MIB // 60_000):
+                wait_until(lambda: ledger.sends(60_000), 20, lambda: ledger.refusal)
+            wait_until(lambda: used_percent(disk) <= 85, 20, "the disk to be cleaned")
+            first = ledger.check_all_is_there()
+            assert first > 0
+            assert disk.segments()[0] > 0
+        assert "whatever its age" in disk.log.read_text()
+
+
+def used_percent(disk: SmallDisk) -> float:
+    stat = os.statvfs(disk.inside)
+    return 100 * (stat.f_blocks - stat.f_bfree) / stat.f_blocks
+
+
+class Ledger:
+    """Sends to one queue and remembers what was acknowledged."""
+
+    def __init__(self, nameserver: str) -> None:
+        self._producer = Producer(nameserver, group="filler")
+        self._reader = PullConsumer(nameserver, group="reader")
+        self._queue: MessageQueue | None = None
+        self._stack = contextlib.ExitStack()
+        self.acknowledged: list[bytes] = []
+        self.refusal = ""
+
+    def __enter__(self) -> None:
+        self._stack.enter_context(self._producer)
+        self._stack.enter_context(self._reader)
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def send(self, body: bytes) -> None:
+        receipt = self._producer.send(Message("full", body), queue=self._queue)
+        self._queue = receipt.queue
+        assert receipt.queue_offset == len(self.acknowledged)
+        self.acknowledged.append(body)
+
+    def sends(self, size: int) -> bool:
+        """Whether a message is taken; what comes as a refusal must be the original's code."""
+        refused: RemoteError | None = None
         try:
-            producer.send(message)
-        except RemoteError:
-            return count
-    raise AssertionError("the disk never became full")
+            self.send(os.urandom(size))  # does not compress
+        except RemoteError as error:
+            refused = error
+        if refused is not None:
+            assert refused.response_code == ResponseCode.SERVICE_NOT_AVAILABLE
+            self.refusal = refused.remark
+        return refused is None
 
+    def send_until_refused(self, size: int) -> str:
+        for _ in range(10 * SEGMENT_BYTES // size):
+            if not self.sends(size):
+                return self.refusal
+        raise AssertionError("the disk never became full")
 
-def sends(producer: Producer, message: Message) -> bool:
-    with contextlib.suppress(RemoteError):
-        producer.send(message)
-        return True
-    return False
-
-
-def stored(reader: PullConsumer) -> int:
-    return sum(reader.max_offset(queue) - reader.min_offset(queue) for queue in reader.queues("full"))
-
-
-def release(inside: Path, ballast: Path) -> None:
-    """Give room for one more segment: the ballast goes and the file system grows."""
-    ballast.unlink()
-    os.sync()
-    target = str(inside).split("/root", 1)[1]
-    pid = str(inside).split("/")[2]
-    subprocess.run(
-        ["nsenter", "--target", pid, "--mount", "--user", "mount", "-o", "remount,size=40m", target],
-        check=True,
-    )
+    def check_all_is_there(self) -> int:
+        """Every acknowledged message from the queue's first offset on, each at its offset; returns that offset."""
+        assert self._queue is not None
+        first = offset = int(self._reader.min_offset(self._queue))
+        assert self._reader.max_offset(self._queue) == len(self.acknowledged)
+        while offset < len(self.acknowledged):
+            messages = self._reader.pull(self._queue, offset).messages
+            assert messages, offset
+            for message in messages:
+                assert message.queue_offset == offset
+                assert message.body == self.acknowledged[offset]
+                offset += 1
+        return first
