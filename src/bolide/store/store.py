@@ -26,6 +26,8 @@ from bolide.store.append import (
 from bolide.store.disk import Disk, DiskLock
 from bolide.store.flush import Durability
 from bolide.store.folders import make_folder
+from bolide.store.index_file import IndexSizes
+from bolide.store.index_keys import KeyIndex, LogState
 from bolide.store.log import CommitLog
 from bolide.store.queue_index import ConsumeQueue, QueueIndex
 from bolide.store.reading import StoreReader
@@ -45,6 +47,7 @@ class StoreOptions:
     queue_file_bytes: int = 6_000_000
     sync_flush: bool = False
     recent_bytes: int = 8 * 1024**3  # so much of the log's end counts as being in memory
+    index: IndexSizes | None = None  # None: messages are not found by their keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,7 @@ class MessageStore:
         self.queues = QueueIndex(disk, os.path.join(options.root, "consumequeue"), options.queue_file_bytes)
         self.touched: list[QueueTail] = []
         self.messages_appended = 0
+        self.index: KeyIndex | None = None
         self.disk_refusal: str | None = None
         """Why the disk is too full for more messages, or None; whoever watches the disk sets it."""
 
@@ -120,6 +124,7 @@ class MessageStore:
         if not clean:  # what was walked may not have reached the disk before
             self.durability.durable = self.log.start
         self._write_recovered()
+        self._open_index(clean)
         self._last_store_ms = self._newest_store_ms()
         write_whole(self._disk, self._abort_path, str(os.getpid()).encode())
         return recovery
@@ -136,6 +141,13 @@ class MessageStore:
                 queue.tail.touched = True
                 self.touched.append(queue.tail)
 
+    def _open_index(self, clean: bool) -> None:
+        if self._options.index is not None:
+            folder = os.path.join(self._options.root, "index")
+            self.index = KeyIndex(self._disk, folder, self._options.index, self._clock)
+            state = LogState(self.log.start, self.log.end, clean, 0, self.reader.head_at)
+            self.index.open(state)
+
     def _newest_store_ms(self) -> int:
         """When the last message was stored: times along the log never go back, not even with the clock."""
         entries = (queue.entry(queue.end - 1) for queue in self.queues if queue.end > queue.start)
@@ -149,6 +161,8 @@ class MessageStore:
         if point is not None:
             point.run()
             self.durability.reached(point)
+        if self.index is not None:
+            self.index.close(self.log)
         self.queues.close()
         self.log.close()
         self._disk.delete(self._abort_path)
