@@ -20,6 +20,7 @@ from bolide.broker.handlers.pull import PullPlans, on_pull, resume
 from bolide.broker.handlers.runtime import sample_traffic
 from bolide.broker.handlers.send import on_sends
 from bolide.broker.hold import PullHold
+from bolide.broker.indexer import Indexer
 from bolide.broker.lanes import Lanes
 from bolide.broker.register import BrokerIdentity, RegisterOptions, Registrar
 from bolide.broker.registry import handlers_for
@@ -43,6 +44,7 @@ from bolide.record.message_id import UniqueIds
 from bolide.store.append import QueueTail, TopicLane
 from bolide.store.disk import Disk
 from bolide.store.disk_os import OsDisk
+from bolide.store.index_file import IndexSizes
 from bolide.store.store import MessageStore, StoreOptions
 from bolide.store.tables import GroupTable, OffsetTable, TopicTable
 from bolide.wire.command import LANGUAGE, VERSION, Command, encode_frame
@@ -113,6 +115,7 @@ class Broker:
             await self._server.close()
             raise
         self.topics.on_change = self.topic_changed
+        self.indexer = Indexer(self.store, self.clock)
         self.flusher = Flusher(self.store, lambda: self.config, self.clock, self._on_durable)
         self.cleaner = Cleaner(self.store, self._disk, self._root, lambda: self.config, self.clock)
         self._topics_writer = TableWriter(self.topics, PERSIST_TABLES_MS, self._files_thread)
@@ -136,6 +139,7 @@ class Broker:
         if self._behind_timer is not None:
             self._behind_timer.cancel()
         self.flusher.close()
+        self.indexer.close()
         self.cleaner.close()
         self._files_thread.shutdown(wait=True)
         for table in (self.topics, self.groups, self.offsets):
@@ -169,6 +173,7 @@ class Broker:
                 queue_file_bytes=config.queue_file_bytes,
                 sync_flush=config.sync_flush,
                 recent_bytes=self.memory_bytes * config.memory_ratio // 100,
+                index=IndexSizes(config.index_slots, config.index_entries) if config.index_enabled else None,
             ),
             self.clock,
         )
@@ -214,6 +219,7 @@ class Broker:
             loop.create_task(work)
             for work in (
                 self.flusher.run(),
+                self.indexer.run(),
                 self.flusher.watch_deadlines(),
                 *self.cleaner.work(),
                 self._every(SWEEP_HOLD_S, lambda: self.hold.sweep(self.clock.monotonic_ms())),

@@ -79,6 +79,9 @@ class BrokerConfig:
     delete_queues_interval_ms: int = _setting("deleteConsumeQueueFilesInterval", 100, live=True, low=0)
     delete_batch_max: int = _setting("deleteFileBatchMax", 10, live=True, low=1)
     delete_again_ms: int = _setting("redeleteHangedFileInterval", 120_000, live=True, low=0)
+    index_enabled: bool = _setting("messageIndexEnable", True)
+    index_slots: int = _setting("maxHashSlotNum", 5_000_000, low=1, high=100_000_000)
+    index_entries: int = _setting("maxIndexNum", 20_000_000, low=2, high=80_000_000)
     # ---- pulling
     long_polling: bool = _setting("longPollingEnable", True, live=True)
     short_polling_ms: int = _setting("shortPollingTimeMills", 1_000, live=True, low=1)
@@ -157,7 +160,7 @@ WITHOUT_EFFECT = frozenset(
         *("slaveReadEnable", "enablePropertyFilter", "messageDelayLevel", "timerWheelEnable"),
         *("traceTopicEnable", "msgTraceTopicName", "clusterTopicEnable", "brokerTopicEnable"),
         *("rocketmqHome", "storePathCommitLog", "storePathConsumeQueue", "storePathIndex"),
-        *("maxIndexNum", "maxHashSlotNum", "messageIndexEnable", "transactionTimeOut"),
+        "transactionTimeOut",
         *("transactionCheckMax", "transactionCheckInterval", "rejectTransactionMessage"),
         *("fetchNamesrvAddrByAddressServer", "serverWorkerThreads", "serverSelectorThreads"),
         *("inSyncReplicas", "totalReplicas", "minInSyncReplicas", "enableControllerMode"),

@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from bolide.broker.handlers import cleaning, group, offset, pull, runtime, send, settings, topic
+from bolide.broker.handlers import cleaning, group, offset, pull, query, runtime, send, settings, topic
 from bolide.net.dispatch import Handler
 from bolide.wire.codes import REQUESTS
 
 if TYPE_CHECKING:
     from bolide.broker.app import Broker
 
-FAMILIES = (send, pull, offset, group, topic, settings, runtime, cleaning)
+FAMILIES = (send, pull, query, offset, group, topic, settings, runtime, cleaning)
 
 
 def handlers_for(broker: "Broker") -> dict[int, Handler]:

@@ -64,6 +64,12 @@ class CodeNotSupported(RequestError):
     code = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
 
 
+class TooBusy(RequestError):
+    """More is asked for at once than the server takes on; asking again later helps."""
+
+    code = ResponseCode.SYSTEM_BUSY
+
+
 class ServiceUnavailable(RequestError):
     """The store cannot take messages now: disk full, failed sync, shutting down."""
 

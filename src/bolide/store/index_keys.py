@@ -30,8 +30,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-PART_BYTES = 16 * 1024 * 1024
-"""So much of the log is indexed at a time: some 20 ms of work."""
+PART_BYTES = 4 * 1024 * 1024
+"""So much of the log is indexed at a time: some milliseconds of work."""
 
 CLOSE_BYTES = 256 * 1024 * 1024
 """So much is still indexed at a stop; what is left after that is indexed at the next start."""

@@ -15,6 +15,7 @@ __all__ = ["REQUESTS", "Need", "RequestCode", "RequestKind", "ResponseCode", "Se
 class RequestCode(IntEnum):
     SEND_MESSAGE = 10
     PULL_MESSAGE = 11
+    QUERY_MESSAGE = 12
     QUERY_CONSUMER_OFFSET = 14
     UPDATE_CONSUMER_OFFSET = 15
     UPDATE_AND_CREATE_TOPIC = 17
@@ -116,6 +117,7 @@ _ROWS = (
     (_R.SEND_BATCH_MESSAGE, _S.PRODUCER, _N.PUBLISH, "store a batch"),
     (_R.PULL_MESSAGE, _S.CONSUMER, _N.SUBSCRIBE, "messages of a queue from an offset; may be held"),
     (_R.LITE_PULL_MESSAGE, _S.CONSUMER, _N.SUBSCRIBE, "the same from a lite pull consumer"),
+    (_R.QUERY_MESSAGE, _S.CLIENT, _N.SUBSCRIBE, "messages by a key, a unique key or a tag"),
     (_R.VIEW_MESSAGE_BY_ID, _S.CLIENT, _N.SUBSCRIBE, "one message by its place in the log"),
     # ---- offsets
     (_R.QUERY_CONSUMER_OFFSET, _S.CONSUMER, _N.SUBSCRIBE, "a group's offset in a queue"),

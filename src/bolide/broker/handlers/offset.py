@@ -1,11 +1,11 @@
-"""Offsets: a group's progress, the bounds of queues, offsets by time, one message by its place."""
+"""Offsets: a group's progress, the bounds of queues, offsets by time."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from bolide.model import java_json
-from bolide.model.errors import GroupNotFound, InvalidRequest, NothingFound, RequestError
-from bolide.model.offsets import GroupOffset, LogOffset, MessageQueue, QueueOffset
+from bolide.model.errors import GroupNotFound, InvalidRequest, NothingFound
+from bolide.model.offsets import GroupOffset, MessageQueue, QueueOffset
 from bolide.net.link import Link
 from bolide.wire.bodies.offset import QueueProgress, encode_consume_stats
 from bolide.wire.bodies.route import TopicList
@@ -19,7 +19,6 @@ from bolide.wire.headers.offset import (
     SearchOffset,
     TimestampAnswer,
     UpdateGroupOffset,
-    ViewMessage,
 )
 
 if TYPE_CHECKING:
@@ -174,15 +173,6 @@ def search_offset(broker: "Broker", link: Link, request: Command) -> Command:
     return request.answer(fields=OffsetAnswer(offset).encode())
 
 
-def view_message(broker: "Broker", link: Link, request: Command) -> Command:
-    """33: one record as the log holds it."""
-    offset = ViewMessage.decode(request.fields).offset
-    record = broker.store.reader.read_at(LogOffset(offset)) if offset >= 0 else None
-    if record is None:
-        raise RequestError(f"there is no message at position {offset} of the log")
-    return request.answer(body=record)
-
-
 def _bounds(broker: "Broker", topic: str, queue_id: int) -> tuple[QueueOffset, QueueOffset]:
     """A queue's first and next offset.  Names that are not in the table never reach the store."""
     if topic not in broker.topics or queue_id < 0:
@@ -200,5 +190,4 @@ HANDLERS: dict[RequestCode, Callable[["Broker", Link, Command], Command]] = {
     RequestCode.GET_MIN_OFFSET: min_offset,
     RequestCode.GET_EARLIEST_MSG_STORETIME: earliest_store_time,
     RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: search_offset,
-    RequestCode.VIEW_MESSAGE_BY_ID: view_message,
 }

@@ -1,4 +1,4 @@
-"""Offsets of groups and queues: codes 14, 15, 29, 30, 31, 32, 33."""
+"""Offsets of groups and queues: codes 14, 15, 29, 30, 31, 32."""
 
 import dataclasses
 
@@ -45,9 +45,3 @@ class OffsetAnswer(Header):
 @dataclasses.dataclass(frozen=True)
 class TimestampAnswer(Header):
     timestamp: int
-
-
-@dataclasses.dataclass(frozen=True)
-class ViewMessage(Header):
-    offset: int
-    topic: str | None = None

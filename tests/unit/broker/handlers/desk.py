@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from bolide.broker.cleaner import Cleaner
 from bolide.broker.config import BrokerConfig
-from bolide.broker.handlers import cleaning, group, offset, runtime, settings, topic
+from bolide.broker.handlers import cleaning, group, offset, query, runtime, settings, topic
 from bolide.machines.clients import ClientTable
 from bolide.machines.locks import QueueLocks
 from bolide.machines.traffic import Traffic
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 HANDLERS: dict[int, Any] = {
     int(code): handler
-    for family in (cleaning, group, offset, runtime, settings, topic)
+    for family in (cleaning, group, offset, query, runtime, settings, topic)
     for code, handler in cast(dict[Any, Any], family.HANDLERS).items()
 }
 HOST = b"\x7f\x00\x00\x01\x00\x00\x2a\x9f"

@@ -1,0 +1,140 @@
+"""Indexer: keeps the key index a moment behind the log, and answers questions to it, on a thread of its own.
+
+The event loop owns the log, so it hands out what is to be indexed and where found records lie; the thread does
+the rest.  Its jobs run one at a time, and nobody else touches the index while one runs.  A send costs nothing here, and
+no send waits: while the disk is full, indexing pauses and catches up later.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+from bolide.model.clock import Clock
+from bolide.model.errors import TooBusy
+from bolide.net.ticks import ticks
+from bolide.store.index_keys import KeyIndex
+from bolide.store.index_query import Lookup, places_of, read_matching
+from bolide.store.store import MessageStore
+
+log = logging.getLogger(__name__)
+
+WAKE_S = 0.05
+RETRY_MS = 2_000
+SYNC_MS = 30_000
+"""A crash costs that what was indexed in about twice this time is indexed again."""
+
+FIND_WAIT_MS = 1_000
+"""How long a question waits until messages stored before it are indexed."""
+
+QUESTIONS_MAX = 1_000
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Records in the order of the log, and how far the index was."""
+
+    records: Sequence[bytes] = ()
+    last_stored_ms: int = 0
+    last_offset: int = 0
+
+
+class Indexer:
+    def __init__(self, store: MessageStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="bolide-index")
+        self._turn = asyncio.Lock()
+        self._questions = 0
+        self._log_start = 0
+        self._synced_ms = clock.monotonic_ms()
+        self._retry_ms = 0
+        self._trouble: str | None = None
+
+    async def run(self) -> None:
+        """Index for ever; ends at once in a store without an index, and when a sync of the index has failed."""
+        index = self._store.index
+        if index is None:
+            return
+        async for _ in ticks(WAKE_S):
+            now_ms = self._clock.monotonic_ms()
+            if index.failure is not None:
+                return
+            if now_ms < self._retry_ms:
+                continue
+            try:
+                await self._round(index, now_ms)
+                self._trouble = None
+            except OSError as error:
+                self._retry_ms = now_ms + RETRY_MS
+                self._say(error)
+
+    async def find(self, lookup: Lookup) -> Found:
+        """The messages that were stored before this was asked, as far as they can be indexed in a moment."""
+        index = self._store.index
+        if index is None:
+            return Found()
+        if self._questions >= QUESTIONS_MAX:
+            raise TooBusy("too many questions for messages by key are waiting")
+        self._questions += 1
+        try:
+            await self._catch_up(index)
+            async with self._turn:
+                wanted = (lookup.hash, lookup.count_max, lookup.begin_ms, lookup.end_ms)
+                offsets, (stored_ms, offset) = await self._do(
+                    lambda: (index.find(*wanted), index.last_update)
+                )
+            places = places_of(self._store.log, offsets, self._store.reader.readable_end)
+            records = await self._do(lambda: read_matching(lookup, places)) if places else []
+            return Found(records, stored_ms, offset)
+        finally:
+            self._questions -= 1
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=True)
+
+    async def _round(self, index: KeyIndex, now_ms: int) -> None:
+        limit = self._store.reader.readable_end
+        while await self._add_part(index, limit):
+            pass
+        if now_ms >= self._synced_ms + SYNC_MS:
+            self._synced_ms = now_ms
+            async with self._turn:
+                if index.is_dirty:
+                    await self._do(index.sync)
+        if self._store.log.start > self._log_start:
+            self._log_start = log_start = self._store.log.start
+            async with self._turn:
+                await self._do(lambda: index.drop_before(log_start))
+
+    async def _catch_up(self, index: KeyIndex) -> None:
+        limit = self._store.reader.readable_end
+        deadline_ms = self._clock.monotonic_ms() + FIND_WAIT_MS
+        try:
+            while await self._add_part(index, limit) and self._clock.monotonic_ms() < deadline_ms:
+                pass
+        except OSError as error:  # what is indexed already can be found on a full disk too
+            self._say(error)
+
+    async def _add_part(self, index: KeyIndex, limit: int) -> bool:
+        """Index some more; False when everything before the limit is indexed."""
+        async with self._turn:
+            part = index.next_part(self._store.log, limit)
+            if part is None:
+                return False
+            await self._do(lambda: index.add(part))
+            return True
+
+    async def _do(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    def _say(self, error: OSError) -> None:
+        """A trouble is said once, not every time it is met."""
+        text = error.strerror or str(error)
+        if text != self._trouble:
+            self._trouble = text
+            log.error("indexing messages pauses: %s", text)
