@@ -1,0 +1,219 @@
+"""Retention as clients and operators see it: over a socket, on a real broker (RT-03; requests 306, 316 and 329)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from bolide.broker.app import Broker
+from bolide.broker.cleaner import local_hour
+from bolide.net.clock import SystemClock
+from bolide.store.disk_os import OsDisk
+from bolide.wire.command import Command
+from tests.unit.broker.stage import bodies_of, fill, offsets_of, pull_request, send_request, serving
+from tests.unit.net.stage import Wire, eventually
+
+SETTINGS = {
+    "mappedFileSizeCommitLog": "8192",
+    "mappedFileSizeConsumeQueue": "200",
+    "fileReservedTime": "0",
+    "deleteFileBatchMax": "100",
+    "cleanResourceInterval": "20",
+    "deleteCommitLogFilesInterval": "0",
+    "deleteConsumeQueueFilesInterval": "0",
+    "flushIntervalCommitLog": "10",
+    "diskMaxUsedSpaceRatio": "95",
+    "cleanFileForciblyEnable": "false",
+    "diskSpaceWarningLevelRatio": "100",
+}
+DELETE_EXPIRED_LOG = 329
+CLEAN_EXPIRED_QUEUES = 306
+CLEAN_UNUSED_TOPICS = 316
+
+
+def play(root: Path, act: Callable[[Broker, Wire], Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with serving(root, {**SETTINGS, **never_by_hour()}) as (broker, wire):
+            await act(broker, wire)
+
+    asyncio.run(main())
+
+
+def never_by_hour() -> dict[str, str]:
+    """An hour of the day that it is not, and will not be soon."""
+    return {"deleteWhen": f"{(local_hour(SystemClock().now_ms()) + 12) % 24:02d}"}
+
+
+async def ask_int(wire: Wire, code: int, **fields: str) -> int:
+    answer = await wire.ask(Command(code, {"topic": "T", "queueId": "0", **fields}, opaque=1))
+    assert answer.code == 0
+    return int(answer.fields["timestamp" if code == 32 else "offset"])
+
+
+async def all_durable(broker: Broker) -> None:
+    broker.flusher.wake()
+    await eventually(lambda: broker.store.durability.durable == broker.store.log.end)
+
+
+def test_deletion_moves_the_first_offset_and_pulls_below_are_sent_to_it(tmp_path: Path) -> None:
+    """RT-03."""
+
+    async def act(broker: Broker, wire: Wire) -> None:
+        await fill(wire, 300, body=bytes(100))
+        await all_durable(broker)
+        assert await ask_int(wire, 31) == 0
+        before = await ask_int(wire, 32)
+        assert (await wire.ask(Command(DELETE_EXPIRED_LOG, {}, opaque=1))).code == 0
+        await eventually(lambda: len(broker.store.log.segments) == 1)
+        first = await ask_int(wire, 31)
+        assert 0 < first < 300
+        assert await ask_int(wire, 30) == 300
+        assert await ask_int(wire, 32) >= before
+        answer = await wire.ask(pull_request(0))
+        assert answer.code == 21
+        assert offsets_of(answer) == (first, first, 300)
+        found = await wire.ask(pull_request(first))
+        assert found.code == 0
+        assert len(bodies_of(found)) > 0
+        state = broker.store.runtime()
+        assert state["commitLogMinOffset"] == str(broker.store.log.start) != "0"
+
+    play(tmp_path, act)
+
+
+def test_without_an_operator_s_word_nothing_is_deleted_outside_the_hour(tmp_path: Path) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        await fill(wire, 300, body=bytes(100))
+        await all_durable(broker)
+        runs = 0
+
+        async def counted() -> int:
+            nonlocal runs
+            runs += 1
+            return await clean()
+
+        clean, broker.cleaner.clean = broker.cleaner.clean, counted  # type: ignore[method-assign]
+        await eventually(lambda: runs >= 3)
+        assert await ask_int(wire, 31) == 0
+
+    play(tmp_path, act)
+
+
+def test_queue_files_follow_and_a_request_brings_queues_in_step_at_once(tmp_path: Path) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        await fill(wire, 300, body=bytes(100))
+        await all_durable(broker)
+        folder = tmp_path / "consumequeue" / "T" / "0"
+        assert len(list(folder.iterdir())) == 30
+        await wire.ask(Command(DELETE_EXPIRED_LOG, {}, opaque=1))
+        await eventually(lambda: len(broker.store.log.segments) == 1)
+        assert (await wire.ask(Command(CLEAN_EXPIRED_QUEUES, {}, opaque=1))).code == 0
+        first = await ask_int(wire, 31)
+        assert min(int(path.name) for path in folder.iterdir()) == first // 10 * 200
+
+    play(tmp_path, act)
+
+
+def test_a_queue_without_messages_keeps_its_number_when_queues_are_cleaned(tmp_path: Path) -> None:
+    """Unlike the original's, which begins again at 0: a group that had consumed to 5 would miss five messages."""
+
+    async def act(broker: Broker, wire: Wire) -> None:
+        await fill(wire, 5, topic="Old")
+        await fill(wire, 300, body=bytes(100))
+        await all_durable(broker)
+        await wire.ask(Command(DELETE_EXPIRED_LOG, {}, opaque=1))
+        await eventually(lambda: len(broker.store.log.segments) == 1)
+        await wire.ask(Command(CLEAN_EXPIRED_QUEUES, {}, opaque=1))
+        assert await ask_int(wire, 31, topic="Old") == await ask_int(wire, 30, topic="Old") == 5
+        assert (await wire.ask(send_request(topic="Old"))).fields["queueOffset"] == "5"
+
+    play(tmp_path, act)
+
+
+def test_queues_of_topics_that_are_gone_are_forgotten_on_request(tmp_path: Path) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        for topic in ("Gone", "T"):
+            await fill(wire, 5, topic=topic)
+        broker.topics.delete("Gone")  # as after a crash, when recovery finds its records
+        folders = tmp_path / "consumequeue"
+        assert (folders / "Gone").exists()
+        await wire.ask(Command(CLEAN_EXPIRED_QUEUES, {}, opaque=1))
+        assert (folders / "Gone").exists()  # it has messages
+        assert (await wire.ask(Command(CLEAN_UNUSED_TOPICS, {}, opaque=1))).code == 0
+        assert not (folders / "Gone").exists()
+        assert (folders / "T").exists()
+        assert len(bodies_of(await wire.ask(pull_request(0)))) == 5
+
+    play(tmp_path, act)
+
+
+def test_expired_queues_of_topics_that_are_gone_go_with_the_other_request_too(tmp_path: Path) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        await fill(wire, 5, topic="Gone")
+        await fill(wire, 300, body=bytes(100))
+        await all_durable(broker)
+        broker.topics.delete("Gone")
+        await wire.ask(Command(DELETE_EXPIRED_LOG, {}, opaque=1))
+        await eventually(lambda: len(broker.store.log.segments) == 1)
+        await wire.ask(Command(CLEAN_EXPIRED_QUEUES, {}, opaque=1))
+        assert not (tmp_path / "consumequeue" / "Gone").exists()
+
+    play(tmp_path, act)
+
+
+def test_a_full_disk_refuses_plain_sends_and_batches_with_the_original_s_code(tmp_path: Path) -> None:
+    """RT-02: the fast path refuses too, and both go on as soon as the flag is gone."""
+
+    class Measured(OsDisk):
+        ratio = 0.1
+
+        def used_ratio(self, path: str) -> float:
+            return self.ratio
+
+    disk = Measured()
+
+    async def main() -> None:
+        settings = {**SETTINGS, **never_by_hour(), "diskSpaceWarningLevelRatio": "90"}
+        async with serving(tmp_path, settings, disk=disk) as (broker, wire):
+            await fill(wire, 10)
+            disk.ratio = 0.95
+            broker.cleaner.look()
+            wire.send(*(send_request(opaque=number) for number in range(20)))
+            answers = [await wire.next() for _ in range(20)]
+            assert {answer.code for answer in answers} == {14}
+            assert "disk is 95.0% full" in (answers[0].remark or "")
+            assert (await wire.ask(pull_request(0))).code == 0
+            disk.ratio = 0.5
+            broker.cleaner.look()
+            await fill(wire, 10)
+            assert await ask_int(wire, 30) == 20
+
+    asyncio.run(main())
+
+
+def test_the_state_has_what_operators_look_for(tmp_path: Path) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        await fill(wire, 3)
+        answer = await wire.ask(Command(28, {}, opaque=1))
+        assert b"earliestMessageTimeStamp" in answer.body
+        assert f"commitLogDiskRatio_{tmp_path}/commitlog".encode() in answer.body
+
+    play(tmp_path, act)
+
+
+def test_nothing_is_lost_over_a_restart_after_deletion(tmp_path: Path) -> None:
+    first = 0
+
+    async def before(broker: Broker, wire: Wire) -> None:
+        nonlocal first
+        await fill(wire, 300, body=bytes(100))
+        await all_durable(broker)
+        await wire.ask(Command(DELETE_EXPIRED_LOG, {}, opaque=1))
+        await eventually(lambda: len(broker.store.log.segments) == 1)
+        first = await ask_int(wire, 31)
+
+    async def after(broker: Broker, wire: Wire) -> None:
+        assert await ask_int(wire, 31) == first
+        assert (await wire.ask(send_request())).fields["queueOffset"] == "300"
+
+    play(tmp_path, before)
+    play(tmp_path, after)
