@@ -104,7 +104,13 @@ def table_of(requests: list[dict[str, Any]]) -> tuple["array[int]", bytearray, b
     return rows, buffer, properties or bytearray(1)
 
 
-def appended(module: Any, requests: list[dict[str, Any]], segment_bytes: int, born_host: bytes) -> Any:
+def appended(
+    module: Any,
+    requests: list[dict[str, Any]],
+    segment_bytes: int,
+    born_host: bytes,
+    scratch_bytes: int = 70_000,
+) -> Any:
     """Everything that appending leaves behind, going on past rows that are left to the general path."""
     rows, buffer, properties = table_of(requests)
     log_offsets = array("q", bytes(8 * column.RECORDS_MAX))
@@ -114,24 +120,28 @@ def appended(module: Any, requests: list[dict[str, Any]], segment_bytes: int, bo
     touched: list[Any] = []
     appender = module.Appender(STORE_HOST, SUFFIX, BODY_BYTES_MAX)
     first, position, history = 0, 0, []
+    scratch = bytearray(scratch_bytes)
     while first < len(requests):
-        row, position, why = appender.append_run(
-            rows, log_offsets, buffer, properties, lanes, first, len(requests), memoryview(segment), position,
-            5000, born_host, 1_700_000_000_999, touched,
+        row, size, why = appender.append_run(
+            rows, log_offsets, buffer, properties, lanes, first, len(requests), scratch, segment_bytes - position,
+            5000 + position, born_host, 1_700_000_000_999, touched,
         )  # fmt: skip
+        segment[position : position + size] = scratch[:size]
+        position += size
         records = sum(rows[n * column.COLUMNS + column.RECORDS_COUNT] for n in range(first, row))
         history.append((row, position, why, list(log_offsets[:records])))
-        first = row + 1
+        first = row if row > first else row + 1
     entries = [[tail.entries(tail.start, tail.next_offset) for tail in lane] for lane in tails]
     return bytes(segment), rows.tolist(), history, entries, [tail.key for tail in touched]
 
 
-@given(st.lists(request(), max_size=8), st.integers(8, 2500), st.sampled_from([8, 20]))
+@given(st.lists(request(), max_size=8), st.integers(8, 2500), st.sampled_from([8, 20]), st.integers(1, 2500))
 @settings(max_examples=250)
 def test_both_append_the_same_bytes_and_stop_at_the_same_rows(
-    requests: list[dict[str, Any]], segment_bytes: int, host_bytes: int
+    requests: list[dict[str, Any]], segment_bytes: int, host_bytes: int, scratch_bytes: int
 ) -> None:
-    compiled, twin = (appended(m, requests, segment_bytes, bytes(range(host_bytes))) for m in APPENDS)
+    host = bytes(range(host_bytes))
+    compiled, twin = (appended(m, requests, segment_bytes, host, scratch_bytes) for m in APPENDS)
     assert compiled == twin
 
 
@@ -178,9 +188,21 @@ def test_a_run_stops_when_its_ids_are_full() -> None:
         rows, buffer, properties = table_of(requests * 6000)
         lane = module.TopicLane(b"T", [module.QueueTail(("T", 0), 0, None)], 1)
         log_offsets = array("q", bytes(8 * column.RECORDS_MAX))
-        segment = memoryview(bytearray(column.RECORDS_MAX * 250))
+        scratch = bytearray(column.RECORDS_MAX * 250)
         row, _, why = module.Appender(STORE_HOST, SUFFIX, BODY_BYTES_MAX).append_run(
-            rows, log_offsets, buffer, properties, [lane], 0, 18_000, segment, 0, 0, bytes(8), 0, []
+            rows,
+            log_offsets,
+            buffer,
+            properties,
+            [lane],
+            0,
+            18_000,
+            scratch,
+            len(scratch),
+            0,
+            bytes(8),
+            0,
+            [],
         )
         assert (row, why) == (column.RECORDS_MAX, module.DONE)
 

@@ -1,8 +1,8 @@
 """Flusher: decides when the log is synced, on a thread of its own, and who may be answered then.
 
 SYNC_FLUSH is group commit: one sync answers everybody whose record lies before it.  ASYNC_FLUSH syncs by interval
-once enough pages are dirty.  After a failed sync nothing is ever acknowledged again: `failure` is set and the
-broker ends.
+once enough pages are dirty.  After a failed write or sync of the log nothing is ever acknowledged again: `failure` is
+set and the broker ends.
 """
 
 import asyncio
@@ -53,17 +53,20 @@ class Flusher:
         self._wanted.set()
 
     async def run(self) -> None:
-        """Sync for ever; ends when a sync has failed."""
+        """Sync for ever; ends when the log has failed."""
         while not self.failure.done():
             interval_ms = self._settings().flush_interval_ms
             try:
                 async with asyncio.timeout(interval_ms / 1000):
                     await self._wanted.wait()
             except TimeoutError:
-                if not self._is_due():
+                if self._store.durability.failure is None and not self._is_due():
                     continue
             self._wanted.clear()
-            await self._sync()
+            if self._store.durability.failure is not None:  # a write has failed
+                self._give_up(self._store.durability.failure)
+            else:
+                await self._sync()
 
     async def watch_deadlines(self) -> None:
         """Answer those for whom the disk is too slow; their messages stay stored."""
@@ -91,13 +94,16 @@ class Flusher:
             try:
                 await loop.run_in_executor(self._thread, point.run)
             except OSError as error:
-                log.critical("syncing the commit log failed, nothing more is acknowledged: %s", error)
                 durability.failed(error)
-                self._waiting.clear()  # no answer is the only true one
-                self.failure.set_result(error)
+                self._give_up(error)
                 return
             durability.reached(point)
         self._last_sync_ms = self._clock.monotonic_ms()
         while self._waiting and self._waiting[0][0] <= durability.durable:
             self._waiting.popleft()[2](True)
         self._on_durable()
+
+    def _give_up(self, error: OSError) -> None:
+        log.critical("the commit log failed, nothing more is acknowledged: %s", error)
+        self._waiting.clear()  # no answer is the only true one
+        self.failure.set_result(error)

@@ -31,6 +31,7 @@ cdef enum:
     C_DONE = 0
     C_SEGMENT_FULL = 1
     C_NEEDS_GENERAL_PATH = 2
+    C_SCRATCH_FULL = 3
     ENTRY_BYTES = 20
     ENTRIES_AT_FIRST = 16
     ENTRIES_KEPT = 256
@@ -150,9 +151,9 @@ cdef class Appender:
         list lanes not None,
         Py_ssize_t first,
         Py_ssize_t count,
-        unsigned char[::1] segment,
-        Py_ssize_t position,
-        int64_t base,
+        bytearray scratch not None,
+        Py_ssize_t room,
+        int64_t log_offset,
         bytes born_host not None,
         int64_t now_ms,
         list touched not None,
@@ -164,8 +165,9 @@ cdef class Appender:
         cdef const unsigned char* received = <const unsigned char*>PyByteArray_AS_STRING(buffer)
         cdef const unsigned char* texts = <const unsigned char*>PyByteArray_AS_STRING(properties)
         cdef int64_t* values
-        cdef Py_ssize_t row, records = 0, size, end = segment.shape[0]
-        cdef int64_t queue_id
+        cdef unsigned char* to = <unsigned char*>PyByteArray_AS_STRING(scratch)
+        cdef Py_ssize_t row, records = 0, before, used = 0, size, scratch_bytes = len(scratch)
+        cdef int64_t queue_id, turn
         cdef QueueTail tail
         cdef TopicLane lane
         cdef object candidate
@@ -175,9 +177,9 @@ cdef class Appender:
             values = row_numbers + row * column.COLUMNS
             candidate = lanes[values[column.TOPIC]]
             if candidate is None:
-                return row, position, C_NEEDS_GENERAL_PATH
+                return row, used, C_NEEDS_GENERAL_PATH
             if records == column.RECORDS_MAX:
-                return row, position, C_DONE
+                return row, used, C_DONE
             lane = <TopicLane>candidate
             queue_id = values[column.QUEUE_ID]
             if (
@@ -186,9 +188,17 @@ cdef class Appender:
                 or values[column.BODY_LENGTH] <= 0
                 or values[column.BODY_LENGTH] > self.body_bytes_max
             ):
-                return row, position, C_NEEDS_GENERAL_PATH
+                return row, used, C_NEEDS_GENERAL_PATH
+            turn = lane.turn
+            if queue_id < 0:
+                turn += 1
+                queue_id = turn % lane.write_queues
+            tail = <QueueTail>lane.tails[queue_id]
             parts.topic = <const unsigned char*>PyBytes_AS_STRING(lane.topic)
             parts.topic_length = len(lane.topic)
+            parts.queue_id = queue_id
+            parts.queue_offset = tail.next_offset
+            parts.log_offset = log_offset + used
             parts.sys_flag = values[column.SYS_FLAG]
             parts.born_timestamp_ms = values[column.BORN_TIMESTAMP]
             parts.reconsume_times = values[column.RECONSUME_TIMES]
@@ -197,38 +207,38 @@ cdef class Appender:
             parts.flag = values[column.FLAG]
             parts.properties = texts + values[column.PROPERTIES_AT]
             parts.properties_length = values[column.PROPERTIES_LENGTH]
+            before = records
             if values[column.KIND] & column.KIND_BATCH:
+                scan.unique_key_length = 0
                 parts.suffix_length = 0  # the original adds nothing to the messages of a batch
-                outcome = self.measure_batch(&parts, records, end - position)
+                outcome = self.write_batch(
+                    &parts, tail, to + used, room - used, scratch_bytes - used, offsets, &records, &size
+                )
             else:
                 parts.suffix_length = len(self.suffix)
-                outcome = self.measure(&parts, &scan, end - position)
-            if outcome != C_DONE:
-                return row, position, outcome
-            if queue_id < 0:
-                lane.turn += 1
-                queue_id = lane.turn % lane.write_queues
-            tail = <QueueTail>lane.tails[queue_id]
-            values[column.QUEUE_ID] = queue_id
-            values[column.QUEUE_OFFSET] = tail.next_offset
-            values[column.RECORDS_AT] = records
-            parts.queue_id = queue_id
-            if values[column.KIND] & column.KIND_BATCH:
-                values[column.UNIQUE_KEY_AT] = values[column.UNIQUE_KEY_LENGTH] = 0
-                size = self.write_batch(&parts, tail, segment, position, base, offsets, &records)
-                position += size
-            else:
-                values[column.UNIQUE_KEY_AT] = values[column.PROPERTIES_AT] + scan.unique_key_at
-                values[column.UNIQUE_KEY_LENGTH] = scan.unique_key_length
-                size = self.write_one(&parts, &scan, tail, &segment[0] + position, base + position)
-                offsets[records] = base + position
+                outcome = self.write_one(
+                    &parts, &scan, tail, to + used, room - used, scratch_bytes - used, &size
+                )
+                offsets[records] = parts.log_offset
                 records += 1
-                position += size
-            values[column.RECORDS_COUNT] = records - values[column.RECORDS_AT]
+            if outcome == C_SCRATCH_FULL:
+                return row, used, C_DONE if used else C_NEEDS_GENERAL_PATH
+            if outcome != C_DONE:
+                return row, used, outcome
+            used += size
+            lane.turn = turn
+            values[column.QUEUE_ID] = queue_id
+            values[column.QUEUE_OFFSET] = parts.queue_offset
+            values[column.RECORDS_AT] = before
+            values[column.RECORDS_COUNT] = records - before
+            values[column.UNIQUE_KEY_LENGTH] = scan.unique_key_length
+            values[column.UNIQUE_KEY_AT] = 0
+            if scan.unique_key_length:
+                values[column.UNIQUE_KEY_AT] = values[column.PROPERTIES_AT] + scan.unique_key_at
             if not tail.touched:
                 tail.touched = True
                 touched.append(tail)
-        return count, position, C_DONE
+        return count, used, C_DONE
 
     cdef void fill_constants(self, RecordParts* parts, bytes born_host, int64_t now_ms):
         parts.born_host = <const unsigned char*>PyBytes_AS_STRING(born_host)
@@ -240,78 +250,85 @@ cdef class Appender:
         parts.store_timestamp_ms = now_ms
         parts.prepared_offset = 0
 
-    cdef int measure(self, RecordParts* parts, PropertyScan* scan, Py_ssize_t room) noexcept:
-        """Whether this message is plain and fits; leaves the property cut in `parts`."""
+    cdef bint measure(self, RecordParts* parts, PropertyScan* scan) noexcept:
+        """Whether this message is plain; leaves the property cut in `parts`."""
         scan_properties(parts.properties, parts.properties_length, scan)
         if not scan.plain:
-            return C_NEEDS_GENERAL_PATH
+            return False
         parts.cut_at = scan.wait_at
         parts.cut_end = scan.wait_end
         parts.needs_separator = scan.needs_separator
-        if (
+        return (
             parts.properties_length - (scan.wait_end - scan.wait_at) + (1 if scan.needs_separator else 0)
-            + parts.suffix_length > PROPERTIES_BYTES_MAX
-        ):
+            + parts.suffix_length <= PROPERTIES_BYTES_MAX
+        )
+
+    cdef int write_one(
+        self,
+        RecordParts* parts,
+        PropertyScan* scan,
+        QueueTail tail,
+        unsigned char* to,
+        Py_ssize_t room,
+        Py_ssize_t scratch_room,
+        Py_ssize_t* size,
+    ) except -1:
+        if not self.measure(parts, scan):
             return C_NEEDS_GENERAL_PATH
-        if size_of(parts) + BLANK_BYTES > room:
+        size[0] = size_of(parts)
+        if size[0] + BLANK_BYTES > room:
             return C_SEGMENT_FULL
+        if size[0] > scratch_room:
+            return C_SCRATCH_FULL
+        write_record(to, parts)
+        tail.push(parts.log_offset, size[0], tags_code(parts, scan))
         return C_DONE
 
-    cdef Py_ssize_t write_one(
-        self, RecordParts* parts, PropertyScan* scan, QueueTail tail, unsigned char* to, int64_t log_offset
-    ) except -1:
-        cdef Py_ssize_t size = size_of(parts)
-        cdef int64_t tags_code = 0
-        if scan.tags_length:
-            tags_code = hash_of(parts.properties + scan.tags_at, scan.tags_length)
-        parts.queue_offset = tail.next_offset
-        parts.log_offset = log_offset
-        write_record(to, parts)
-        tail.push(log_offset, size, tags_code)
-        return size
-
-    cdef int measure_batch(self, RecordParts* batch, Py_ssize_t records, Py_ssize_t room) noexcept:
-        """Whether every message of the batch is sound and plain, and all fit the segment together."""
-        cdef RecordParts parts = batch[0]
-        cdef PropertyScan scan
-        cdef const unsigned char* at = batch.body
-        cdef Py_ssize_t left = batch.body_length, total = 0
-        if has_special(batch.properties, batch.properties_length):
-            return C_NEEDS_GENERAL_PATH
-        while left > 0:
-            if not open_item(at, left, &parts) or records >= column.RECORDS_MAX:
-                return C_NEEDS_GENERAL_PATH
-            if self.measure(&parts, &scan, room) == C_NEEDS_GENERAL_PATH:
-                return C_NEEDS_GENERAL_PATH
-            records += 1
-            total += size_of(&parts)
-            left -= load32(at)
-            at += load32(at)
-        return C_SEGMENT_FULL if total + BLANK_BYTES > room else C_DONE
-
-    cdef Py_ssize_t write_batch(
+    cdef int write_batch(
         self,
         RecordParts* batch,
         QueueTail tail,
-        unsigned char[::1] segment,
-        Py_ssize_t position,
-        int64_t base,
+        unsigned char* to,
+        Py_ssize_t room,
+        Py_ssize_t scratch_room,
         int64_t* offsets,
         Py_ssize_t* records,
+        Py_ssize_t* size,
     ) except -1:
+        """All messages of a batch, or none: what was written of one that fails is forgotten."""
         cdef RecordParts parts = batch[0]
         cdef PropertyScan scan
         cdef const unsigned char* at = batch.body
-        cdef const unsigned char* end = batch.body + batch.body_length
-        cdef Py_ssize_t start = position, room = segment.shape[0]
-        while at < end:
-            open_item(at, end - at, &parts)
-            self.measure(&parts, &scan, room - position)
-            offsets[records[0]] = base + position
-            records[0] += 1
-            position += self.write_one(&parts, &scan, tail, &segment[0] + position, base + position)
+        cdef Py_ssize_t left = batch.body_length, used = 0, one, number = records[0]
+        cdef int64_t first = tail.next_offset
+        cdef bint is_plain = not has_special(batch.properties, batch.properties_length)
+        while is_plain and left > 0:
+            if number >= column.RECORDS_MAX or not open_item(at, left, &parts) or not self.measure(&parts, &scan):
+                is_plain = False
+                break
+            one = size_of(&parts)
+            if used + one + BLANK_BYTES <= room and used + one <= scratch_room:
+                parts.log_offset = batch.log_offset + used
+                write_record(to + used, &parts)
+                tail.push(parts.log_offset, one, tags_code(&parts, &scan))
+                offsets[number] = parts.log_offset
+                parts.queue_offset += 1
+            number += 1
+            used += one
+            left -= load32(at)
             at += load32(at)
-        return position - start
+        if is_plain and used + BLANK_BYTES <= room and used <= scratch_room:
+            records[0] = number
+            size[0] = used
+            return C_DONE
+        tail.next_offset = first
+        if not is_plain:
+            return C_NEEDS_GENERAL_PATH
+        return C_SEGMENT_FULL if used + BLANK_BYTES > room else C_SCRATCH_FULL
+
+
+cdef inline int64_t tags_code(RecordParts* parts, PropertyScan* scan) noexcept nogil:
+    return hash_of(parts.properties + scan.tags_at, scan.tags_length) if scan.tags_length else 0
 
 
 cdef bint open_item(const unsigned char* at, Py_ssize_t left, RecordParts* parts) noexcept nogil:

@@ -1,8 +1,8 @@
 """The readable twin of `_append.pyx`.
 
-`Appender.append_run` is the hot path of a broker: rows of a `SendRun` (see `model.send_rows`) become records in the
-mapped segment and entries in their queues, in one step and in order.  A row that needs a decision ends the run
-early: the caller handles it by the general path and comes back for the rest.
+`Appender.append_run` is the hot path of a broker: rows of a `SendRun` (see `model.send_rows`) become records, ready to
+be written to the log in one piece, and entries in their queues, in one step and in order.  A row that needs a
+decision ends the run early: the caller handles it by the general path and comes back for the rest.
 """
 
 import struct
@@ -104,30 +104,33 @@ class Appender:
         lanes: Sequence[TopicLane | None],
         first: int,
         count: int,
-        segment: memoryview,
-        position: int,
-        base: int,
+        scratch: bytearray,
+        room: int,
+        log_offset: int,
         born_host: bytes,
         now_ms: int,
         touched: list[QueueTail],
     ) -> tuple[int, int, int]:
-        """Append rows `first` to `count - 1` at `position` of the segment that begins at log offset `base`.
+        """Encode rows `first` to `count - 1` into `scratch`, for the place `log_offset` of the log.
 
-        Returns the first row not appended, the new position, and why it stopped.  Tails that got entries are
-        marked and added to `touched`.
+        `room` is what the segment has left there.  Returns the first row not taken, how many bytes were encoded, and
+        why it stopped.  Tails that got entries are marked and added to `touched`.
         """
-        records = 0
+        records = used = 0
         for row in range(first, count):
             at = row * column.COLUMNS
             values = rows[at : at + column.COLUMNS]
             lane = lanes[values[column.TOPIC]]
             if lane is not None and records == column.RECORDS_MAX:
-                return row, position, DONE
+                return row, used, DONE
             parts = self._plain_parts(values, buffer, properties, lane, records)
             if lane is None or parts is None:
-                return row, position, NEEDS_GENERAL_PATH
-            if position + self._size_of(lane, parts, born_host) + BLANK_BYTES > len(segment):
-                return row, position, SEGMENT_FULL
+                return row, used, NEEDS_GENERAL_PATH
+            size = self._size_of(lane, parts, born_host)
+            if used + size + BLANK_BYTES > room:
+                return row, used, SEGMENT_FULL
+            if used + size > len(scratch):
+                return row, used, DONE if used else NEEDS_GENERAL_PATH
             queue_id = values[column.QUEUE_ID]
             if queue_id < 0:
                 queue_id = lane.choose()
@@ -140,16 +143,17 @@ class Appender:
             rows[at + column.UNIQUE_KEY_AT] = key_at
             rows[at + column.UNIQUE_KEY_LENGTH] = key_length
             for part in parts:
-                record = self._encode(lane, values, queue_id, part, base + position, born_host, now_ms)
-                segment[position : position + len(record)] = record
-                log_offsets[records] = base + position
+                place = log_offset + used
+                record = self._encode(lane, values, queue_id, part, place, born_host, now_ms)
+                scratch[used : used + len(record)] = record
+                log_offsets[records] = place
                 records += 1
-                tail.append(base + position, len(record), tags_code_of(part[2]))
-                position += len(record)
+                tail.append(place, len(record), tags_code_of(part[2]))
+                used += len(record)
             if not tail.touched:
                 tail.touched = True
                 touched.append(tail)
-        return count, position, DONE
+        return count, used, DONE
 
     def _size_of(self, lane: TopicLane, parts: list[_Part], born_host: bytes) -> int:
         fixed = FIXED_BYTES - 2 * HOST_V4_BYTES + len(born_host) + len(self._store_host)

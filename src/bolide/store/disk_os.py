@@ -37,7 +37,7 @@ class OsFile:
     def read(self, at: int, count: int) -> bytes:
         return os.pread(self._descriptor, count, at)
 
-    def write(self, at: int, data: bytes) -> None:
+    def write(self, at: int, data: bytes | memoryview) -> None:
         while data:
             written = os.pwrite(self._descriptor, data, at)
             data = data[written:]

@@ -1,7 +1,8 @@
 """The commit log: all messages of all topics, one after the other, in segments of equal size.
 
 A segment's name is the log offset of its first byte, as 20 digits.  Segments are reserved on disk when they are
-made, and written through a mapping.  A record never crosses a segment: what does not fit leaves a blank record
+made, written by plain writes (a page fault for every new page of a mapping costs several times as much), and read
+through a mapping, which sees the same pages.  A record never crosses a segment: what does not fit leaves a blank record
 behind and starts the next one.
 
 The log is single-writer.  `end` is where the next record goes; nothing behind it has meaning.
@@ -13,6 +14,7 @@ import struct
 
 from bolide.model.errors import ServiceUnavailable, StoreError
 from bolide.model.offsets import LogOffset
+from bolide.record.codec import RecordHead, inspect_record
 from bolide.record.layout import BLANK_BYTES, MAGIC_BLANK
 from bolide.store.disk import Disk, File
 from bolide.store.folders import make_folder
@@ -43,6 +45,8 @@ class CommitLog:
         self._segments: list[Segment] = []
         self._bases: list[int] = []
         self.position = 0  # in the last segment
+        self.last_record = -1  # where the newest record begins; -1 while that is not known
+        self.failure: OSError | None = None  # of a sync: nothing written behind it may be trusted
 
     # ---- where things are ----------------------------------------------------------------------------------
 
@@ -54,6 +58,11 @@ class CommitLog:
     @property
     def end(self) -> LogOffset:
         return LogOffset(self._bases[-1] + self.position if self._bases else 0)
+
+    @property
+    def room(self) -> int:
+        """What the last segment has left."""
+        return self._segments[-1].size - self.position
 
     @property
     def current(self) -> Segment:
@@ -78,10 +87,21 @@ class CommitLog:
             return None
         return bytes(segment.view[at : at + size])
 
+    def head_at(self, log_offset: int, *, check_crc: bool = False) -> RecordHead | None:
+        """The record that begins here, wherever the log ends; None when none does."""
+        segment = self.segment_of(log_offset)
+        if segment is None:
+            return None
+        head = inspect_record(segment.view, log_offset - segment.base, segment.size, check_crc)
+        return head if isinstance(head, RecordHead) and head.log_offset == log_offset else None
+
     # ---- opening and growing -------------------------------------------------------------------------------
 
-    def open(self) -> None:
-        """Map the segments that are there.  `position` is set by recovery, or 0 in a new log."""
+    def open(self) -> bool:
+        """Map the segments that are there, or make the first one; tells whether there were any.
+
+        Where the log ends is for recovery to find.
+        """
         make_folder(self._disk, self._folder)
         self._disk.sync_dir(self._folder)  # a process that was killed may have left a segment unsynced
         names = [name for name in self._disk.list(self._folder) if name.isdigit()]
@@ -99,8 +119,10 @@ class CommitLog:
             if self._bases and int(name) != self._bases[-1] + size:
                 raise StoreError(f"the commit-log segment before {path} is missing")
             self._add(Segment(int(name), self._disk.open(path)))
-        if not self._segments:
-            self._create(0)
+        if self._segments:
+            return True
+        self._create(0)
+        return False
 
     def roll(self) -> None:
         """Close the current segment with a blank record and begin the next."""
@@ -109,7 +131,7 @@ class CommitLog:
         assert room >= BLANK_BYTES, "every record leaves room for a blank one"
         self._create(segment.base + segment.size)  # first: a full disk leaves the log as it was
         at = self._segments[-2].size - room
-        segment.view[at : at + BLANK_BYTES] = _BLANK.pack(room, MAGIC_BLANK)
+        segment.file.write(at, _BLANK.pack(room, MAGIC_BLANK))
         self.position = 0
 
     def reserve(self, size: int) -> int:
@@ -138,9 +160,10 @@ class CommitLog:
         if self.current.file.erase(self.position):
             self.current.file.sync()
 
-    def advance(self, position: int) -> None:
-        """Records were written up to `position` of the current segment."""
-        self.position = position
+    def write(self, records: bytes | memoryview) -> None:
+        """Add records at the end.  An `OSError` leaves the end where it was, and nobody knows what is behind it."""
+        self.current.file.write(self.position, records)
+        self.position += len(records)
 
     def drop_first(self) -> Segment:
         """Forget the oldest segment, whose file is deleted; the newest always stays."""
@@ -156,19 +179,18 @@ class CommitLog:
 
     def _create(self, base: int) -> None:
         path = os.path.join(self._folder, f"{base:020d}")
+        why = "cannot make the next commit-log segment"
         try:
             file = self._disk.create(path, self._segment_bytes, reserve=True)
-            try:
-                file.sync()  # its length: only the last segment can ever be found half made
-                self._disk.sync_dir(self._folder)
-            except OSError:
-                file.close()
-                self._disk.delete(path)  # or the next try would find it there
-                raise
+        except OSError as error:  # a full disk, most likely: later there may be room
+            raise ServiceUnavailable(f"{why} {path}: {error.strerror or error}") from error
+        try:
+            file.sync()  # its length: only the last segment can ever be found half made
+            self._disk.sync_dir(self._folder)
         except OSError as error:
-            raise ServiceUnavailable(
-                f"cannot make the next commit-log segment {path}: {error.strerror or error}"
-            ) from error
+            self.failure = error
+            file.close()
+            raise ServiceUnavailable(f"{why} {path}: {error.strerror or error}") from error
         self._add(Segment(base, file))
 
     def _is_blank(self, path: str) -> bool:

@@ -23,18 +23,22 @@ from bolide.store.append import (
     QueueTail,
     TopicLane,
 )
+from bolide.store.checkpoint import Checkpoints, NextCheckpoint
 from bolide.store.disk import Disk, DiskLock
 from bolide.store.flush import Durability
 from bolide.store.folders import make_folder
 from bolide.store.index_file import IndexSizes
-from bolide.store.index_keys import KeyIndex, LogState
+from bolide.store.index_keys import KeyIndex
 from bolide.store.log import CommitLog
 from bolide.store.queue_index import ConsumeQueue, QueueIndex
 from bolide.store.reading import StoreReader
-from bolide.store.recover import Recovery, recover
+from bolide.store.recover import Progress, Recovery, recover
 from bolide.store.small_file import write_whole
 
 log = logging.getLogger(__name__)
+
+SCRATCH_BYTES = 6 * 1024 * 1024
+"""Where records are made before they are written: more than the largest request.  Memory only where it was used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +88,10 @@ class MessageStore:
         self._last_store_ms = 0
         self._refusal: str | None = None
         self._appender = Appender(options.store_host, options.properties_suffix, options.body_bytes_max)
+        self._scratch = bytearray(SCRATCH_BYTES)
         self.log = CommitLog(disk, os.path.join(options.root, "commitlog"), options.segment_bytes)
         self.queues = QueueIndex(disk, os.path.join(options.root, "consumequeue"), options.queue_file_bytes)
+        self.checkpoints = Checkpoints(disk, options.root)
         self.touched: list[QueueTail] = []
         self.messages_appended = 0
         self.index: KeyIndex | None = None
@@ -94,7 +100,7 @@ class MessageStore:
 
     # ---- opening and closing -------------------------------------------------------------------------------
 
-    def open(self) -> Recovery:
+    def open(self, progress: Progress = lambda done, total: None) -> Recovery:
         """Take the directory, find out what is true, and be ready to append."""
         root = self._options.root
         make_folder(self._disk, os.path.join(root, "config"))
@@ -103,17 +109,19 @@ class MessageStore:
         except BlockingIOError:
             raise StoreError(f"another broker uses the store {root}") from None
         try:
-            return self._open_files()
+            return self._open_files(progress)
         except BaseException:
             self._lock.release()
             raise
 
-    def _open_files(self) -> Recovery:
+    def _open_files(self, progress: Progress) -> Recovery:
         clean = not self._disk.exists(self._abort_path)
-        self.log.open()
-        self.queues.open()
-        recovery = recover(self.log, self.queues, clean=clean)
-        self.durability = Durability(self.log)
+        if not self.log.open():
+            self.queues.destroy()
+        self._write_abort()  # before anything is changed: half a recovery is not a clean stop
+        found = recover(self.log, self.queues, self.checkpoints.load(), clean=clean, progress=progress)
+        # What was walked may not have reached the disk before: the next sync is for all of it.
+        self.durability = Durability(self.log, LogOffset(found.start), found.start_record)
         self.reader = StoreReader(
             self.log,
             self.queues,
@@ -121,39 +129,33 @@ class MessageStore:
             durable_only=self._options.sync_flush,
             recent_bytes=self._options.recent_bytes,
         )
-        if not clean:  # what was walked may not have reached the disk before
-            self.durability.durable = self.log.start
-        self._write_recovered()
-        self._open_index(clean)
-        self._last_store_ms = self._newest_store_ms()
-        write_whole(self._disk, self._abort_path, str(os.getpid()).encode())
-        return recovery
+        unwritten = [queue.tail for queue in self.queues if queue.tail.start < queue.end]
+        for tail in unwritten:  # the disk was full: tried again with the next message
+            tail.touched = True
+        self.touched += unwritten
+        newest = self.log.head_at(self.log.last_record) if self.log.last_record >= 0 else None
+        # Times along the log never go back, not even with the clock.
+        self._last_store_ms = 0 if newest is None else newest.store_timestamp_ms
+        return found
 
-    def _write_recovered(self) -> None:
-        """Entries that recovery made go to their files now: the next walk may begin behind their records."""
-        for queue in self.queues:
-            try:
-                queue.write_behind()
-            except (
-                OSError
-            ) as error:  # a full disk: reading works, and writing is tried again with the next message
-                log.warning("recovered queue entries stay in memory: %s", error.strerror or error)
-                queue.tail.touched = True
-                self.touched.append(queue.tail)
+    def _write_abort(self) -> None:
+        """While this file is there, a stop was not clean."""
+        path = self._abort_path
+        try:
+            write_whole(self._disk, path, str(os.getpid()).encode())
+        except OSError as error:
+            log.warning("cannot write %s: %s", path, error.strerror or error)
+            if not self._disk.exists(path):  # that it is there counts, and that takes no room
+                self._disk.create(path, 0, reserve=False).close()
+                self._disk.sync_dir(self._options.root)
 
-    def _open_index(self, clean: bool) -> None:
-        if self._options.index is not None:
-            folder = os.path.join(self._options.root, "index")
-            self.index = KeyIndex(self._disk, folder, self._options.index, self._clock)
-            state = LogState(self.log.start, self.log.end, clean, 0, self.reader.head_at)
-            self.index.open(state)
+    def next_checkpoint(self) -> NextCheckpoint | None:
+        """What to sync and to write so that the next recovery begins here; None when nothing has changed.
 
-    def _newest_store_ms(self) -> int:
-        """When the last message was stored: times along the log never go back, not even with the clock."""
-        entries = (queue.entry(queue.end - 1) for queue in self.queues if queue.end > queue.start)
-        newest = max((entry[0] for entry in entries if entry is not None), default=None)
-        head = None if newest is None else self.reader.head_at(newest)
-        return 0 if head is None else head.store_timestamp_ms
+        Whoever runs it calls `checkpoints.reached` when both have worked.
+        """
+        self.write_behind([queue.tail for queue in self.queues if queue.tail.start < queue.end])
+        return self.checkpoints.next(self.log, self.queues, self.durability)
 
     def close(self) -> None:
         """Everything to disk; the files then say that the stop was clean."""
@@ -161,11 +163,15 @@ class MessageStore:
         if point is not None:
             point.run()
             self.durability.reached(point)
-        if self.index is not None:
-            self.index.close(self.log)
+        checkpoint = self.next_checkpoint()
+        if checkpoint is not None:
+            checkpoint.sync()
+            checkpoint.write()
+            self.checkpoints.reached(checkpoint)
         self.queues.close()
         self.log.close()
         self._disk.delete(self._abort_path)
+        self._disk.sync_dir(self._options.root)
         if self._lock is not None:
             self._lock.release()
 
@@ -196,8 +202,7 @@ class MessageStore:
         Log offsets are valid for the rows of this call only.
         """
         self._check_open()
-        segment = self.log.current
-        row, position, why = self._appender.append_run(
+        row, size, why = self._appender.append_run(
             rows,
             log_offsets,
             buffer,
@@ -205,21 +210,23 @@ class MessageStore:
             lanes,
             first,
             count,
-            segment.view,
-            self.log.position,
-            segment.base,
+            self._scratch,
+            self.log.room,
+            self.log.end,
             born_host,
             self._store_time_ms(),
             self.touched,
         )
-        self.log.advance(position)
         if row > first:
+            self._write(memoryview(self._scratch)[:size])
             last = (row - 1) * COLUMNS
-            self.messages_appended += rows[last + RECORDS_AT] + rows[last + RECORDS_COUNT]
+            records = rows[last + RECORDS_AT] + rows[last + RECORDS_COUNT]
+            self.messages_appended += records
+            self.log.last_record = log_offsets[records - 1]
         if why == SEGMENT_FULL and row == first:
-            if position == 0:
+            if self.log.position == 0:
                 return row, True  # larger than a segment: the general path says so
-            self.log.roll()
+            self._reserve(self.log.room)  # a blank record needs some of it, so this begins the next segment
             return self.append_run(rows, log_offsets, buffer, properties, lanes, first, count, born_host)
         return row, why == NEEDS_GENERAL_PATH
 
@@ -229,23 +236,41 @@ class MessageStore:
         now_ms = self._store_time_ms()
         tail = self.queues.get(messages[0].topic, messages[0].queue_id).tail
         sizes = [len(self._encode(message, 0, 0, now_ms)) for message in messages]
-        self.log.reserve(sum(sizes))
-        segment = self.log.current
+        self._reserve(sum(sizes))
+        log_offset, queue_offset = int(self.log.end), tail.next_offset
+        records: list[bytes] = []
         appended: list[Appended] = []
-        for message in messages:
-            at = self.log.position
-            log_offset = segment.base + at
-            record = self._encode(message, tail.next_offset, log_offset, now_ms)
-            segment.view[at : at + len(record)] = record
-            self.log.advance(at + len(record))
-            queue_offset = QueueOffset(tail.next_offset)
-            tail.append(log_offset, len(record), tags_code_of(message.properties))
-            appended.append(Appended(LogOffset(log_offset), queue_offset, self.log.end))
+        for message, size in zip(messages, sizes, strict=True):
+            records.append(self._encode(message, queue_offset, log_offset, now_ms))
+            end = LogOffset(log_offset + size)
+            appended.append(Appended(LogOffset(log_offset), QueueOffset(queue_offset), end))
+            log_offset, queue_offset = end, queue_offset + 1
+        self._write(b"".join(records))
+        self.log.last_record = int(appended[-1].log_offset)
+        for one, message, size in zip(appended, messages, sizes, strict=True):
+            tail.append(one.log_offset, size, tags_code_of(message.properties))
         if not tail.touched:
             tail.touched = True
             self.touched.append(tail)
         self.messages_appended += len(messages)
         return appended
+
+    def _reserve(self, size: int) -> None:
+        try:
+            self.log.reserve(size)
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def _write(self, records: bytes | memoryview) -> None:
+        try:
+            self.log.write(records)
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def _failed(self, error: OSError) -> ServiceUnavailable:
+        """The log could not be written.  That is final: nobody knows how much of it is there."""
+        self.durability.failed(error)
+        return ServiceUnavailable(f"the commit log failed: {error.strerror or error}")
 
     def take_touched(self) -> list[QueueTail]:
         """Queues that got entries since the last call."""
@@ -276,7 +301,7 @@ class MessageStore:
         if self.disk_refusal is not None:
             raise ServiceUnavailable(self.disk_refusal)
         if self.durability.failure is not None:
-            raise ServiceUnavailable(f"syncing the log failed: {self.durability.failure}")
+            raise ServiceUnavailable(f"the commit log failed: {self.durability.failure}")
 
     def _encode(self, message: NewMessage, queue_offset: int, log_offset: int, now_ms: int) -> bytes:
         return encode_record(

@@ -35,7 +35,8 @@ class HeldClock:
 class WatchedFile:
     """A real file whose syncs are counted, and may be held up or fail."""
 
-    def __init__(self, file: File, disk: "WatchedDisk") -> None:
+    def __init__(self, file: File, disk: "WatchedDisk", *, reserved: bool) -> None:
+        self._reserved = reserved
         self._file = file
         self._disk = disk
         self.path = file.path
@@ -47,8 +48,8 @@ class WatchedFile:
     def read(self, at: int, count: int) -> bytes:
         return self._file.read(at, count)
 
-    def write(self, at: int, data: bytes) -> None:
-        if self._disk.full:
+    def write(self, at: int, data: bytes | memoryview) -> None:
+        if self._disk.full and not self._reserved:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._file.write(at, data)
 
@@ -81,10 +82,10 @@ class WatchedDisk(OsDisk):
         if self.full:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         file = super().create(path, size, reserve=reserve)
-        return file if path.endswith(".tmp") else WatchedFile(file, self)
+        return file if path.endswith(".tmp") else WatchedFile(file, self, reserved=reserve)
 
     def open(self, path: str) -> File:
-        return WatchedFile(super().open(path), self)
+        return WatchedFile(super().open(path), self, reserved="commitlog" in path)
 
 
 def options(root: Path, **changes: Any) -> StoreOptions:
