@@ -103,7 +103,7 @@ def test_queue_files_follow_and_a_request_brings_queues_in_step_at_once(tmp_path
         await fill(wire, 300, body=bytes(100))
         await all_durable(broker)
         folder = tmp_path / "consumequeue" / "T" / "0"
-        assert len(list(folder.iterdir())) == 30
+        await eventually(lambda: len(list(folder.iterdir())) == 30)
         await wire.ask(Command(DELETE_EXPIRED_LOG, {}, opaque=1))
         await eventually(lambda: len(broker.store.log.segments) == 1)
         assert (await wire.ask(Command(CLEAN_EXPIRED_QUEUES, {}, opaque=1))).code == 0
@@ -135,7 +135,7 @@ def test_queues_of_topics_that_are_gone_are_forgotten_on_request(tmp_path: Path)
             await fill(wire, 5, topic=topic)
         broker.topics.delete("Gone")  # as after a crash, when recovery finds its records
         folders = tmp_path / "consumequeue"
-        assert (folders / "Gone").exists()
+        await eventually(lambda: (folders / "Gone").exists())  # queue entries are written behind
         await wire.ask(Command(CLEAN_EXPIRED_QUEUES, {}, opaque=1))
         assert (folders / "Gone").exists()  # it has messages
         assert (await wire.ask(Command(CLEAN_UNUSED_TOPICS, {}, opaque=1))).code == 0
@@ -151,6 +151,7 @@ def test_expired_queues_of_topics_that_are_gone_go_with_the_other_request_too(tm
         await fill(wire, 5, topic="Gone")
         await fill(wire, 300, body=bytes(100))
         await all_durable(broker)
+        await eventually(lambda: (tmp_path / "consumequeue" / "Gone").exists())
         broker.topics.delete("Gone")
         await wire.ask(Command(DELETE_EXPIRED_LOG, {}, opaque=1))
         await eventually(lambda: len(broker.store.log.segments) == 1)
