@@ -79,7 +79,9 @@ def has_more_than(broker: Broker, offset: int) -> bool:
 
 
 def commit_log_syncs(disk: WatchedDisk) -> int:
-    return sum("commitlog" in path for path in disk.synced)
+    """Syncs of messages; the first of a segment makes its length durable."""
+    synced = [path for path in disk.synced if "commitlog" in path]
+    return len(synced) - len(set(synced))
 
 
 def test_under_sync_flush_an_answer_follows_a_sync(tmp_path: Path) -> None:
