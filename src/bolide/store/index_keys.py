@@ -268,6 +268,11 @@ class KeyIndex:
         """Whether a sync would make anything durable."""
         return self.failure is None and self._writes_to is not None and self._writes_to.is_dirty
 
+    @property
+    def durable(self) -> tuple[int, int]:
+        """For the checkpoint: the store time until which full files are durable, and the log offset for all."""
+        return self.full_files_ms, self.durable_offset
+
     def sync(self) -> None:
         """Make durable what is indexed.  A failed sync is final: the index ends, the store does not need it."""
         file, position = self._writes_to, self.position
@@ -300,8 +305,9 @@ class KeyIndex:
             self._prepare()
             self.catch_up(commit_log, commit_log.end, CLOSE_BYTES)
             for file in self._files:
-                if file.mark is not None or file is self._writes_to:
+                if file.mark is not None:
                     file.sync_whole(None)
+            self.durable_offset = self.position
         except OSError as error:
             log.warning("the index is not closed cleanly and will be repaired: %s", error)
         self._forget_files()

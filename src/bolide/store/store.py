@@ -28,7 +28,7 @@ from bolide.store.disk import Disk, DiskLock
 from bolide.store.flush import Durability
 from bolide.store.folders import make_folder
 from bolide.store.index_file import IndexSizes
-from bolide.store.index_keys import KeyIndex
+from bolide.store.index_keys import KeyIndex, LogState
 from bolide.store.log import CommitLog
 from bolide.store.queue_index import ConsumeQueue, QueueIndex
 from bolide.store.reading import StoreReader
@@ -136,7 +136,15 @@ class MessageStore:
         newest = self.log.head_at(self.log.last_record) if self.log.last_record >= 0 else None
         # Times along the log never go back, not even with the clock.
         self._last_store_ms = 0 if newest is None else newest.store_timestamp_ms
+        self._open_index(clean)
         return found
+
+    def _open_index(self, clean: bool) -> None:
+        if self._options.index is not None:
+            folder = os.path.join(self._options.root, "index")
+            self.index = KeyIndex(self._disk, folder, self._options.index, self._clock)
+            full_ms = self.checkpoints.index_ms
+            self.index.open(LogState(self.log.start, self.log.end, clean, full_ms, self.log.head_at))
 
     def _write_abort(self) -> None:
         """While this file is there, a stop was not clean."""
@@ -155,6 +163,8 @@ class MessageStore:
         Whoever runs it calls `checkpoints.reached` when both have worked.
         """
         self.write_behind([queue.tail for queue in self.queues if queue.tail.start < queue.end])
+        if self.index is not None:
+            self.checkpoints.index_ms, self.checkpoints.index_end = self.index.durable
         return self.checkpoints.next(self.log, self.queues, self.durability)
 
     def close(self) -> None:
@@ -163,6 +173,8 @@ class MessageStore:
         if point is not None:
             point.run()
             self.durability.reached(point)
+        if self.index is not None:
+            self.index.close(self.log)
         checkpoint = self.next_checkpoint()
         if checkpoint is not None:
             checkpoint.sync()
