@@ -44,8 +44,11 @@ class StoreCleaning:
         return max(self._disk.used_ratio(self.log_folder), self._disk.used_ratio(self.queues_folder))
 
     def deletable(self) -> list[Segment]:
-        """Segments that may go, the oldest first: not the newest, and none that the sync thread may be busy with."""
-        durable = self._store.durability.durable
+        """Segments that may go, the oldest first: not the newest, and none that a recovery would begin with.
+
+        The queues must know their numbers before the records go that would tell them.
+        """
+        durable = self._store.checkpoints.end
         return [part for part in self._store.log.segments[:-1] if part.base + part.size <= durable]
 
     def times(self) -> Iterator[SegmentTimes]:

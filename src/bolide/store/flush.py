@@ -16,11 +16,12 @@ PAGE_BYTES = 4096
 class FlushPoint:
     """One sync to do: these files, and how far the log is durable when all have succeeded."""
 
-    __slots__ = ("end", "files")
+    __slots__ = ("end", "files", "last_record")
 
-    def __init__(self, files: list[File], end: LogOffset) -> None:
+    def __init__(self, files: list[File], end: LogOffset, last_record: int) -> None:
         self.files = files
         self.end = end
+        self.last_record = last_record
 
     def run(self) -> None:
         """Called on the sync thread; touches nothing but the files."""
@@ -29,10 +30,18 @@ class FlushPoint:
 
 
 class Durability:
-    def __init__(self, commit_log: CommitLog) -> None:
+    """The watermark.  `durable` is always the end of a record, which begins at `last_record` (-1: not known)."""
+
+    def __init__(self, commit_log: CommitLog, durable: LogOffset, last_record: int) -> None:
         self._log = commit_log
-        self.durable = commit_log.end
-        self.failure: OSError | None = None
+        self.durable = durable
+        self.last_record = last_record
+        self._failure: OSError | None = None
+
+    @property
+    def failure(self) -> OSError | None:
+        """Why nothing may be acknowledged any more."""
+        return self._failure or self._log.failure
 
     @property
     def dirty_pages(self) -> int:
@@ -50,11 +59,13 @@ class Durability:
             for segment in self._log.segments
             if segment.base < end and segment.base + segment.size > self.durable
         ]
-        return FlushPoint(files, end)
+        return FlushPoint(files, end, self._log.last_record)
 
     def reached(self, point: FlushPoint) -> None:
-        assert self.failure is None
-        self.durable = max(self.durable, point.end)
+        assert self._failure is None
+        if point.end > self.durable:
+            self.durable = point.end
+            self.last_record = point.last_record
 
     def failed(self, error: OSError) -> None:
-        self.failure = error
+        self._failure = error

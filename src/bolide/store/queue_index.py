@@ -8,18 +8,16 @@ does not notice.  Losing them in a crash costs nothing: recovery rebuilds them f
 
 import os
 import struct
-from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from bolide.model.errors import StoreError
 from bolide.model.offsets import QueueOffset
 from bolide.store.append import QueueTail
-from bolide.store.disk import Disk, File
+from bolide.store.disk import Disk
+from bolide.store.folders import make_folder
+from bolide.store.handles import FileHandles, Unsynced
 
 ENTRY_BYTES = 20
-HANDLES_MAX = 512
-"""Queue files open at once; half of the descriptors that a process usually gets."""
-
 GAP_ENTRIES_MAX = 1_000_000
 """More missing entries than this are not filled: the queue begins anew behind them."""
 
@@ -28,77 +26,25 @@ GAP_SIZE = 0x7FFFFFFF
 
 _ENTRY = struct.Struct(">qiq")
 _GAP = _ENTRY.pack(0, GAP_SIZE, 0)
+_NOTHING = bytes(ENTRY_BYTES)
 
 
-class FileHandles:
-    """Open files by path, at most so many; the one not used for longest is closed first."""
-
-    def __init__(self, disk: Disk, handles_max: int = HANDLES_MAX) -> None:
-        self._disk = disk
-        self._handles_max = handles_max
-        self._open: OrderedDict[str, File] = OrderedDict()
-        self._unsynced: set[str] = set()
-
-    def get(self, path: str, create_bytes: int = 0) -> File | None:
-        """The file; made sparse with `create_bytes` when it is missing, else None."""
-        file = self._open.get(path)
-        if file is not None:
-            self._open.move_to_end(path)
-            return file
-        try:
-            file = self._disk.open(path)
-        except FileNotFoundError:
-            if not create_bytes:
-                return None
-            self._disk.make_dirs(os.path.dirname(path))
-            file = self._disk.create(path, create_bytes, reserve=False)
-        self._open[path] = file
-        if len(self._open) > self._handles_max:
-            self._open.popitem(last=False)[1].close()
-        return file
-
-    def write(self, path: str, at: int, data: bytes, create_bytes: int) -> None:
-        """Write to the file, made sparse with `create_bytes` when it is missing."""
-        file = self.get(path, create_bytes)
-        assert file is not None
-        file.write(at, data)
-        self._unsynced.add(path)
-
-    def delete_first(self, folder: str, kept: int) -> bool:
-        """Delete a queue's first file if that lies before the byte `kept`."""
-        first = next((name for name in self._disk.list(folder) if name.isdigit()), None)
-        if first is None or int(first) >= kept:
-            return False
-        path = os.path.join(folder, first)
-        file = self._open.pop(path, None)
-        if file is not None:
-            file.close()
-        self._unsynced.discard(path)
-        self._disk.delete(path)
-        return True
-
-    def close_under(self, folder: str) -> None:
-        for path in [path for path in self._open if path.startswith(folder + os.sep)]:
-            self._open.pop(path).close()
-        self._unsynced = {path for path in self._unsynced if not path.startswith(folder + os.sep)}
-
-    def sync(self) -> None:
-        """Make durable what was written, also to files that were closed meanwhile."""
-        for path in sorted(self._unsynced):
-            file = self.get(path)
-            if file is not None:
-                file.sync()
-        self._unsynced.clear()
-
-    def close(self) -> None:
-        while self._open:
-            self._open.popitem()[1].close()
+def _count_while(count: int, holds: Callable[[int], bool]) -> int:
+    """How many of the numbers from 0 to `count` - 1 something holds for, when it holds up to one of them."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) // 2
+        if holds(middle):
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 class ConsumeQueue:
     """One queue."""
 
-    __slots__ = ("_file_bytes", "_folder", "_handles", "start", "tail")
+    __slots__ = ("_file_bytes", "_files_end", "_folder", "_handles", "start", "tail")
 
     def __init__(
         self, handles: FileHandles, folder: str, file_bytes: int, key: tuple[str, int], end: int = 0
@@ -106,6 +52,7 @@ class ConsumeQueue:
         self._handles = handles
         self._folder = folder
         self._file_bytes = file_bytes
+        self._files_end = 0  # behind the last byte of the files that were there at the start
         self.start = QueueOffset(0)
         self.tail = QueueTail(key, end, self)
 
@@ -153,17 +100,32 @@ class ConsumeQueue:
             self._handles.write(self._path(at), in_file, tail.entries(tail.start, last), self._file_bytes)
             tail.drop_before(last)
 
-    def cut(self, end: int) -> None:
-        """Forget entries from `end` on; their bytes become zero, which is what ends a queue."""
-        old = self.end
-        self.tail.reset(end)
-        while end < old:
-            at = end * ENTRY_BYTES
-            in_file = at % self._file_bytes
-            count = min(old - end, (self._file_bytes - in_file) // ENTRY_BYTES)
-            if self._handles.get(self._path(at)) is not None:
-                self._handles.write(self._path(at), in_file, bytes(count * ENTRY_BYTES), self._file_bytes)
-            end += count
+    def erase_behind(self) -> bool:
+        """Make sure that the files hold nothing behind the end; tells whether they did.
+
+        What is left there would be taken for entries once the queue has grown to it.
+        """
+        at = self.end * ENTRY_BYTES
+        in_file = at % self._file_bytes
+        following = at - in_file
+        found = False
+        if (
+            in_file or following == self.start * ENTRY_BYTES
+        ):  # the only file stays: it tells the queue's number
+            found = self._handles.erase(self._path(at), in_file)
+            following += self._file_bytes
+        while self._files_end > following:  # from the last: what a crash leaves has no hole
+            self._files_end -= self._file_bytes
+            self._handles.delete(self._path(self._files_end))
+            found = True
+        return found
+
+    def restart(self, data: bytes, first: int, start: int) -> None:
+        """Forget the entries in memory; go on with these, of which the first one is number `first`."""
+        self.start = QueueOffset(start)
+        self.tail.reset(first)
+        for entry in _ENTRY.iter_unpack(data):
+            self.tail.append(*entry)
 
     def skip_to(self, offset: int, log_offset: int) -> None:
         """Go on at `offset`, with the record at `log_offset`, although entries before it are missing.
@@ -189,15 +151,19 @@ class ConsumeQueue:
 
         A queue that has none left keeps its number: it begins where it ends.
         """
-        low, high = int(self.start), int(self.end)
-        while low < high:
-            middle = (low + high) // 2
-            entry = self.entry(middle)
-            if entry is not None and entry[0] < log_start:  # a missing file says nothing
-                low = middle + 1
-            else:
-                high = middle
-        self.start = QueueOffset(low)
+
+        def is_expired(number: int) -> bool:
+            entry = self.entry(self.start + number)
+            if entry is None:  # a missing file says nothing
+                return False
+            log_offset, size, _ = entry
+            return log_offset < log_start or (log_offset, size) == (
+                0,
+                GAP_SIZE,
+            )  # which only fills a first file
+
+        if self.start < self.end and is_expired(0):
+            self.start = QueueOffset(self.start + _count_while(self.end - self.start, is_expired))
 
     def delete_first_file(self) -> str | None:
         """Delete the first file if all its entries are expired; returns the folder that has to be synced then.
@@ -210,25 +176,31 @@ class ConsumeQueue:
             return None
         return self._folder if self._handles.delete_first(self._folder, kept) else None
 
-    def load(self, names: list[str]) -> None:
-        """Find start and end of a queue that has files: entries are there until the first empty one."""
-        first, last = int(names[0]), int(names[-1])
-        file = self._handles.get(os.path.join(self._folder, names[-1]))
-        if file is None or file.size != self._file_bytes or last % self._file_bytes:
-            raise StoreError(
-                f"{self._folder} has files of another size than mappedFileSizeConsumeQueue,"
-                f" {self._file_bytes}; set it to the size that the files have"
-            )
-        low, high = 0, self._file_bytes // ENTRY_BYTES
-        while low < high:
-            middle = (low + high) // 2
-            _, size, _ = _ENTRY.unpack(file.read(middle * ENTRY_BYTES, ENTRY_BYTES))
-            if size > 0:
-                low = middle + 1
-            else:
-                high = middle
-        self.start = QueueOffset(first // ENTRY_BYTES)
-        self.tail.reset(last // ENTRY_BYTES + low)
+    def load(self, names: list[str], limit: int) -> None:
+        """Find start and end of a queue that has files.
+
+        The queue ends before its first entry that is empty or points at or behind `limit` in the log.  Whatever is
+        in the files behind that was perhaps written, perhaps not: nobody asks it.
+        """
+        bases = [int(name) for name in names]
+
+        def has_kept_entry(base: int, number: int) -> bool:
+            file = self._handles.get(self._path(base))
+            data = b"" if file is None else file.read(number * ENTRY_BYTES, ENTRY_BYTES)
+            log_offset, size, _ = _ENTRY.unpack(data or _NOTHING)
+            return bool(size > 0 and 0 <= log_offset < limit)
+
+        end = bases[0]
+        files = len(bases)
+        if not has_kept_entry(bases[-1], 0):
+            files = _count_while(files - 1, lambda number: has_kept_entry(bases[number], 0))
+        if files:
+            base = bases[files - 1]
+            entries = self._file_bytes // ENTRY_BYTES
+            end = base + ENTRY_BYTES * _count_while(entries, lambda number: has_kept_entry(base, number))
+        self._files_end = bases[-1] + self._file_bytes
+        self.start = QueueOffset(bases[0] // ENTRY_BYTES)
+        self.tail.reset(end // ENTRY_BYTES)
 
     def _path(self, at: int) -> str:
         return f"{self._folder}{os.sep}{at - at % self._file_bytes:020d}"
@@ -247,21 +219,47 @@ class QueueIndex:
     def __iter__(self) -> Iterator[ConsumeQueue]:
         return iter(self._queues.values())
 
-    def open(self) -> None:
-        self._disk.make_dirs(self._folder)
+    def load(self, limit: int) -> None:
+        """Take over the queues that have files, each up to its first entry that points at or behind `limit`."""
+        make_folder(self._disk, self._folder)
+        self._queues.clear()
         for topic in self._disk.list(self._folder):
             for number in self._disk.list(os.path.join(self._folder, topic)):
-                names = self._made(os.path.join(self._folder, topic, number))
-                if number.isdigit() and names:
-                    self.get(topic, int(number)).load(names)
+                if number.isdigit():
+                    names = self._files_of(os.path.join(self._folder, topic, number))
+                    if names:
+                        self.get(topic, int(number)).load(names, limit)
 
-    def _made(self, folder: str) -> list[str]:
+    def _files_of(self, folder: str) -> list[str]:
         """A queue's files; one without a length was being made when power was lost, and is made again in time."""
-        names = [name for name in self._disk.list(folder) if name.isdigit()]
-        empty = {name for name in names if self._disk.size_of(os.path.join(folder, name)) == 0}
-        for name in empty:
-            self._disk.delete(os.path.join(folder, name))
-        return [name for name in names if name not in empty]
+        names: list[str] = []
+        for name in self._disk.list(folder):
+            if not name.isdigit():
+                continue
+            size = self._disk.size_of(os.path.join(folder, name))
+            if size == 0:
+                self._handles.delete(os.path.join(folder, name))
+            elif size != self._file_bytes or int(name) % self._file_bytes:
+                raise StoreError(
+                    f"{folder} has files of another size than mappedFileSizeConsumeQueue,"
+                    f" {self._file_bytes}; set it to the size that the files have"
+                )
+            else:
+                names.append(name)
+        return names
+
+    def destroy(self) -> None:
+        """Delete all queues: they belong to a log that is gone."""
+        self._queues.clear()
+        for topic in self._disk.list(self._folder):
+            self._handles.delete_tree(os.path.join(self._folder, topic))
+
+    def take_unsynced(self) -> Unsynced:
+        """Files to sync for a checkpoint; `synced` is called when that has worked."""
+        return self._handles.take_unsynced()
+
+    def synced(self) -> None:
+        self._handles.synced()
 
     def find(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         return self._queues.get((topic, queue_id))
@@ -280,12 +278,7 @@ class QueueIndex:
         for key in [key for key in self._queues if key[0] == topic]:
             queue = self._queues.pop(key)
             queue.tail.reset(queue.end)  # nothing of it is written behind any more
-        folder = os.path.join(self._folder, topic)
-        self._handles.close_under(folder)
-        self._disk.delete_tree(folder)
+        self._handles.delete_tree(os.path.join(self._folder, topic))
 
     def close(self) -> None:
-        for queue in self._queues.values():
-            queue.write_behind()
-        self._handles.sync()
         self._handles.close()

@@ -1,22 +1,36 @@
 """What is true after a stop, clean or not, as a function of the files alone.
 
-The log is the truth.  The walk begins at a place that is known to be sound, goes on while records are sound, and
-the log ends there.  Every record walked is given to the queues, which take what they do not have; entries that
-point behind the end of the log are cut.
+The log is the truth.  Recovery begins at a place before which log and queues are known to be durable (`_begin`), goes
+on while records are sound, and the log ends there.  What the queues hold behind that place is not asked: any of their
+pages may be lost, so every record walked gives its entry again, and what is left behind the last one is erased.  The
+log therefore cuts the queues, never the other way round.
+
+Recovering twice changes nothing.
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from bolide.model.message import TRANSACTION_MASK, SysFlag
 from bolide.record.codec import RecordHead, inspect_record
-from bolide.store.log import CommitLog, Segment
-from bolide.store.queue_index import GAP_SIZE, ConsumeQueue, QueueIndex
+from bolide.store.append import QueueTail
+from bolide.store.checkpoint import Checkpoint, Mark
+from bolide.store.log import CommitLog
+from bolide.store.queue_index import GAP_ENTRIES_MAX, ConsumeQueue, QueueIndex
+from bolide.store.walk import BLANK, LIMIT, LogWalk
 
 log = logging.getLogger(__name__)
 
-ENTRIES_IN_MEMORY_MAX = 10_000
-"""Rebuilt entries of one queue that wait to be written to its file."""
+ENTRIES_IN_MEMORY_MAX = 2_000_000
+"""Rebuilt entries of all queues that wait to be written to their files: 40 MB."""
+
+STEP_BYTES = 64 * 1024**2
+"""So much of the log is walked between two reports of progress."""
+
+EVERYWHERE = 2**63 - 1
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes of the log that were walked, and with how many there are to walk at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,130 +38,219 @@ class Recovery:
     """What recovery found."""
 
     clean: bool
-    walked_bytes: int
+    start: int
+    """Where the walk began; everything before is durable."""
+
+    start_record: int
+    """The record that ends there, -1 when that is not known."""
+
+    end: int
     records: int
-    entries_added: int
-    entries_cut: int
+    entries: int
+    """Queue entries that were made again, most often as they were before."""
+
+    queues_cut: int
+    """Queues that had something behind their last entry."""
 
 
-def recover(commit_log: CommitLog, queues: QueueIndex, *, clean: bool) -> Recovery:
+def recover(
+    commit_log: CommitLog,
+    queues: QueueIndex,
+    checkpoint: Checkpoint,
+    *,
+    clean: bool,
+    progress: Progress = lambda done, total: None,
+) -> Recovery:
     """Set the end of the log and bring the queues in step with it."""
-    start = _clean_start(commit_log, queues) if clean else _abnormal_start(commit_log)
-    end, records, added = _walk(commit_log, queues, start, check_crc=not clean)
+    start, start_record = _begin(commit_log, queues, checkpoint, clean=clean)
+    if start > commit_log.start and not any(True for _ in queues):
+        log.warning("there are no consume queues: they are made again from the whole log")
+        start, start_record = int(commit_log.start), -1
+    try:
+        rebuild = _Rebuild(commit_log, queues, start, progress)
+        end = rebuild.run()
+    except _EntriesMissing as missing:
+        log.warning("%s; all queues are made again from the whole log", missing)
+        start, start_record = int(commit_log.start), -1
+        queues.load(start)
+        rebuild = _Rebuild(commit_log, queues, start, progress)
+        end = rebuild.run()
+    commit_log.last_record = rebuild.last_record if rebuild.records else start_record
     commit_log.cut(end)
-    cut = sum(_cut_behind(queue, end) for queue in queues)
+    rebuild.write()
+    queues_cut = sum(queue.erase_behind() for queue in queues) if not (clean and end == start) else 0
     for queue in queues:
-        queue.start = type(queue.start)(_first_stored(queue, commit_log.start))
-    found = Recovery(clean, end - start, records, added, cut)
-    if not clean or added or cut:
-        log.warning("the last stop was not clean; recovered: %s", found)
+        queue.expire(commit_log.start)
+    found = Recovery(clean, start, start_record, end, rebuild.records, rebuild.entries, queues_cut)
+    _report(found)
     return found
 
 
-def _clean_start(commit_log: CommitLog, queues: QueueIndex) -> int:
-    """After a clean stop every record is in a queue, so the log ends where the newest entry ends."""
-    last_entries = (queue.entry(queue.end - 1) for queue in queues if queue.end)
-    newest = max((entry for entry in last_entries if entry is not None), default=None)
-    if newest is None:
-        return int(commit_log.start)
-    segment = commit_log.segment_of(newest[0])
-    head = inspect_record(segment.view, newest[0] - segment.base, segment.size, False) if segment else None
-    if isinstance(head, RecordHead) and (head.log_offset, head.size) == newest[:2]:
-        return newest[0] + newest[1]
-    return _abnormal_start(commit_log)  # the queues belong to another log
+def _report(found: Recovery) -> None:
+    if found.clean and found.end == found.start:
+        return
+    log.warning(
+        "%s; looked at the log from %d to %d, where it ends: %d messages",
+        "the last stop was not clean" if not found.clean else "the log goes on behind the queues",
+        found.start,
+        found.end,
+        found.records,
+    )
+    if found.queues_cut:
+        log.warning("cut %d consume queues that pointed behind the end of the log", found.queues_cut)
 
 
-def _abnormal_start(commit_log: CommitLog) -> int:
-    """The newest segment that begins with a sound record, and one more before it: what may not be flushed."""
-    segments = commit_log.segments
-    for number in range(len(segments) - 1, 0, -1):
-        head = inspect_record(segments[number].view, 0, segments[number].size, True)
-        if isinstance(head, RecordHead) and head.log_offset == segments[number].base:
-            return segments[number - 1].base
+# ---- where to begin ------------------------------------------------------------------------------------------
+
+
+def _begin(
+    commit_log: CommitLog, queues: QueueIndex, checkpoint: Checkpoint, *, clean: bool
+) -> tuple[int, int]:
+    """The place before which everything is durable, the record that ends there (or -1), and the queues up to it."""
+    mark = checkpoint.mark
+    if mark is not None and _is_true(commit_log, mark):
+        queues.load(mark.end)
+        return mark.end, mark.last_record
+    if clean:  # the original's way to say that all is well: every record is in a queue
+        queues.load(EVERYWHERE)
+        newest = _newest_record(commit_log, queues)
+        if newest is not None:
+            return newest.log_offset + newest.size, newest.log_offset
+    start = _segment_by_time(commit_log, checkpoint)
+    queues.load(start)
+    return start, -1
+
+
+def _is_true(commit_log: CommitLog, mark: Mark) -> bool:
+    """Whether the log has a sound record that ends at the mark: it is the log that the mark was made for."""
+    if mark.last_record < 0:
+        return mark.end == commit_log.start == 0
+    head = commit_log.head_at(mark.last_record, check_crc=True)
+    if head is None:
+        return False
+    behind = mark.last_record + head.size
+    segment = commit_log.segment_of(mark.last_record)
+    assert segment is not None
+    if behind == mark.end:
+        return True
+    # The segment was full, and nothing was in the next one yet.
+    is_blank = isinstance(inspect_record(segment.view, behind - segment.base, segment.size, False), int)
+    return is_blank and mark.end == segment.base + segment.size
+
+
+def _newest_record(commit_log: CommitLog, queues: QueueIndex) -> RecordHead | None:
+    """The record of the newest entry of all queues; None when they are of another log, or empty."""
+    entries = (queue.entry(queue.end - 1) for queue in queues if queue.end > queue.start)
+    newest = max((entry for entry in entries if entry is not None), default=None)
+    head = None if newest is None else commit_log.head_at(newest[0])
+    return head if head is not None and newest is not None and head.size == newest[1] else None
+
+
+def _segment_by_time(commit_log: CommitLog, checkpoint: Checkpoint) -> int:
+    """The newest segment that begins with a record from before the checkpoint; as the original chooses."""
+    for segment in reversed(commit_log.segments):
+        head = commit_log.head_at(segment.base, check_crc=True)
+        if head is not None and 0 < head.store_timestamp_ms <= checkpoint.safe_ms:
+            return segment.base
     return int(commit_log.start)
 
 
-def _walk(commit_log: CommitLog, queues: QueueIndex, at: int, *, check_crc: bool) -> tuple[int, int, int]:
-    """Go from record to record; returns the end, how many there were, and entries that were missing."""
-    records = added = 0
-    segment = commit_log.segment_of(at)
-    while segment is not None:
-        head = inspect_record(segment.view, at - segment.base, segment.size, check_crc)
-        if isinstance(head, RecordHead) and head.log_offset == at and _is_sound(head, segment):
-            records += 1
-            added += _offer(queues, head)
-            at += head.size
-        elif isinstance(head, int):
-            following = commit_log.segment_of(segment.base + segment.size)
-            if following is None:
+# ---- the walk ------------------------------------------------------------------------------------------------
+
+
+class _EntriesMissing(Exception):
+    """A queue lacks entries of records from before the place where the walk began."""
+
+
+class _Rebuild:
+    """One walk over the log, into the queues."""
+
+    def __init__(self, commit_log: CommitLog, queues: QueueIndex, start: int, progress: Progress) -> None:
+        self._log = commit_log
+        self._queues = queues
+        self._start = start
+        self._progress = progress
+        self._walk = LogWalk(self._find, self._mend)
+        self._loaded = {queue.tail.key: queue.end for queue in queues}
+        self._replaced: dict[tuple[str, int], tuple[bytes, int, int]] = {}
+        self._entries_written = 0
+        self._may_write = True
+
+    @property
+    def records(self) -> int:
+        return self._walk.records
+
+    @property
+    def entries(self) -> int:
+        return self._walk.entries
+
+    @property
+    def last_record(self) -> int:
+        return self._walk.last_record
+
+    def run(self) -> int:
+        """Where the log ends."""
+        at = self._start
+        last = self._log.segments[-1]
+        total = last.base + last.size - at
+        segment = self._log.segment_of(at)
+        while segment is not None:
+            position = at - segment.base
+            limit = min(segment.size, position + STEP_BYTES)
+            position, why = self._walk.go(segment.view, segment.base, position, limit, True)
+            at = segment.base + position
+            self._progress(at - self._start, total)
+            if self._walk.entries - self._entries_written > ENTRIES_IN_MEMORY_MAX and self._may_write:
+                self.write()
+            following = self._log.segment_of(segment.base + segment.size) if why == BLANK else None
+            if following is not None:
+                segment, at = following, following.base
+            elif why != LIMIT or position >= segment.size:
                 break
-            segment, at = following, following.base
-        else:
-            break
-    return at, records, added
+        return at
 
+    def write(self) -> None:
+        """Write the entries in memory.  A full disk is no reason not to start: they are written when there is room."""
+        for queue in self._queues:
+            try:
+                queue.write_behind()
+            except OSError as error:
+                log.warning("recovered queue entries stay in memory: %s", error.strerror or error)
+                self._may_write = False
+                return
+        self._entries_written = self._walk.entries
 
-def _offer(queues: QueueIndex, head: RecordHead) -> int:
-    """Give a record to its queue; 1 when the queue did not have it."""
-    if head.sys_flag & TRANSACTION_MASK in (SysFlag.PREPARED, SysFlag.ROLLBACK):
-        return 0
-    queue = queues.get(head.topic.decode(), head.queue_id)
-    if head.queue_offset < queue.end:
-        return 0
-    if head.queue_offset > queue.end:  # entries of older records are lost
-        queue.skip_to(head.queue_offset, head.log_offset)
-    queue.tail.append(head.log_offset, head.size, head.tags_code)
-    if queue.end - queue.tail.start >= ENTRIES_IN_MEMORY_MAX:
-        queue.write_behind()
-    return 1
+    def _find(self, topic: bytes, queue_id: int) -> QueueTail | None:
+        """The queue of a record; None when its topic could not be the name of a folder."""
+        try:
+            name = topic.decode()
+        except UnicodeDecodeError:
+            return None
+        if name in ("", ".", "..") or "/" in name or "\0" in name or queue_id < 0:
+            return None
+        return self._queues.get(name, queue_id).tail
 
-
-def _is_sound(head: RecordHead, segment: Segment) -> bool:
-    """What the body's checksum does not cover: a topic that may become a folder, properties that are all there."""
-    try:
-        name = head.topic.decode()
-    except UnicodeDecodeError:
-        return False
-    if name in ("", ".", "..") or "/" in name or "\0" in name:
-        return False
-    # Text never ends with a zero byte; a page that did not reach the disk does.
-    return head.properties_length == 0 or segment.view[head.log_offset - segment.base + head.size - 1] != 0
-
-
-def _cut_behind(queue: ConsumeQueue, end: int) -> int:
-    """Drop entries that point behind the end of the log."""
-    low, high = int(queue.start), int(queue.end)
-    while low < high:
-        middle = (low + high) // 2
-        entry = queue.entry(middle)
-        if entry is not None and entry[0] + _size_of(entry) > end:  # a missing file says nothing
-            high = middle
-        else:
-            low = middle + 1
-    dropped = queue.end - low
-    if dropped:
-        queue.cut(low)
-    return dropped
-
-
-def _first_stored(queue: ConsumeQueue, log_start: int) -> int:
-    """The first entry whose record is still in the log."""
-    low, high = int(queue.start), int(queue.end)
-    while low < high:
-        middle = (low + high) // 2
-        entry = queue.entry(middle)
-        if entry is not None and (entry[0] < log_start or _fills_first_file(entry)):
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-def _size_of(entry: tuple[int, int, int]) -> int:
-    """The size of the entry's record; an entry that fills a gap has none."""
-    return 0 if entry[1] == GAP_SIZE else entry[1]
-
-
-def _fills_first_file(entry: tuple[int, int, int]) -> bool:
-    """Whether the entry only fills the part of a first file that lies before the queue's first message."""
-    return entry[:2] == (0, GAP_SIZE)
+    def _mend(self, tail: QueueTail, offset: int, log_offset: int) -> bool:
+        """A record does not continue its queue.  Whether it gets an entry all the same."""
+        queue = tail.owner
+        assert isinstance(queue, ConsumeQueue)
+        replaced = self._replaced.pop(tail.key, None)
+        if replaced is not None and offset >= replaced[1] + len(replaced[0]) // 20:
+            # It goes on where the queue was before it began anew: it was a damaged number that said so.
+            queue.restart(*replaced)
+        if offset == tail.next_offset:
+            return True
+        if offset == 0:  # the topic was deleted and made again
+            entries = tail.entries(tail.start, tail.next_offset)
+            self._replaced[tail.key] = (entries, tail.start, queue.start)
+            queue.restart(b"", 0, 0)
+            return True
+        missing = offset - tail.next_offset
+        is_first = self._loaded.get(tail.key, 0) == tail.next_offset
+        if missing > 0 and is_first and self._start > self._log.start:
+            raise _EntriesMissing(f"queue {tail.key[1]} of {tail.key[0]} lacks {missing} entries")
+        if missing < 0 or (missing > GAP_ENTRIES_MAX and not is_first):
+            log.error("the message at %d in the log has a wrong queue offset, %d", log_offset, offset)
+            return False
+        queue.skip_to(offset, log_offset)
+        return True

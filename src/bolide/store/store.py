@@ -122,6 +122,7 @@ class MessageStore:
         found = recover(self.log, self.queues, self.checkpoints.load(), clean=clean, progress=progress)
         # What was walked may not have reached the disk before: the next sync is for all of it.
         self.durability = Durability(self.log, LogOffset(found.start), found.start_record)
+        self.checkpoints.end = found.start
         self.reader = StoreReader(
             self.log,
             self.queues,
@@ -160,12 +161,15 @@ class MessageStore:
     def next_checkpoint(self) -> NextCheckpoint | None:
         """What to sync and to write so that the next recovery begins here; None when nothing has changed.
 
-        Whoever runs it calls `checkpoints.reached` when both have worked.
+        Whoever runs it says `checkpoint_reached` when both have worked.
         """
         self.write_behind([queue.tail for queue in self.queues if queue.tail.start < queue.end])
         if self.index is not None:
             self.checkpoints.index_ms, self.checkpoints.index_end = self.index.durable
         return self.checkpoints.next(self.log, self.queues, self.durability)
+
+    def checkpoint_reached(self, point: NextCheckpoint) -> None:
+        self.checkpoints.reached(point, self.queues)
 
     def close(self) -> None:
         """Everything to disk; the files then say that the stop was clean."""
@@ -179,7 +183,7 @@ class MessageStore:
         if checkpoint is not None:
             checkpoint.sync()
             checkpoint.write()
-            self.checkpoints.reached(checkpoint)
+            self.checkpoint_reached(checkpoint)
         self.queues.close()
         self.log.close()
         self._disk.delete(self._abort_path)

@@ -1,0 +1,168 @@
+"""The checkpoint: how far log and queues are durable, so that recovery need not look at what lies before.
+
+    bytes  position  field
+        8         0  store time of the newest record that is durable in the log (RocketMQ: physicMsgTimestamp)
+        8         8  ... and has its queue entry durable too (logicsMsgTimestamp)
+        8        16  store time up to which full index files are durable (indexMsgTimestamp)
+        8        24  masterFlushedOffset: kept as it is found
+        8        32  confirmPhyOffset: kept as it is found
+        …            zeros
+        8      1024  "bolide" and the version of what follows
+        8      1032  the mark: log and queues are durable before this place in the log
+        8      1040  where the last record before the mark begins, -1 when that is not known
+        8      1048  the key index is durable before this place in the log
+        4      1056  CRC-32 of everything before
+
+The file has 4096 bytes.  The original reads and writes only its five numbers; when it has run on the store they no
+longer match the checksum, and the mark counts no more.  It starts a recovery at a segment chosen by the times, at best
+hundreds of megabytes before the end; the mark says it to the byte.
+
+A checkpoint never runs ahead: first everything is synced that it speaks of, then it is written, whole.
+"""
+
+import logging
+import os
+import struct
+import zlib
+from dataclasses import dataclass, field
+
+from bolide.store.disk import Disk
+from bolide.store.flush import Durability
+from bolide.store.handles import Unsynced
+from bolide.store.log import CommitLog
+from bolide.store.queue_index import QueueIndex
+from bolide.store.small_file import write_whole
+
+log = logging.getLogger(__name__)
+
+FILE_BYTES = 4096
+MARK_AT = 1024
+SAFETY_MS = 3000
+"""So much before its times the original begins, because they are not exact."""
+
+_TIMES = struct.Struct(">qqqqq")
+_MARK = struct.Struct(">8sqqq")
+_CRC = struct.Struct(">I")
+_CRC_AT = MARK_AT + _MARK.size
+_MAGIC = b"bolide\x00\x01"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Everything before `end` is durable, in the log and in the queues."""
+
+    end: int
+    last_record: int
+    index_end: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    log_ms: int = 0
+    queues_ms: int = 0
+    index_ms: int = 0
+    master_flushed: int = 0
+    confirmed: int = 0
+    mark: Mark | None = field(default=None)
+
+    @property
+    def safe_ms(self) -> int:
+        """Records stored until then are durable, and so are their queue entries."""
+        return max(0, min(self.log_ms, self.queues_ms) - SAFETY_MS)
+
+    def encode(self) -> bytes:
+        data = bytearray(FILE_BYTES)
+        _TIMES.pack_into(
+            data, 0, self.log_ms, self.queues_ms, self.index_ms, self.master_flushed, self.confirmed
+        )
+        if self.mark is not None:
+            _MARK.pack_into(data, MARK_AT, _MAGIC, self.mark.end, self.mark.last_record, self.mark.index_end)
+            _CRC.pack_into(data, _CRC_AT, zlib.crc32(data[:_CRC_AT]))
+        return bytes(data)
+
+    @classmethod
+    def decode(cls, data: bytes) -> "Checkpoint":
+        """What the file says; a damaged one says nothing, which costs time and never a message."""
+        if len(data) < _TIMES.size:
+            return cls()
+        log_ms, queues_ms, index_ms, master_flushed, confirmed = _TIMES.unpack_from(data)
+        if min(log_ms, queues_ms, index_ms) < 0:
+            return cls()
+        mark = None
+        if len(data) >= _CRC_AT + _CRC.size:
+            magic, end, last_record, index_end = _MARK.unpack_from(data, MARK_AT)
+            (crc,) = _CRC.unpack_from(data, _CRC_AT)
+            if magic == _MAGIC and crc == zlib.crc32(data[:_CRC_AT]):
+                mark = Mark(end, last_record, index_end)
+        return cls(log_ms, queues_ms, index_ms, master_flushed, confirmed, mark)
+
+
+class NextCheckpoint:
+    """A checkpoint to come, and what has to be synced before.  Both may run on another thread."""
+
+    def __init__(self, disk: Disk, path: str, unsynced: Unsynced, says: Checkpoint) -> None:
+        self._disk = disk
+        self._path = path
+        self._unsynced = unsynced
+        self.says = says
+
+    def sync(self) -> None:
+        """A failure is final, as it is for the log: the kernel may have given up pages of queue files."""
+        self._unsynced.run()
+
+    def write(self) -> None:
+        """Only after `sync`.  When this fails the previous checkpoint is still true."""
+        write_whole(self._disk, self._path, self.says.encode())
+
+
+class Checkpoints:
+    """The checkpoint file of a store."""
+
+    def __init__(self, disk: Disk, root: str) -> None:
+        self._disk = disk
+        self._path = os.path.join(root, "checkpoint")
+        self.written = Checkpoint()
+        self.end = 0
+        """Log and queues are durable before this place, and a recovery would not begin before it."""
+        self.index_end = 0
+        """How far the key index is durable, in the log; whoever builds it says so."""
+        self.index_ms = 0
+        """The same in time, for the index files that are full."""
+
+    def load(self) -> Checkpoint:
+        self.written = Checkpoint.decode(self._disk.read_whole(self._path) or b"")
+        self.index_ms = self.written.index_ms
+        self.index_end = self.written.mark.index_end if self.written.mark is not None else 0
+        return self.written
+
+    def next(
+        self, commit_log: CommitLog, queues: QueueIndex, durability: Durability
+    ) -> NextCheckpoint | None:
+        """The next one, or None when it would say the same.
+
+        Every entry of a durable record must be in its file by now; which of the files are not synced yet is known
+        to the queues.
+        """
+        mark = Mark(durability.durable, durability.last_record, self.index_end)
+        unsynced = queues.take_unsynced()
+        if not unsynced and mark == self.written.mark:
+            return None
+        head = commit_log.head_at(mark.last_record) if mark.last_record >= 0 else None
+        stored_ms = 0 if head is None else head.store_timestamp_ms
+        before = self.written
+        says = Checkpoint(
+            log_ms=max(before.log_ms, stored_ms),
+            queues_ms=max(before.queues_ms, stored_ms),
+            index_ms=self.index_ms,
+            master_flushed=before.master_flushed,
+            confirmed=before.confirmed,
+            mark=mark,
+        )
+        return NextCheckpoint(self._disk, self._path, unsynced, says)
+
+    def reached(self, point: NextCheckpoint, queues: QueueIndex) -> None:
+        """It was synced and written."""
+        assert point.says.mark is not None
+        queues.synced()
+        self.written = point.says
+        self.end = point.says.mark.end

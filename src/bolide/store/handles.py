@@ -1,0 +1,144 @@
+"""Open queue files, at most so many, and which of them hold what is not durable yet.
+
+Writing goes through here, so nothing that was written is forgotten when the next sync is due, whether its file is
+still open then or not.  The sync itself (`Unsynced.run`) takes its own descriptors and may run on another thread.
+"""
+
+import os
+from collections import OrderedDict
+
+from bolide.store.disk import Disk, File
+
+HANDLES_MAX = 512
+"""Queue files open at once; half of the descriptors that a process usually gets."""
+
+
+class Unsynced:
+    """Files and folders that were changed since the last one of these was taken."""
+
+    def __init__(self, disk: Disk, files: frozenset[str], folders: frozenset[str]) -> None:
+        self._disk = disk
+        self.files = files
+        self.folders = folders
+
+    def __bool__(self) -> bool:
+        return bool(self.files or self.folders)
+
+    def run(self) -> None:
+        """Make all of it durable; what was deleted meanwhile needs it no more."""
+        for path in sorted(self.files):
+            try:
+                file = self._disk.open(path)
+            except FileNotFoundError:
+                continue
+            try:
+                file.sync()
+            finally:
+                file.close()
+        for folder in sorted(self.folders):
+            if self._disk.exists(folder):
+                self._disk.sync_dir(folder)
+
+
+class FileHandles:
+    """Open files by path; the one not used for longest is closed first."""
+
+    def __init__(self, disk: Disk, handles_max: int = HANDLES_MAX) -> None:
+        self._disk = disk
+        self._handles_max = handles_max
+        self._open: OrderedDict[str, File] = OrderedDict()
+        self._files: set[str] = set()  # not durable yet
+        self._folders: set[str] = set()  # likewise: names in them were made or deleted
+        self._taken: Unsynced | None = None
+
+    def get(self, path: str, create_bytes: int = 0) -> File | None:
+        """The file; made sparse with `create_bytes` when it is missing, else None."""
+        file = self._open.get(path)
+        if file is not None:
+            self._open.move_to_end(path)
+            return file
+        try:
+            file = self._disk.open(path)
+        except FileNotFoundError:
+            if not create_bytes:
+                return None
+            file = self._create(path, create_bytes)
+        self._open[path] = file
+        if len(self._open) > self._handles_max:
+            self._open.popitem(last=False)[1].close()
+        return file
+
+    def write(self, path: str, at: int, data: bytes, create_bytes: int) -> None:
+        """Write to the file, made sparse with `create_bytes` when it is missing."""
+        file = self.get(path, create_bytes)
+        assert file is not None
+        self._files.add(path)  # first: a write that fails may have changed something
+        file.write(at, data)
+
+    def erase(self, path: str, at: int) -> bool:
+        """Everything of the file from `at` on becomes zero; tells whether it was not."""
+        file = self.get(path)
+        if file is None or not file.erase(at):
+            return False
+        self._files.add(path)
+        return True
+
+    def delete(self, path: str) -> None:
+        file = self._open.pop(path, None)
+        if file is not None:
+            file.close()
+        self._files.discard(path)
+        self._disk.delete(path)
+        self._folders.add(os.path.dirname(path))
+
+    def delete_first(self, folder: str, kept: int) -> bool:
+        """Delete a queue's first file if that lies before the byte `kept`, at which another file begins.
+
+        Not before that one is durable: power loss would leave a queue that does not know its number.
+        """
+        first = next((name for name in self._disk.list(folder) if name.isdigit()), None)
+        if first is None or int(first) >= kept or not self._is_durable(folder, f"{kept:020d}"):
+            return False
+        self.delete(os.path.join(folder, first))
+        return True
+
+    def delete_tree(self, folder: str) -> None:
+        inside = folder + os.sep
+        for path in [path for path in self._open if path.startswith(inside)]:
+            self._open.pop(path).close()
+        self._files = {path for path in self._files if not path.startswith(inside)}
+        self._folders = {path for path in self._folders if not path.startswith(inside) and path != folder}
+        self._disk.delete_tree(folder)
+        self._folders.add(os.path.dirname(folder))
+
+    def take_unsynced(self) -> Unsynced:
+        """What has to be synced now, together with what was taken before and never said to be `synced`."""
+        if self._taken is not None:
+            self._files |= self._taken.files
+            self._folders |= self._taken.folders
+        self._taken = Unsynced(self._disk, frozenset(self._files), frozenset(self._folders))
+        self._files, self._folders = set(), set()
+        return self._taken
+
+    def synced(self) -> None:
+        """What was taken last is durable."""
+        self._taken = None
+
+    def _is_durable(self, folder: str, name: str) -> bool:
+        path = os.path.join(folder, name)
+        if path in self._files or folder in self._folders:
+            return False
+        return self._taken is None or (path not in self._taken.files and folder not in self._taken.folders)
+
+    def close(self) -> None:
+        while self._open:
+            self._open.popitem()[1].close()
+
+    def _create(self, path: str, size: int) -> File:
+        folder = os.path.dirname(path)
+        self._disk.make_dirs(folder)
+        file = self._disk.create(path, size, reserve=False)
+        self._files.add(path)
+        # The queue's folder and the topic's may be as new as the file.
+        self._folders.update((folder, os.path.dirname(folder), os.path.dirname(os.path.dirname(folder))))
+        return file
