@@ -45,7 +45,8 @@ class OsFile:
 
     def erase(self, at: int) -> bool:
         erased = False
-        for first, last in _written(self._descriptor, at, self.size):
+        # The list first: reading brings more pages into memory, and the kernel counts those as written.
+        for first, last in list(_written(self._descriptor, at, self.size)):
             for piece in range(first, last, _PIECE_BYTES):
                 zeros = bytes(min(_PIECE_BYTES, last - piece))
                 if os.pread(self._descriptor, len(zeros), piece) != zeros:
