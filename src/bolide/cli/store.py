@@ -86,6 +86,61 @@ def verify(directory: Directory, as_json: AsJson = False) -> None:
 
 
 @app.command()
+def repair(
+    directory: Directory,
+    apply: Annotated[bool, typer.Option("--apply", help="Do it. Without this nothing is written.")] = False,
+) -> None:
+    """Tell what can be done about a damaged store; with --apply, do it.
+
+    Damage in the middle of the log cannot be undone: it is bridged, so that everything
+    behind it stays readable and consumers pass over what is lost. Queues and index files
+    are made again from the log, damaged tables get their .bak back. Everything that is
+    replaced is kept in DIR/repair-TIME. Refused while a broker runs on the store. Exit
+    code 1 when damage is left.
+
+    [bold]Examples[/bold]
+
+        bolide store repair ~/.bolide/data
+        bolide store repair ~/.bolide/data --apply
+    """
+    from bolide.net.clock import SystemClock
+    from bolide.store.disk_os import OsDisk
+    from bolide.store.repair import Repair
+    from bolide.store.verify import size_to_verify
+    from bolide.store.verify import verify as examine
+
+    root = str(directory.expanduser())
+    total = size_to_verify(OsDisk(), root)
+    with progress_bar("checking", total) as watch:
+        plan = Repair(OsDisk(), root, SystemClock(), watch)
+    try:
+        for step in plan.steps:
+            print(f"{step.file}: {step.what}")
+        if not apply or not plan.steps:
+            _say_plan(len(plan.steps), len(plan.found.findings.damages))
+            if not plan.found.is_sound:
+                raise typer.Exit(ExitCode.FAILED)
+            return
+        say(f"done; what was replaced is in {plan.apply()}")
+    finally:
+        plan.close()
+    with progress_bar("checking again", total) as watch:
+        found = examine(OsDisk(), root, progress=watch)
+    print_examination(found, as_json=False)
+    if not found.is_sound:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _say_plan(steps: int, damages: int) -> None:
+    if steps:
+        say(f"nothing was written; --apply takes these {steps} steps")
+    elif damages:
+        say("nothing can be done about this damage; `bolide store verify` names it")
+    else:
+        say("the store is sound: there is nothing to repair")
+
+
+@app.command()
 def export(
     directory: Directory,
     topic: Topic = None,

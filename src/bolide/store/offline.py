@@ -188,13 +188,14 @@ class StoreFiles:
     """Everything in a store directory."""
 
     def __init__(self, disk: ReadingDisk, root: str, geometry: Geometry | None = None) -> None:
-        self._geometry = geometry = geometry or Geometry()
+        self.geometry = geometry = geometry or Geometry()
         self.disk = disk
         self.root = _root_of(disk, root)
         self.files = OpenFiles(disk)
         self.odd: list[OddFile] = []
         self.is_clean = not disk.exists(self.path("abort"))
         self.is_locked = disk.is_locked(self.path("lock"))
+        self.queue_file_bytes = 0
         self.log = self._find_log(geometry.segment_bytes)
         self.queues = self._find_queues(geometry.queue_file_bytes)
 
@@ -214,7 +215,7 @@ class StoreFiles:
 
     def index_slots(self, size: int) -> int:
         """How many slots an index file of this size has; 0 when it is the size of none."""
-        slots, entries = self._geometry.index_slots, self._geometry.index_entries
+        slots, entries = self.geometry.index_slots, self.geometry.index_entries
         if slots and entries:
             return slots if size == index_file_bytes(slots, entries) else 0
         slots = (size - HEADER_BYTES) // (SLOT_BYTES + ENTRIES_PER_SLOT * ENTRY_BYTES)
@@ -229,14 +230,17 @@ class StoreFiles:
         folder = self.path("commitlog")
         names = [name for name in self.disk.list(folder) if name.isdigit()]
         sizes = {name: self.disk.size_of(os.path.join(folder, name)) for name in names}
-        if names and not sizes[names[-1]]:
-            path = os.path.join(folder, names.pop())
-            self.odd.append(OddFile(path, "is empty: it was made and never used", harmless=True))
         file_bytes = wanted or _most_common(sizes[name] for name in names) or SEGMENT_BYTES
+        if names and sizes[names[-1]] < file_bytes and self._is_blank(os.path.join(folder, names[-1])):
+            path = os.path.join(folder, names.pop())
+            self.odd.append(OddFile(path, "was being made at the last stop; nothing is in it", harmless=True))
         bases = [int(name) for name in names if self._fits(folder, name, sizes[name], file_bytes)]
         if wanted is None and file_bytes % 4096:
             self.odd.append(OddFile(folder, f"has files of {file_bytes} bytes: no whole number of pages"))
         return FileRow(self.files, folder, bases, file_bytes)
+
+    def _is_blank(self, path: str) -> bool:
+        return not (self.disk.read_whole(path) or b"").strip(b"\0")
 
     def _find_queues(self, wanted: int | None) -> dict[QueueKey, OfflineQueue]:
         found: dict[QueueKey, dict[str, int]] = {}
@@ -249,6 +253,7 @@ class StoreFiles:
                     found[topic, int(number)] = sizes
         whole = (size for sizes in found.values() for size in sizes.values() if size % ENTRY_BYTES == 0)
         file_bytes = wanted or _most_common(whole) or QUEUE_FILE_BYTES
+        self.queue_file_bytes = file_bytes
         queues: dict[QueueKey, OfflineQueue] = {}
         for key, sizes in found.items():
             folder = self.path("consumequeue", key[0], str(key[1]))

@@ -62,6 +62,7 @@ class Hole:
     end: int
     why: str
     fills_segment: bool  # the next sound record is in another segment
+    stored_ms: int  # store time of the last record before it
     is_missing: bool = False  # there is not even a file
     lost: list[tuple[str, int, int]] = field(
         default_factory=list
@@ -104,7 +105,8 @@ class LogScan:
             following = self._following(at)
             while following is not None and at < following:
                 limit = at - at % self._log.file_bytes + self._log.file_bytes
-                yield Hole(at, limit, "the segment is missing", True, is_missing=True)
+                stored_ms = self._walk.store_timestamp_ms
+                yield Hole(at, limit, "the segment is missing", True, stored_ms, is_missing=True)
                 at = limit
             at = following
 
@@ -129,7 +131,8 @@ class LogScan:
             if found is None:
                 return None
             stays = found < limit
-            yield Hole(at, found if stays else limit, self._why_not(view, at - base, base), not stays)
+            why_not = self._why_not(view, at - base, base)
+            yield Hole(at, found if stays else limit, why_not, not stays, self._walk.store_timestamp_ms)
             if not stays:
                 break
             at = found

@@ -12,7 +12,7 @@ from bolide.store.disk import ReadingDisk
 from bolide.store.offline import Geometry, StoreFiles
 from bolide.store.scan import Hole, LogScan, OddBlank, Progress, is_zero
 from bolide.store.verify_index import IndexCheck
-from bolide.store.verify_queues import QueueCheck
+from bolide.store.verify_queues import QueueCheck, QueueFix
 from bolide.store.verify_tables import check_checkpoint, check_config, check_offsets, check_times
 from bolide.store.walk import LogWalk
 
@@ -25,6 +25,9 @@ class Examination:
 
     findings: Findings = field(default_factory=Findings)
     holes: list[Hole] = field(default_factory=list)
+    blanks: list[OddBlank] = field(default_factory=list)
+    fixes: list[QueueFix] = field(default_factory=list)
+    behind_end: int = 0  # how far entries point behind the end of the log, after a clean stop
     log_start: int = 0
     log_end: int = 0
     records: int = 0
@@ -43,7 +46,7 @@ def verify(
     """Look at every file of a store directory.  `progress` is told of bytes of log and index files."""
     store = StoreFiles(disk, root, geometry)
     try:
-        return _examine(store, progress)
+        return examine(store, progress)
     finally:
         store.close()
 
@@ -54,7 +57,8 @@ def size_to_verify(disk: ReadingDisk, root: str) -> int:
     return len(store.log.bases) * store.log.file_bytes + sum(map(disk.size_of, store.index_paths()))
 
 
-def _examine(store: StoreFiles, progress: Progress | None) -> Examination:
+def examine(store: StoreFiles, progress: Progress | None = None) -> Examination:
+    """The same with the files at hand."""
     found = Examination()
     findings = found.findings
     _tell_state(store, findings)
@@ -70,12 +74,13 @@ def _examine(store: StoreFiles, progress: Progress | None) -> Examination:
         if isinstance(step, Hole):
             found.holes.append(step)
         elif isinstance(step, OddBlank):
+            found.blanks.append(step)
             _tell_blank(store, step, findings)
         else:
             queues.compare_some()
     found.log_end, found.newest_ms, found.records = scan.end, walk.store_timestamp_ms, walk.records
     queues.finish(scan.end)
-    found.entries = queues.entries
+    found.entries, found.fixes, found.behind_end = queues.entries, queues.fixes, queues.behind_end
     _tell_holes(store, found)
     _tell_tail(store, scan, findings)
     index_ms = 0 if times is None else times.index_ms

@@ -54,6 +54,19 @@ class _Run:
 
 
 @dataclass(slots=True)
+class QueueFix:
+    """Entries that should stand in a queue instead of those that do."""
+
+    key: QueueKey
+    first: int
+    entries: bytearray
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.entries) // ENTRY_BYTES - 1
+
+
+@dataclass(slots=True)
 class _Queue:
     """What the log has said about one queue, and where the files disagree."""
 
@@ -63,6 +76,8 @@ class _Queue:
     tail: QueueTail = field(init=False)  # expected entries, not compared yet
     faults: list[_Run] = field(default_factory=list)
     extra: list[_Run] = field(default_factory=list)  # faults of entries that no record explains
+    fixes: list[QueueFix] = field(default_factory=list)
+    is_deleted: bool = False  # its topic is
 
     def __post_init__(self) -> None:
         self.tail = QueueTail(self.key, UNSEEN, self)
@@ -70,6 +85,11 @@ class _Queue:
     @property
     def pending(self) -> int:
         return self.tail.next_offset - self.tail.start
+
+    def fix(self, offset: int, entry: bytes) -> None:
+        if not self.fixes or self.fixes[-1].last != offset - 1:
+            self.fixes.append(QueueFix(self.key, offset, bytearray()))
+        self.fixes[-1].entries += entry
 
 
 class QueueCheck:
@@ -92,6 +112,13 @@ class QueueCheck:
         self._queues: dict[QueueKey, _Queue] = {}
         self._has_ext = store.disk.exists(store.path("consumequeue_ext"))
         self.entries = 0
+        self.behind_end = 0
+        """After a clean stop, how far behind the end of the log entries point."""
+
+    @property
+    def fixes(self) -> list[QueueFix]:
+        """What would bring the queues in step with the log; complete after `finish`."""
+        return [fix for queue in self._queues.values() if not queue.is_deleted for fix in queue.fixes]
 
     # ---- while the log is walked ---------------------------------------------------------------------------
 
@@ -131,7 +158,7 @@ class QueueCheck:
         wanted, number = queue.tail.next_offset, head.queue_offset
         place = head.log_offset, head.size
         if queue.disk is not None and queue.disk.entry(wanted)[:2] == place:
-            self._fault(queue, "belongs to a record that says another number", wanted)
+            _extend(queue.faults, "belongs to a record that says another number", wanted)
             queue.tail.append(head.log_offset, head.size, head.tags_code)
             return False
         if number > wanted:
@@ -143,10 +170,11 @@ class QueueCheck:
             # The topic was deleted and made again: its queues begin anew, and older records have none.
             self._compare(queue)
             queue.faults.clear()
+            queue.fixes.clear()
             queue.first = number
             queue.tail.reset(number)
             return True
-        self._fault(queue, "is wanted by two records", number)
+        _extend(queue.faults, "is wanted by two records", number)
         return False
 
     def _compare(self, queue: _Queue) -> None:
@@ -162,23 +190,26 @@ class QueueCheck:
         if wanted == found:
             return
         for at in range(0, len(wanted), ENTRY_BYTES):
-            if wanted[at : at + ENTRY_BYTES] != found[at : at + ENTRY_BYTES]:
-                self._differs(queue, first + at // ENTRY_BYTES, ENTRY.unpack_from(wanted, at), found, at)
+            entry = wanted[at : at + ENTRY_BYTES]
+            if entry != found[at : at + ENTRY_BYTES]:
+                offset = first + at // ENTRY_BYTES
+                what = self._difference(queue, offset, ENTRY.unpack(entry), ENTRY.unpack_from(found, at))
+                if what:
+                    _extend(queue.faults, what, offset)
+                    queue.fix(offset, entry)
 
-    def _differs(self, queue: _Queue, offset: int, wanted: Entry, data: bytes, at: int) -> None:
-        found: Entry = ENTRY.unpack_from(data, at)
-        if data[at : at + ENTRY_BYTES] == EMPTY_ENTRY:
-            self._fault(queue, "is empty", offset)
-        elif found[1] == GAP_SIZE:
-            self._fault(queue, "is marked as a gap", offset)
-        elif found[:2] == wanted[:2]:
+    def _difference(self, queue: _Queue, offset: int, wanted: Entry, found: Entry) -> str:
+        if found == (0, 0, 0):
+            return "is empty"
+        if found[1] == GAP_SIZE:
+            return "is marked as a gap"
+        if found[:2] == wanted[:2]:
             is_time = queue.key[0] == names.SCHEDULE_TOPIC  # the time of delivery stands there
-            if not is_time and not (self._has_ext and found[2] <= EXT_ADDRESS_MAX):
-                self._fault(queue, "has the wrong hash of the tags", offset)
-        elif self._leads_to_its_record(queue.key, offset, found):
-            pass  # a newer record of that number: the topic was deleted and made again
-        else:
-            self._fault(queue, "points to another place", offset)
+            is_address = self._has_ext and found[2] <= EXT_ADDRESS_MAX
+            return "" if is_time or is_address else "has the wrong hash of the tags"
+        if self._leads_to_its_record(queue.key, offset, found):
+            return ""  # a newer record of that number: the topic was deleted and made again
+        return "points to another place"
 
     def _leads_to_its_record(self, key: QueueKey, offset: int, entry: Entry) -> bool:
         head = sound_at(self._store, entry[0])
@@ -187,9 +218,6 @@ class QueueCheck:
             and (head.topic.decode(), head.queue_id, head.queue_offset) == (*key, offset)
             and head.size == entry[1]
         )
-
-    def _fault(self, queue: _Queue, what: str, offset: int) -> None:
-        _extend(queue.faults, what, offset)
 
     # ---- entries that no record explains -------------------------------------------------------------------
 
@@ -200,24 +228,28 @@ class QueueCheck:
         first = max(first, queue.disk.first)
         last = max(first, min(last, queue.disk.end()))
         self.entries += last - first
+        gaps = 0
+        newest = queue.disk.entry(first - 1)[0] if first > queue.disk.first else 0
         for offset, entry in queue.disk.entries(first, last):
-            what = self._judge_entry(queue.key, offset, entry)
-            if what:
-                _extend(queue.extra, what, offset)
-
-    def _judge_entry(self, key: QueueKey, offset: int, entry: Entry) -> str:
-        log_offset, size, _ = entry
-        if size == GAP_SIZE or 0 <= log_offset < self._store.log.start:
-            return ""  # fills a gap, or went with an old segment
-        if entry == (0, 0, 0):
-            return "is empty"
-        hole = self._hole_at(log_offset)
-        if hole is not None:
-            hole.lost.append((*key, offset))
-            return ""
-        if key[0].startswith("%LMQ%") and sound_at(self._store, log_offset) is not None:
-            return ""  # light queues share the records of other topics
-        return "is of no record"
+            log_offset, size, _ = entry
+            if size == GAP_SIZE or 0 <= log_offset < self._store.log.start:
+                gaps += size == GAP_SIZE and log_offset > 0  # at 0 they only fill the first file
+                continue  # fills a gap, or went with an old segment
+            hole = self._hole_at(log_offset) if entry != (0, 0, 0) else None
+            if hole is not None:
+                hole.lost.append((*queue.key, offset))
+                newest = log_offset
+            elif entry == (0, 0, 0):
+                _extend(queue.extra, "is empty", offset)
+            elif queue.key[0].startswith("%LMQ%") and sound_at(self._store, log_offset) is not None:
+                newest = log_offset
+                continue  # light queues share the records of other topics
+            else:
+                _extend(queue.extra, "is of no record", offset)
+            queue.fix(offset, ENTRY.pack(newest, GAP_SIZE, 0))
+        if gaps:
+            text = f"{gaps} entries stand for messages that were lost; consumers pass over them"
+            self._findings.note(self._store.name(queue.disk.folder), text)
 
     def _hole_at(self, log_offset: int) -> Hole | None:
         at = bisect.bisect_right(self._holes, log_offset, key=lambda hole: hole.at) - 1
@@ -246,7 +278,12 @@ class QueueCheck:
             cut -= 1
         if cut < end and self._store.is_clean:
             queue.extra.append(_Run("points behind the end of the log", cut, end - 1))
+            for offset, entry in queue.disk.entries(cut, end):
+                self.behind_end = max(self.behind_end, entry[0] + entry[1] if entry[1] < GAP_SIZE else 0)
+                queue.fix(offset, ENTRY.pack(entry[0], GAP_SIZE, 0))
         elif cut < end:
+            for offset in range(cut, end):
+                queue.fix(offset, EMPTY_ENTRY)
             self._findings.note(
                 self._store.name(queue.disk.folder),
                 f"{end - cut} entries point behind the end of the log; the next start cuts them",
@@ -257,6 +294,7 @@ class QueueCheck:
         topic, queue_id = queue.key
         folder = self._store.name(self._store.path("consumequeue", topic, str(queue_id)))
         if queue.disk is None and self._topics is not None and topic not in self._topics:
+            queue.is_deleted = True
             count = queue.tail.next_offset - queue.first
             self._findings.note(folder, f"{count} records of a topic that was deleted are still in the log")
             return

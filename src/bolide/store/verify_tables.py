@@ -20,7 +20,7 @@ _BAD_CHECKPOINT = "after an unclean stop a start may look at too little of the l
 def check_config(store: StoreFiles, findings: Findings) -> Tables:
     """Report files that cannot be read; returns what the others say."""
     for path in store.config_paths():
-        states = {name: _read_state(store, name) for name in (path, path + ".bak")}
+        states = {name: table_state(store, name) for name in (path, path + ".bak")}
         for name, state in states.items():
             if not state:
                 continue
@@ -35,7 +35,7 @@ def check_config(store: StoreFiles, findings: Findings) -> Tables:
     return read_tables(store.disk, store.config_paths())
 
 
-def _read_state(store: StoreFiles, path: str) -> str:
+def table_state(store: StoreFiles, path: str) -> str:
     """What is wrong with a file; empty when nothing is, or when there is none."""
     data = store.disk.read_whole(path)
     if data is None:

@@ -1,0 +1,364 @@
+"""What can be done about a damaged store, and doing it.
+
+The plan is made from an examination (`verify.py`); nothing is written until `apply`.  What cannot be undone is
+bridged, so that everything behind it stays readable and no recovery ends there:
+
+    a hole in the log     becomes filler records that belong to no queue (rolled back, as after a transaction), or a
+                          blank record where it reaches to the end of its segment
+    a queue entry whose record is lost     becomes one that fills a gap, which consumers pass over
+    queue entries that are wrong or missing     are written again from the records
+    index files           are made again from the log when anything about them or the log is wrong
+    a damaged table       is replaced by its `.bak`; a damaged checkpoint is taken away, which costs time, no message
+
+Everything that is replaced is kept under `repair-<time>/`, as whole files or as `<file>.at-<position>`.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from bolide.model.clock import Clock
+from bolide.model.errors import StoreError
+from bolide.model.message import BODY_BYTES_MAX, SysFlag
+from bolide.record.codec import encode_record
+from bolide.record.layout import FIXED_BYTES, HOST_V4_BYTES, MAGIC_BLANK, RECORD_CHECKSUM_BYTES
+from bolide.store.disk import Disk, DiskLock, ReadingDisk
+from bolide.store.folders import make_folder
+from bolide.store.index_file import IndexSizes
+from bolide.store.index_layout import entry_at
+from bolide.store.offline import ENTRY, ENTRY_BYTES, GAP_SIZE, StoreFiles
+from bolide.store.repair_index import rebuild_index
+from bolide.store.scan import Hole, Progress, is_zero
+from bolide.store.small_file import write_whole
+from bolide.store.verify import Examination, examine
+from bolide.store.verify_queues import QueueFix
+from bolide.store.verify_tables import table_state
+
+FILLER_TOPIC = b"_"
+FILLER_BYTES_MIN = FIXED_BYTES + len(FILLER_TOPIC)
+FILLER_BYTES_MAX = BODY_BYTES_MAX
+_COPY_BYTES = 8 * 1024 * 1024
+
+
+class RepairDisk(Disk, ReadingDisk, Protocol):
+    """A disk that can do both: look without changing anything, and change."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepairStep:
+    """One thing to do; `run` does it and keeps what it replaces."""
+
+    file: str
+    what: str
+    run: Callable[["Keeper"], None] = field(repr=False)
+
+
+class Keeper:
+    """Keeps what is replaced."""
+
+    def __init__(self, disk: RepairDisk, root: str, folder: str) -> None:
+        self.disk = disk
+        self.root = root
+        self.folder = folder
+
+    def keep(self, path: str, at: int, data: bytes) -> None:
+        """A piece of a file."""
+        self._write(f"{os.path.relpath(path, self.root)}.at-{at}", data)
+
+    def keep_copy(self, path: str) -> None:
+        """All of a small file, without the zeros at its end; once."""
+        name = os.path.relpath(path, self.root)
+        if not self.disk.exists(os.path.join(self.folder, name)):
+            self._write(name, (self.disk.read_whole(path) or b"").rstrip(b"\0"))
+
+    def move(self, path: str) -> str:
+        """Take a file away; returns where it is now."""
+        target = os.path.join(self.folder, os.path.relpath(path, self.root))
+        make_folder(self.disk, os.path.dirname(target))
+        self.disk.rename(path, target)
+        self.disk.sync_dir(os.path.dirname(target))
+        self.disk.sync_dir(os.path.dirname(path))
+        return target
+
+    def _write(self, name: str, data: bytes) -> None:
+        target = os.path.join(self.folder, name)
+        make_folder(self.disk, os.path.dirname(target))
+        write_whole(self.disk, target, data)
+
+
+class Repair:
+    """The plan for one store.  `steps` may be shown and forgotten, or applied."""
+
+    def __init__(self, disk: RepairDisk, root: str, clock: Clock, progress: Progress | None = None) -> None:
+        self._disk = disk
+        self._clock = clock
+        self._lock: DiskLock | None = None
+        self._store = StoreFiles(disk, root)
+        if self._store.is_locked:
+            raise StoreError(f"a broker is running on {self._store.root}: stop it before repairing its store")
+        self.found = examine(self._store, progress)
+        self.steps = list(self._plan(self.found))
+
+    def apply(self) -> str:
+        """Do it all; returns the folder that keeps what was replaced.  Refuses while a broker has the store."""
+        try:
+            self._lock = self._disk.lock(self._store.path("lock"))
+        except BlockingIOError:
+            raise StoreError(
+                f"a broker is running on {self._store.root}: stop it before repairing its store"
+            ) from None
+        try:
+            folder = self._store.path(f"repair-{self._clock.now_ms()}")
+            make_folder(self._disk, folder)
+            keeper = Keeper(self._disk, self._store.root, folder)
+            for step in self.steps:
+                step.run(keeper)
+            return folder
+        finally:
+            self._lock.release()
+
+    def close(self) -> None:
+        self._store.close()
+
+    # ---- the plan ------------------------------------------------------------------------------------------
+
+    def _plan(self, found: Examination) -> Iterator[RepairStep]:
+        yield from self._mend_files()
+        for hole in found.holes:
+            yield from self._mend_hole(hole)
+        for blank in found.blanks:
+            yield self._write_blank(blank.at, blank.room, "write the blank record again")
+        if found.behind_end > found.log_end:
+            yield from self._mend_end(found)
+        elif not self._store.is_clean:
+            yield from self._cut_tail(found)
+        for fix in found.fixes:
+            yield self._mend_entries(fix)
+        yield from self._mend_index(found)
+        yield from self._mend_tables(found)
+
+    def _mend_files(self) -> Iterator[RepairStep]:
+        """Files of a wrong length or with a wrong name."""
+        store = self._store
+        for odd in store.odd:
+            if odd.harmless:
+                continue
+            name = os.path.basename(odd.path)
+            row = store.log if os.path.dirname(odd.path) == store.log.folder else None
+            row = row or next(
+                (one for one in store.queues.values() if os.path.dirname(odd.path) == one.folder), None
+            )
+            if row is None or not name.isdigit():
+                continue
+            if int(name) in row.bases:
+                what, size = f"give it its {row.file_bytes} bytes", row.file_bytes
+                yield RepairStep(store.name(odd.path), what, _resize(odd.path, size))
+            else:
+                yield RepairStep(store.name(odd.path), "take it away", _move(odd.path))
+
+    def _mend_hole(self, hole: Hole) -> Iterator[RepairStep]:
+        size = hole.end - hole.at
+        if hole.fills_segment:
+            yield self._write_blank(
+                hole.at, size, "end the segment here with a blank record", hole.is_missing
+            )
+        elif size >= FILLER_BYTES_MIN:
+            yield self._write_filler(hole.at, hole.end, hole.stored_ms, "bridge it")
+
+    def _mend_end(self, found: Examination) -> Iterator[RepairStep]:
+        """Records at the very end of a store that was stopped cleanly: their numbers must not be given again."""
+        base = self._store.log.base_of(found.log_end)
+        end = found.behind_end
+        if base is None or end > base + self._store.log.file_bytes or end - found.log_end < FILLER_BYTES_MIN:
+            return
+        yield self._write_filler(found.log_end, end, found.newest_ms, "bridge the damaged end of the log")
+
+    def _cut_tail(self, found: Examination) -> Iterator[RepairStep]:
+        base = self._store.log.base_of(found.log_end)
+        if base is None or is_zero(self._store.log.view(base), found.log_end - base):
+            return
+        path, at = self._store.log.path(base), found.log_end - base
+        size = len(bytes(self._store.log.view(base)[at:]).rstrip(b"\0"))
+        what = f"cut the torn tail: {size} bytes from {at} on"
+        yield RepairStep(self._store.name(path), what, lambda keeper: _patch(keeper, path, at, bytes(size)))
+
+    def _write_blank(self, at: int, room: int, what: str, is_missing: bool = False) -> RepairStep:
+        log = self._store.log
+        base = at - at % log.file_bytes
+        path = log.path(base)
+        data = room.to_bytes(4, "big") + MAGIC_BLANK.to_bytes(4, "big")
+
+        def run(keeper: Keeper) -> None:
+            if is_missing:
+                keeper.disk.create(path, log.file_bytes, reserve=False).close()
+                keeper.disk.sync_dir(log.folder)
+            view = b"" if is_missing else log.view(base)
+            if not is_missing:
+                keeper.keep(path, at - base, bytes(view[at - base : at - base + room]))
+            _patch(keeper, path, at - base, data, keep=False)
+
+        return RepairStep(self._store.name(path), f"{what} (at {at - base})", run)
+
+    def _write_filler(self, at: int, end: int, stored_ms: int, what: str) -> RepairStep:
+        log = self._store.log
+        base = at - at % log.file_bytes
+        path = log.path(base)
+        text = f"{what}: {end - at} bytes from {at - base} on become filler records"
+        return RepairStep(
+            self._store.name(path),
+            text,
+            lambda keeper: _patch(keeper, path, at - base, filler(at, end, stored_ms)),
+        )
+
+    def _mend_entries(self, fix: QueueFix) -> RepairStep:
+        topic, queue_id = fix.key
+        queue = self._store.queues.get(fix.key)
+        file_bytes = self._store.queue_file_bytes
+        folder = self._store.path("consumequeue", topic, str(queue_id)) if queue is None else queue.folder
+
+        def run(keeper: Keeper) -> None:
+            make_folder(keeper.disk, folder)
+            at, data = fix.first * ENTRY_BYTES, bytes(fix.entries)
+            while data:
+                base = at - at % file_bytes
+                path = os.path.join(folder, f"{base:020d}")
+                part, data = data[: base + file_bytes - at], data[base + file_bytes - at :]
+                if keeper.disk.exists(path):
+                    keeper.keep_copy(path)
+                else:
+                    keeper.disk.create(path, file_bytes, reserve=False).close()
+                    keeper.disk.sync_dir(folder)
+                _patch(keeper, path, at - base, part, keep=False)
+                at += len(part)
+
+        many = f"entries {fix.first} to {fix.last}" if fix.last > fix.first else f"entry {fix.first}"
+        return RepairStep(self._store.name(folder), _intent(fix).format(many), run)
+
+    def _mend_index(self, found: Examination) -> Iterator[RepairStep]:
+        paths = self._store.index_paths()
+        is_damaged = any(damage.file.startswith("index") for damage in found.findings.damages)
+        if not paths or not (is_damaged or found.holes or found.behind_end):
+            return
+        sizes = self._index_sizes(paths)
+        root, segment_bytes = self._store.root, self._store.log.file_bytes
+        end = max(found.log_end, found.behind_end)
+
+        def run(keeper: Keeper) -> None:
+            for path in paths:
+                keeper.move(path)
+            rebuild_index(keeper.disk, root, sizes, segment_bytes, end, self._clock)
+
+        yield RepairStep("index", f"make {len(paths)} index files again from the log", run)
+
+    def _index_sizes(self, paths: list[str]) -> IndexSizes:
+        """Those of the files there are; the original's where none has a size that it could have."""
+        for size in map(self._disk.size_of, paths):
+            slots = self._store.index_slots(size)
+            if slots:
+                return IndexSizes(slots, (size - entry_at(slots, 0)) // ENTRY_BYTES)
+        return IndexSizes()
+
+    def _mend_tables(self, found: Examination) -> Iterator[RepairStep]:
+        for path in self._store.config_paths():
+            copy = path + ".bak"
+            is_good, copy_is_good = (_is_good(self._store, name) for name in (path, copy))
+            if is_good is False and copy_is_good:
+                yield RepairStep(self._store.name(path), "put its .bak in its place", _restore(path, copy))
+            elif is_good and copy_is_good is False:
+                yield RepairStep(self._store.name(copy), "take the damaged copy away", _move(copy))
+        if any(damage.file == "checkpoint" for damage in found.findings.damages):
+            path = self._store.path("checkpoint")
+            yield RepairStep(
+                "checkpoint", "take it away: the next recovery looks at more of the log", _move(path)
+            )
+
+
+def _intent(fix: QueueFix) -> str:
+    sizes = {size for _, size, _ in ENTRY.iter_unpack(fix.entries)}
+    if sizes == {GAP_SIZE}:
+        return "mark {} as lost, so that consumers pass over"
+    return "cut {}, which point behind the end of the log" if sizes == {0} else "write {} again from the log"
+
+
+def filler(at: int, end: int, stored_ms: int) -> bytes:
+    """Records for a part of the log that no queue has: rolled back, so that nothing dispatches them."""
+    parts: list[bytes] = []
+    while at < end:
+        size = end - at
+        if size > FILLER_BYTES_MAX:
+            size = min(FILLER_BYTES_MAX, size - FILLER_BYTES_MIN)
+        is_sealed = size >= FILLER_BYTES_MIN + RECORD_CHECKSUM_BYTES
+        parts.append(
+            encode_record(
+                topic=FILLER_TOPIC,
+                body=bytes(size - FILLER_BYTES_MIN - (RECORD_CHECKSUM_BYTES if is_sealed else 0)),
+                properties=b"",
+                queue_id=0,
+                flag=0,
+                queue_offset=0,
+                log_offset=at,
+                sys_flag=SysFlag.ROLLBACK,
+                born_timestamp_ms=stored_ms,
+                born_host=bytes(HOST_V4_BYTES),
+                store_timestamp_ms=stored_ms,
+                store_host=bytes(HOST_V4_BYTES),
+                reconsume_times=0,
+                prepared_offset=0,
+                sealed=is_sealed,
+            )
+        )
+        at += size
+    return b"".join(parts)
+
+
+def _is_good(store: StoreFiles, path: str) -> bool | None:
+    """Whether a table can be read; None when there is no such file."""
+    return not table_state(store, path) if store.disk.exists(path) else None
+
+
+def _patch(keeper: Keeper, path: str, at: int, data: bytes, *, keep: bool = True) -> None:
+    """Write into a file, durably."""
+    file = keeper.disk.open(path)
+    try:
+        if keep:
+            keeper.keep(path, at, file.read(at, len(data)))
+        file.write(at, data)
+        file.sync()
+    finally:
+        file.close()
+
+
+def _resize(path: str, size: int) -> Callable[[Keeper], None]:
+    """The same bytes in a file of the right length."""
+
+    def run(keeper: Keeper) -> None:
+        old = keeper.disk.open(keeper.move(path))
+        new = keeper.disk.create(path, size, reserve=False)
+        try:
+            for at in range(0, min(size, old.size), _COPY_BYTES):
+                data = old.read(at, min(_COPY_BYTES, size - at))
+                if data.strip(b"\0"):
+                    new.write(at, data)
+            new.sync()
+        finally:
+            old.close()
+            new.close()
+        keeper.disk.sync_dir(os.path.dirname(path))
+
+    return run
+
+
+def _move(path: str) -> Callable[[Keeper], None]:
+    def run(keeper: Keeper) -> None:
+        keeper.move(path)
+
+    return run
+
+
+def _restore(path: str, copy: str) -> Callable[[Keeper], None]:
+    def run(keeper: Keeper) -> None:
+        keeper.keep_copy(path)
+        write_whole(keeper.disk, path, keeper.disk.read_whole(copy) or b"")
+
+    return run
