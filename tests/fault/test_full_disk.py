@@ -21,6 +21,7 @@ from tests.peers.waiting import wait_until
 MIB = 1024 * 1024
 SEGMENT_BYTES = 8 * MIB
 BOLIDE = Path(sys.executable).with_name("bolide")
+SMALL_INDEX = {"maxHashSlotNum": "1000", "maxIndexNum": "20000"}
 BY_ROOM_ONLY = {"diskSpaceWarningLevelRatio": "100", "cleanFileForciblyEnable": "false"}
 
 
@@ -76,7 +77,7 @@ def server_on(tmp_path: Path, mib: int, settings: Mapping[str, str]) -> Iterator
         f"mount -t tmpfs -o size={mib}m tmpfs {folder} && exec {BOLIDE} up --data {folder} --host 127.0.0.1"
         f" --nameserver-port {nameserver_port} --broker-port {broker_port} "
     )
-    command += " ".join(f"--set {key}={value}" for key, value in settings.items())
+    command += " ".join(f"--set {key}={value}" for key, value in {**SMALL_INDEX, **settings}.items())
     with log.open("wb") as out:
         process = subprocess.Popen(
             ["unshare", "--mount", "--map-root-user", "sh", "-c", command], stdout=out, stderr=out

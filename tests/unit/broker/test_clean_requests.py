@@ -135,7 +135,7 @@ def test_queues_of_topics_that_are_gone_are_forgotten_on_request(tmp_path: Path)
             await fill(wire, 5, topic=topic)
         broker.topics.delete("Gone")  # as after a crash, when recovery finds its records
         folders = tmp_path / "consumequeue"
-        await eventually(lambda: (folders / "Gone").exists())  # queue entries are written behind
+        await eventually((folders / "Gone").exists)  # queue entries are written behind
         await wire.ask(Command(CLEAN_EXPIRED_QUEUES, {}, opaque=1))
         assert (folders / "Gone").exists()  # it has messages
         assert (await wire.ask(Command(CLEAN_UNUSED_TOPICS, {}, opaque=1))).code == 0
@@ -151,7 +151,7 @@ def test_expired_queues_of_topics_that_are_gone_go_with_the_other_request_too(tm
         await fill(wire, 5, topic="Gone")
         await fill(wire, 300, body=bytes(100))
         await all_durable(broker)
-        await eventually(lambda: (tmp_path / "consumequeue" / "Gone").exists())
+        await eventually((tmp_path / "consumequeue" / "Gone").exists)
         broker.topics.delete("Gone")
         await wire.ask(Command(DELETE_EXPIRED_LOG, {}, opaque=1))
         await eventually(lambda: len(broker.store.log.segments) == 1)
