@@ -11,6 +11,7 @@ from collections.abc import Callable
 from bolide.model import send_rows as column
 from bolide.model.offsets import GroupOffset
 from bolide.store.append import QueueTail
+from bolide.store.checkpoint import NextCheckpoint
 from bolide.store.cleaning import StoreCleaning
 from bolide.store.flush import FlushPoint
 from bolide.store.store import MessageStore, NewMessage, StoreOptions
@@ -54,6 +55,7 @@ class Life:
         self._number = 0
         self._point: FlushPoint | None = None
         self._behind: list[QueueTail] = []
+        self._checkpoint: NextCheckpoint | None = None
         self.actions: dict[Callable[[], None], int] = {
             self.append_run: 8,
             self.append_one: 4,
@@ -66,6 +68,8 @@ class Life:
             self.save_offsets: 1,
             self.kernel_writes: 2,
             self.expire: 1,
+            self.begin_checkpoint: 3,
+            self.end_checkpoint: 3,
             self.restart: 1,
             self.kill: 1,
         }
@@ -83,7 +87,7 @@ class Life:
 
     def start(self) -> None:
         """A new process on the disk as it is."""
-        self._point = None
+        self._point = self._checkpoint = None
         self._behind = []
         self.store = MessageStore(self.disk, self.options, self.clock)
         self.store.open()
@@ -195,6 +199,18 @@ class Life:
             point.run()
             self.store.durability.reached(point)
             self.ledger.durable_to(self.store.durability.durable)
+
+    def begin_checkpoint(self) -> None:
+        """Decide what the next checkpoint says; writing it may take a while, too."""
+        if self._checkpoint is None:
+            self._checkpoint = self.store.next_checkpoint()
+
+    def end_checkpoint(self) -> None:
+        checkpoint, self._checkpoint = self._checkpoint, None
+        if checkpoint is not None:
+            checkpoint.sync()
+            checkpoint.write()
+            self.store.checkpoints.reached(checkpoint, self.store.queues)
 
     def read(self) -> None:
         """Under SYNC_FLUSH nobody sees what power loss could still take back."""
