@@ -133,9 +133,12 @@ class Life:
         self._append(self.rng.randint(2, 4))
 
     def _append(self, count: int) -> None:
-        """By the general path: all in one queue, all or none."""
-        topic, queue_id = queue = self._queue()
-        given = [self._message(BODY_BYTES[:-1] if count > 1 else BODY_BYTES) for _ in range(count)]
+        sizes = BODY_BYTES[:-1] if count > 1 else BODY_BYTES
+        self.append_to(self._queue(), [self._message(sizes) for _ in range(count)])
+
+    def append_to(self, queue: Queue, given: list[tuple[bytes, bytes]]) -> None:
+        """Bodies and properties by the general path: all in one queue, all or none."""
+        topic, queue_id = queue
         for body, properties in given:
             self.ledger.give(queue, body, properties)
         self.disk.mark()

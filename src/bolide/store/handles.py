@@ -48,6 +48,7 @@ class FileHandles:
         self._handles_max = handles_max
         self._open: OrderedDict[str, File] = OrderedDict()
         self._files: set[str] = set()  # not durable yet
+        self._named: set[str] = set()  # written to by this process
         self._folders: set[str] = set()  # likewise: names in them were made or deleted
         self._taken: Unsynced | None = None
 
@@ -73,6 +74,8 @@ class FileHandles:
         file = self.get(path, create_bytes)
         assert file is not None
         self._files.add(path)  # first: a write that fails may have changed something
+        if path not in self._named:
+            self._note_name(path)
         file.write(at, data)
 
     def erase(self, path: str, at: int) -> bool:
@@ -88,6 +91,7 @@ class FileHandles:
         if file is not None:
             file.close()
         self._files.discard(path)
+        self._named.discard(path)
         self._disk.delete(path)
         self._folders.add(os.path.dirname(path))
 
@@ -107,6 +111,7 @@ class FileHandles:
         for path in [path for path in self._open if path.startswith(inside)]:
             self._open.pop(path).close()
         self._files = {path for path in self._files if not path.startswith(inside)}
+        self._named = {path for path in self._named if not path.startswith(inside)}
         self._folders = {path for path in self._folders if not path.startswith(inside) and path != folder}
         self._disk.delete_tree(folder)
         self._folders.add(os.path.dirname(folder))
@@ -135,10 +140,17 @@ class FileHandles:
             self._open.popitem()[1].close()
 
     def _create(self, path: str, size: int) -> File:
-        folder = os.path.dirname(path)
-        self._disk.make_dirs(folder)
+        self._disk.make_dirs(os.path.dirname(path))
         file = self._disk.create(path, size, reserve=False)
         self._files.add(path)
-        # The queue's folder and the topic's may be as new as the file.
-        self._folders.update((folder, os.path.dirname(folder), os.path.dirname(os.path.dirname(folder))))
+        self._note_name(path)
         return file
+
+    def _note_name(self, path: str) -> None:
+        """The file's name may not be durable: it is new, or was made by a process that was killed before its sync.
+
+        The queue's folder and the topic's may be as new as the file.
+        """
+        folder = os.path.dirname(path)
+        self._named.add(path)
+        self._folders.update((folder, os.path.dirname(folder), os.path.dirname(os.path.dirname(folder))))

@@ -1,0 +1,47 @@
+"""What the crash states have found, each as its shortest story."""
+
+import random
+
+from bolide.store.store import MessageStore
+from tests.crash.disk import SimDisk
+from tests.crash.ledger import read_queue
+from tests.crash.life import Life
+from tests.unit.store.stage import body_of
+
+
+def lives(seed: int = 1) -> Life:
+    life = Life(seed)
+    life.start()
+    return life
+
+
+def append(life: Life, *bodies: bytes) -> None:
+    life.append_to(("T", 0), [(body, b"") for body in bodies])
+
+
+def found(life: Life, disk: SimDisk) -> list[bytes]:
+    store = MessageStore(disk, life.options, life.clock)
+    store.open()
+    point = store.durability.next_point()
+    if point is not None:
+        point.run()
+        store.durability.reached(point)
+    return [body_of(record) for record in read_queue(store, ("T", 0))[1]]
+
+
+def sync(life: Life) -> None:
+    life.begin_sync()
+    life.end_sync()
+    life.begin_checkpoint()
+    life.end_checkpoint()
+
+
+def test_queue_files_made_by_a_killed_process_are_synced_with_their_names() -> None:
+    """The next process found them in their folders and took that for durable; then power was lost."""
+    life = lives()
+    append(life, b"a")
+    life.write_behind()
+    life.kill()
+    sync(life)
+    for seed in range(50):
+        assert found(life, life.disk.after_power_loss(random.Random(seed))) == [b"a"]
