@@ -39,6 +39,8 @@ def sync(life: Life) -> None:
 def test_queue_files_made_by_a_killed_process_are_synced_with_their_names() -> None:
     """The next process found them in their folders and took that for durable; then power was lost."""
     life = lives()
+    life.append_to(("Orders", 0), [(b"another queue", b"")])
+    sync(life)
     append(life, b"a")
     life.write_behind()
     life.kill()
