@@ -42,6 +42,7 @@ class _File:
     slots: int
     header: IndexHeader
     trusted: int  # entries from this number on are made again by the next start
+    begin_ms: int  # the first message's own time, if it is still there, else the header's
     faults: int = 0
 
 
@@ -91,8 +92,9 @@ class IndexCheck:
             what = f"the header says {header.next_entry - 1} entries where at most {room - 1} fit"
             self._findings.damage(name, 36, what, _NOT_FOUND)
             return
-        file = _File(name, view, slots, header, self._trusted(view, slots, header, is_last))
+        file = _File(name, view, slots, header, self._trusted(view, slots, header, is_last), header.begin_ms)
         self._check_mark(file)
+        self._check_header(file)
         self._check_chains(file)
         self._check_entries(file)
         if file.faults > FAULTS_SHOWN:
@@ -168,7 +170,6 @@ class IndexCheck:
             for place, (hashed, log_offset, seconds, _) in enumerate(ENTRY.iter_unpack(data), number):
                 self._check_entry(file, place, hashed, log_offset, seconds)
         self.entries += count - 1
-        self._check_header(file)
 
     def _check_entry(self, file: _File, number: int, hashed: int, log_offset: int, seconds: int) -> None:
         if log_offset != self._last_offset and not self._move_to(file, number, log_offset):
@@ -180,7 +181,7 @@ class IndexCheck:
             what = f"entry {number} has the hash of no key of the message at {log_offset}"
             self._fault(file, at, what, _WRONG, number)
         elif number > 1:
-            wanted = min(max(0, self._stored_ms - file.header.begin_ms) // 1000, SECONDS_MAX)
+            wanted = min(max(0, self._stored_ms - file.begin_ms) // 1000, SECONDS_MAX)
             if seconds != wanted:
                 what = f"entry {number} is {seconds} s behind the first one instead of {wanted}"
                 self._fault(file, at + 12, what, "the message is not found by key and time", number)
@@ -252,6 +253,8 @@ class IndexCheck:
             if record is not None and store_time_of(record) != time_ms:
                 what = f"the header says {time_ms} where the message of entry {number} is of {store_time_of(record)}"
                 self._fault(file, time_at, what, "a query may pass over the file", number)
+                if number == 1:
+                    file.begin_ms = store_time_of(record)
 
 
 def store_time_of(record: bytes) -> int:
