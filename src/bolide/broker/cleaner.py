@@ -12,7 +12,7 @@ folders); all state is changed on the event loop.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import TypeVar
@@ -60,12 +60,14 @@ class Cleaner:
         root: str,
         settings: Callable[[], BrokerConfig],
         clock: Clock,
+        checkpoint: Callable[[], Awaitable[None]],
         hour_of: Callable[[int], int] = local_hour,
     ) -> None:
         self._store = store
         self._cleaning = StoreCleaning(disk, root, store)
         self._settings = settings
         self._clock = clock
+        self._checkpoint = checkpoint
         self._hour_of = hour_of
         self._time = TrustedTime(clock.monotonic_ms(), store.newest_stored_ms)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="bolide-clean")
@@ -179,6 +181,8 @@ class Cleaner:
         self._asked_runs = max(0, self._asked_runs - 1)
         if why is None or self._is_stuck():
             return 0
+        if self._cleaning.waits_for_checkpoint:
+            await self._checkpoint()
         count = self._count(rules, why, wall_ms)
         if count == 0:
             return 0

@@ -51,6 +51,13 @@ class StoreCleaning:
         durable = self._store.checkpoints.end
         return [part for part in self._store.log.segments[:-1] if part.base + part.size <= durable]
 
+    @property
+    def waits_for_checkpoint(self) -> bool:
+        """Whether the oldest segment could go if a checkpoint were written now."""
+        first, *others = self._store.log.segments
+        end = first.base + first.size
+        return bool(others) and self._store.checkpoints.end < end <= self._store.durability.durable
+
     def times(self) -> Iterator[SegmentTimes]:
         """The ages of these segments, looked up one by one."""
         for segment in self.deletable():
