@@ -165,9 +165,8 @@ class OfflineQueue(FileRow):
         while at < end:
             base = self.base_of(at)
             stop = min(end, at - at % self.file_bytes + self.file_bytes)
-            parts.append(
-                bytes(stop - at) if base is None else bytes(self.view(base)[at - base : stop - base])
-            )
+            found = b"" if base is None else bytes(self.view(base)[at - base : stop - base])
+            parts.append(found.ljust(stop - at, b"\0"))
             at = stop
         return b"".join(parts)
 
