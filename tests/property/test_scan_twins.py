@@ -52,10 +52,26 @@ class Speller:
         code = self._random.choice((310, 310, 310, 320, 10))
         meanings = self._fields()
         letters = dict(zip(meanings, "befghijma", strict=True))
+        return self._spelled(code, meanings, {name: name for name in meanings} if code == 10 else letters)
+
+    def pull_header(self) -> bytes:
+        fields: dict[str, str | int] = {
+            "consumerGroup": self._random.choice(TEXTS),
+            "topic": self._random.choice(TOPICS),
+            "queueId": self._number(),
+            "queueOffset": self._number(),
+            "commitOffset": self._number(),
+            "subscription": self._random.choice(("*", "TagA || ü")),
+            "sysFlag": self._random.randrange(8),
+        }
+        code = self._random.choice((11, 11, 11, 361, 310))
+        return self._spelled(code, fields, {name: name for name in fields})
+
+    def _spelled(self, code: int, meanings: dict[str, str | int], spelling: dict[str, str]) -> bytes:
         names = self._random.sample(sorted(meanings), len(meanings))
         if self._odd(0.1):
             names = names[2:] + self._random.choices(names, k=2)
-        fields = [(letters[name] if code != 10 else name, self._value(str(meanings[name]))) for name in names]
+        fields = [(spelling[name], self._value(str(meanings[name]))) for name in names]
         head = [
             ("code", str(code)),
             ("extFields", self._object(fields)),

@@ -5,9 +5,10 @@ from typing import Any
 
 from bolide.record import _checksum, _codec, checksum_twin, codec_twin
 from bolide.store import _append, _index, append_twin, index_twin
-from bolide.wire import _frame, frame_twin
+from bolide.wire import _frame, _pull, frame_twin, pull_twin
 
 FRAMES: tuple[Any, Any] = (_frame, frame_twin)
+PULLS: tuple[Any, Any] = (_pull, pull_twin)
 CHECKSUMS: tuple[Any, Any] = (_checksum, checksum_twin)
 CODECS: tuple[Any, Any] = (_codec, codec_twin)
 APPENDS: tuple[Any, Any] = (_append, append_twin)

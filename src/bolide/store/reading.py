@@ -22,8 +22,9 @@ log = logging.getLogger(__name__)
 _PLACE = struct.Struct(">qi")
 _NOWHERE = memoryview(b"")
 
-WINDOW_ENTRIES = 1024
-"""Entries read from a queue at once: about thirty pulls of a consumer that catches up need one read."""
+WINDOW_ENTRIES = 800
+"""Entries read from a queue at once, and looked at by one pull when a filter drops most of them.  Two dozen pulls of a
+consumer that catches up need one read."""
 
 
 class PullStatus(Enum):

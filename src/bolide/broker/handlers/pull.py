@@ -125,6 +125,9 @@ class PullPlans:
         self._plans: dict[bytes, PullPlan] = {}
         self._made_from: object = None
 
+    def __len__(self) -> int:
+        return len(self._plans)
+
     def find(self, shape: bytes) -> PullPlan | None:
         broker = self._broker
         now = (broker.config_version, broker.topics.version, broker.groups.version, broker.clients.revision)

@@ -1,0 +1,184 @@
+"""Pulls that are repeated: answered by a plan, and never by one that is out of date."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bolide.broker.app import Broker
+from bolide.model.offsets import GroupOffset
+from bolide.model.topic import GroupConfig, TopicConfig
+from bolide.wire.command import Command
+from bolide.wire.headers.pull import PullFlag
+from tests.unit.broker.stage import ALL, bodies_of, connect, fill, offsets_of, pull_request, send_request
+from tests.unit.broker.test_send import play
+from tests.unit.net.stage import Wire
+
+
+def again(offset: int = 0, opaque: int = 1, **changes: Any) -> Command:
+    """A pull in the form that plans know: every client sends the offset to commit, be it 0."""
+    changes = {"commit_offset": 0, **changes}
+    request = pull_request(offset, opaque, **changes)
+    request.fields.setdefault("commitOffset", "0")
+    return request
+
+
+def has_plan(broker: Broker) -> bool:
+    return len(broker.plans) > 0
+
+
+def test_a_repeated_pull_is_answered_like_the_first_one(tmp_path: Path) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        await fill(wire, 90)
+        first = await wire.ask(again(5, 1))
+        assert has_plan(broker)
+        second = await wire.ask(again(5, 1))
+        assert first == second
+        third = await wire.ask(again(40, 77))
+        assert (third.opaque, offsets_of(third)) == (77, (72, 0, 90))
+
+    play(tmp_path, act)
+
+
+def test_a_planned_pull_reads_on_over_segments_queue_files_and_new_messages(tmp_path: Path) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        await fill(wire, 700, body=bytes(3000))
+        assert len(broker.store.log.segments) > 2
+        offset = 0
+        while offset < 900:
+            if offset == 700:
+                await fill(wire, 200, body=b"new")
+            answer = await wire.ask(again(offset))
+            assert answer.code == 0
+            messages = bodies_of(answer)
+            assert messages == [bytes(3000) if offset < 700 else b"new"] * len(messages)
+            assert offsets_of(answer)[0] == offset + len(messages)
+            offset += len(messages)
+        assert (await wire.ask(again(900))).remark == "OFFSET_OVERFLOW_ONE"
+
+    play(tmp_path, act)
+
+
+def test_a_planned_pull_commits_what_it_carries_but_never_beyond_the_end(tmp_path: Path) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        await fill(wire, 10)
+        flags = ALL | PullFlag.COMMIT_OFFSET
+        for carried, stored in ((3, 3), (5, 5), (2, 2), (99, 10), (-1, 10)):
+            await wire.ask(again(6, flags=flags, commit_offset=carried))
+            assert broker.offsets.query("TOOLS_CONSUMER", "T", 0) == GroupOffset(stored)
+            assert broker.offsets.last_pull("TOOLS_CONSUMER", "T", 0) == GroupOffset(6)
+        await wire.ask(again(6, commit_offset=1))
+        assert broker.offsets.query("TOOLS_CONSUMER", "T", 0) == GroupOffset(10)
+
+    play(tmp_path, act)
+
+
+def close_topic(broker: Broker) -> None:
+    broker.topics.put(TopicConfig("T", 4, 4, perm=2))
+
+
+def shrink_topic(broker: Broker) -> None:
+    broker.topics.put(TopicConfig("T", 1, 4))
+
+
+def close_group(broker: Broker) -> None:
+    broker.groups.put(GroupConfig("TOOLS_CONSUMER", consume_enable=False))
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "word"),
+    [
+        (close_topic, 16, "may not be read"),
+        (shrink_topic, 29, "read queues"),
+        (close_group, 16, "may not consume"),
+    ],
+)
+def test_a_change_is_in_force_with_the_next_pull(
+    tmp_path: Path, change: Callable[[Broker], None], code: int, word: str
+) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        await fill(wire, 10, queue_id=2)
+        for _ in range(2):
+            assert (await wire.ask(again(0, queue_id=2))).code == 0
+        change(broker)
+        answer = await wire.ask(again(0, queue_id=2))
+        assert answer.code == code
+        assert word in (answer.remark or "")
+
+    play(tmp_path, act)
+
+
+def test_a_deleted_topic_gives_nothing_of_its_former_life(tmp_path: Path) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        await fill(wire, 10, body=b"old")
+        for _ in range(2):
+            assert bodies_of(await wire.ask(again(3))) == [b"old"] * 7
+        broker.topics.delete("T")
+        broker.store.delete_topic("T")
+        assert (await wire.ask(again(3))).code == 17
+        await fill(wire, 5, body=b"new")
+        assert bodies_of(await wire.ask(again(3))) == [b"new"] * 2
+
+    play(tmp_path, act)
+
+
+def test_a_new_subscription_is_in_force_with_the_next_pull(tmp_path: Path) -> None:
+    """The heartbeat changes what the group wants; the pull itself stays the same."""
+
+    async def act(broker: Broker, wire: Wire) -> None:
+        other = await connect(broker)
+        await fill(wire, 5, tag="A", body=b"a")
+        await fill(wire, 5, tag="B", body=b"b")
+
+        async def subscribe(tags: str, version: int) -> None:
+            wire.send(heartbeat(tags, version))
+            while not (await wire.next()).is_response:  # the group is told that it has changed
+                pass
+
+        await subscribe("A", 1)
+        pulls = [again(0, flags=0, group="G", sub_version=1) for _ in range(2)]
+        for pull in pulls:
+            answer = await wire.ask(pull)
+            assert answer.code == 0, answer
+            assert bodies_of(answer) == [b"a"] * 5
+        await subscribe("B", 2)
+        assert bodies_of(await wire.ask(pulls[0])) == [b"b"] * 5
+        wire.writer.close()
+        await wire.writer.wait_closed()
+        answer = await other.ask(pulls[0])
+        while answer.code == 0:  # until the broker has seen that the only member is gone
+            answer = await other.ask(pulls[0])
+        assert answer.code == 24
+
+    play(tmp_path, act)
+
+
+def heartbeat(tags: str, version: int) -> Command:
+    codes = "[]" if tags == "*" else f"[{ord(tags)}]"
+    subscription = (
+        f'{{"classFilterMode":false,"codeSet":{codes},"expressionType":"TAG","subString":"{tags}",'
+        f'"subVersion":{version},"tagsSet":["{tags}"],"topic":"T"}}'
+    )
+    consumer = (
+        '{"consumeFromWhere":"CONSUME_FROM_FIRST_OFFSET","consumeType":"CONSUME_PASSIVELY","groupName":"G",'
+        f'"messageModel":"CLUSTERING","subscriptionDataSet":[{subscription}],"unitMode":false}}'
+    )
+    body = f'{{"clientID":"c1","consumerDataSet":[{consumer}],"producerDataSet":[]}}'
+    return Command(34, {}, body.encode(), opaque=9)
+
+
+def test_a_record_that_is_not_where_its_entry_points_is_passed_over(tmp_path: Path) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        await fill(wire, 10)
+        answers = [await wire.ask(send_request(body)) for body in (b"damaged", b"sound")]
+        assert answers[0].fields["queueOffset"] == "10"
+        entry = broker.store.queues.get("T", 0).entry(10)
+        assert entry is not None
+        broker.store.log.current.file.write(entry[0] + 28, bytes(8))  # the record's own place in the log
+        for _ in range(2):
+            assert bodies_of(await wire.ask(again(9))) == [b"x", b"sound"]
+        assert (await wire.ask(again(10))).code == 0
+        assert broker.store.reader.damaged == 3
+
+    play(tmp_path, act)
