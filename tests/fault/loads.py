@@ -11,8 +11,6 @@ from tests.peers import frames
 from tests.peers.waiting import wait_until
 from tests.peers.witness import Fields, Witness
 
-GET_MAX_OFFSET = 30
-QUERY_CONSUMER_OFFSET = 14
 SWEEP_SECONDS = 120
 OVERLAP = 300
 """Messages of each queue that a reading sees again, to notice a place that changed."""
@@ -112,8 +110,8 @@ class Load:
         with frames.Connection(broker) as connection:
             for queue in range(queues):
                 place = {"topic": self.topic, "queueId": str(queue)}
-                asked = connection.ask(QUERY_CONSUMER_OFFSET, {**place, "consumerGroup": self.group})
-                end = int(connection.ask(GET_MAX_OFFSET, place).fields["offset"])
+                asked = connection.ask(frames.QUERY_CONSUMER_OFFSET, {**place, "consumerGroup": self.group})
+                end = int(connection.ask(frames.GET_MAX_OFFSET, place).fields["offset"])
                 committed = int(asked.fields["offset"]) if asked.code == frames.SUCCESS else 0
                 if committed > end:
                     beyond.append(f"queue {queue}: committed {committed}, end {end}")

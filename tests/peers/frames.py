@@ -10,6 +10,8 @@ import time
 from typing import Any, NamedTuple
 
 SEND_MESSAGE_V2 = 310
+QUERY_CONSUMER_OFFSET = 14
+GET_MAX_OFFSET = 30
 GET_ROUTE = 105
 GET_CLUSTER_INFO = 106
 SUCCESS = 0

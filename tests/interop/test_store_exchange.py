@@ -1,0 +1,265 @@
+"""One store directory served in turn by the original and by ours, both ways, after stops and after kills.
+
+The same Java clients look at it each time.  Whatever they can see (every field of every message, the range of every
+queue, what groups have committed, what a key finds) must be what they saw before, and no byte that was in the log
+may change.
+"""
+
+import hashlib
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.interop import ledger
+from tests.interop.stage import Stage
+from tests.peers import frames, java
+from tests.peers.apache import Apache
+from tests.peers.bolide import Bolide
+from tests.peers.server import Broker, NameServer, ServerKind
+from tests.peers.waiting import wait_until
+from tests.peers.witness import Witness
+
+pytestmark = pytest.mark.needs("java", "mvn")
+
+SEGMENT_BYTES = 256 * 1024
+QUEUES = 4
+RECORD, BLANK = (0xDAA320A7, 0xDAA320AB), 0xCBD43194
+SETTINGS = {"mappedFileSizeCommitLog": str(SEGMENT_BYTES), "mappedFileSizeConsumeQueue": "2000"}
+BORN_ON_IPV6 = 0x10
+
+
+@pytest.fixture(params=java.VERSIONS, ids=lambda version: f"apache-{version}")
+def version(request: pytest.FixtureRequest) -> str:
+    chosen: str = request.param
+    return chosen
+
+
+@pytest.fixture
+def witness(version: str, tmp_path: Path) -> Iterator[Witness]:
+    """Clients of the same version as the original server."""
+    witness = Witness(version, tmp_path / "java")
+    yield witness
+    witness.stop()
+
+
+@dataclass
+class Directory:
+    """A store directory and whoever serves it at the moment; each server listens at an address of its own."""
+
+    home: Path
+    nameserver: NameServer
+    broker: Broker | None = None
+
+    @property
+    def store(self) -> Path:
+        return self.home / "broker" / "store"
+
+    def serve(self, kind: ServerKind) -> Broker:
+        self.broker = self.broker_of(kind)
+        return self.broker.start()
+
+    def broker_of(self, kind: ServerKind) -> Broker:
+        return Broker(kind, self.home / "broker", "broker-a", [self.nameserver], SETTINGS)
+
+    def leave(self, way: Callable[[Broker], None]) -> None:
+        if self.broker is not None:
+            way(self.broker)
+            self.broker = None
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Iterator[Directory]:
+    nameserver = NameServer(Bolide(), tmp_path / "nameserver").start()
+    directory = Directory(tmp_path, nameserver)
+    yield directory
+    directory.leave(Broker.kill)
+    nameserver.stop()
+
+
+@pytest.fixture
+def stage(witness: Witness, directory: Directory) -> Iterator[Stage]:
+    stage = Stage(witness, directory.nameserver.address)
+    yield stage
+    stage.close()
+
+
+class View(NamedTuple):
+    """All that clients see of some topics: messages by queue and offset, ranges and committed offsets of queues."""
+
+    messages: dict[str, list[str]]
+    queues: dict[str, list[dict[str, Any]]]
+
+
+@dataclass
+class Contents:
+    """What a test has put into the store so far."""
+
+    stage: Stage
+    group: str
+    topics: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)  # by the group, in the first topic
+
+    def write(self, broker: Broker) -> None:
+        """A topic of its own, then messages of every kind into all topics; the group has some of them waiting."""
+        self.topics.append(self.stage.topic(QUEUES))
+        for topic in self.topics[1:]:
+            self._write_every_kind(broker, topic)
+        self.unread += self._write_every_kind(broker, self.topics[0])
+        self.catch_up(broker)
+        self.unread = self._write_every_kind(broker, self.topics[0])
+
+    def _write_every_kind(self, broker: Broker, topic: str) -> list[str]:
+        kinds: list[dict[str, Any]] = [
+            {"count": 30, "tags": ["red", "green"], "keys": True},
+            {"count": 48, "mode": "batch", "batch": 16, "size": 300},
+            {"count": 6, "size": 20_000},  # the client compresses these
+            {"count": 5, "mode": "ordered", "orders": 1, "size": 9_000, "keys": True},
+        ]
+        bodies: list[str] = []
+        for options in kinds:
+            bodies += self.stage.produce(topic, **options).finish().bodies
+        if isinstance(broker.kind, Apache):  # it listens on both families at once
+            bodies.append(send_over_ipv6(broker, topic, self.stage.name("over-ipv6")))
+        return bodies
+
+    def catch_up(self, broker: Broker) -> list[str]:
+        """Let the group consume the first topic to its end; returns what it got."""
+        consumer = self.stage.consume(self.topics[0], self.group)
+        wait_until(lambda: set(self.unread) <= set(consumer.bodies), 60, "the group comes to the end")
+        consumer.stop()
+        assert has_reached_the_end(broker, self.topics[0], self.group)
+        self.unread = []
+        return consumer.bodies
+
+    def seen(self, home: Path) -> View:
+        messages, queues = {}, {}
+        for topic in self.topics:
+            file = home / f"{topic}.sweep"
+            file.unlink(missing_ok=True)
+            self.stage.witness.ask(
+                "sweep", topic=topic, nameserver=self.stage.nameserver, file=file, group="sweepers"
+            )
+            messages[topic] = file.read_text().splitlines()
+            queues[topic] = self.stage.offsets(topic, self.group)
+        return View(messages, queues)
+
+    def found_by_key(self) -> list[str]:
+        """What the key of a message finds."""
+        printed = self.stage.admin(f"queryMsgByKey -t {self.topics[0]} -k key-{self.unread[-1]}")
+        return [line for line in printed.splitlines() if line and not line.startswith("#")]
+
+
+@pytest.mark.parametrize("way", [Broker.stop, Broker.kill], ids=["stopped", "killed"])
+def test_a_store_goes_from_the_original_to_ours_and_back_with_everything_in_it(
+    version: str, stage: Stage, directory: Directory, way: Callable[[Broker], None]
+) -> None:
+    contents = Contents(stage, stage.name("group"))
+    contents.write(directory.serve(Apache(version)))
+    assert any((directory.store / "consumequeue").iterdir()), "the original keeps its queues elsewhere"
+    view, log = contents.seen(directory.home), log_of(directory.store)
+
+    for kind in (Bolide(), Apache(version)):
+        directory.leave(way)
+        broker = directory.serve(kind)
+        wait_until(lambda: routes_are_known(contents), 30, "the topics have routes again")
+        assert_same_view(view, contents.seen(directory.home), offsets=way is Broker.stop)
+        assert log_of(directory.store)[: len(log)] == log
+        unread = contents.unread
+        consumed = contents.catch_up(broker)
+        if way is Broker.stop:  # a kill may forget the commits of the last seconds
+            ledger.assert_each_once(unread, consumed)
+        contents.write(broker)
+        view, log = contents.seen(directory.home), log_of(directory.store)
+    for topic, lines in view.messages.items():
+        assert_intact_and_without_holes(topic, lines)
+    assert any(record.sys_flag & BORN_ON_IPV6 for record in log), "no record was born over IPv6"
+
+
+def test_two_brokers_of_different_kinds_never_share_a_directory(version: str, directory: Directory) -> None:
+    for first, second in ((Bolide(), Apache(version)), (Apache(version), Bolide())):
+        directory.serve(first)
+        with pytest.raises(RuntimeError, match="ended with code"):
+            directory.broker_of(second).start()
+        assert directory.broker is not None
+        assert frames.answers(directory.broker.address)
+        directory.leave(Broker.stop)
+
+
+# ---- looking at files and views
+
+
+class Record(NamedTuple):
+    """One record of the log: its place, its bytes' digest, its flags."""
+
+    at: int
+    digest: str
+    sys_flag: int
+
+
+def log_of(store: Path) -> list[Record]:
+    """Every record of the log, by a walk that shares nothing with what is tested."""
+    records: list[Record] = []
+    for path in sorted((store / "commitlog").iterdir()):
+        data, at = path.read_bytes(), 0
+        while at + 8 <= len(data):
+            size, magic = struct.unpack_from(">iI", data, at)
+            if magic not in RECORD or size <= 0:
+                break
+            record = data[at : at + size]
+            digest, flags = hashlib.sha256(record).hexdigest(), struct.unpack_from(">i", record, 36)[0]
+            records.append(Record(int(path.name) + at, digest, flags))
+            at += size
+        else:
+            raise AssertionError(f"{path} does not end")
+        if magic != BLANK:
+            break
+    return records
+
+
+def has_reached_the_end(broker: Broker, topic: str, group: str) -> bool:
+    """Asks without a client, which would join the group."""
+    with frames.Connection(broker.address) as connection:
+        for queue in range(QUEUES):
+            place = {"topic": topic, "queueId": str(queue)}
+            committed = connection.ask(frames.QUERY_CONSUMER_OFFSET, {**place, "consumerGroup": group})
+            end = connection.ask(frames.GET_MAX_OFFSET, place)
+            if committed.code != frames.SUCCESS or committed.fields["offset"] != end.fields["offset"]:
+                return False
+    return True
+
+
+def routes_are_known(contents: Contents) -> bool:
+    return all(contents.stage.route_numbers(topic) == {(QUEUES, QUEUES)} for topic in contents.topics)
+
+
+def assert_same_view(before: View, after: View, *, offsets: bool) -> None:
+    """Message by message and queue by queue; what a group committed last is compared only on demand."""
+    for topic, lines in before.messages.items():
+        assert after.messages[topic] == lines, topic
+    for topic, rows in before.queues.items():
+        for old, new in zip(rows, after.queues[topic], strict=True):
+            if not offsets:
+                assert new["committed"] <= old["committed"]
+                new = {**new, "committed": old["committed"]}
+            assert new == old, topic
+
+
+def assert_intact_and_without_holes(topic: str, lines: list[str]) -> None:
+    following: dict[str, int] = {}
+    for line in lines:
+        queue, offset, _, intact, name = line.split()
+        assert int(offset) == following.get(queue, 0), f"{topic}: hole before {line}"
+        following[queue] = int(offset) + 1
+        assert intact == "1", f"{topic}: {name} is damaged"
+
+
+def send_over_ipv6(broker: Broker, topic: str, name: str) -> str:
+    """One plain message from a client with an IPv6 address; returns its name."""
+    with frames.Connection(f"::1:{broker.port}") as connection:
+        answer = connection.ask(frames.SEND_MESSAGE_V2, frames.send_fields(topic), f"{name}|".encode())
+        assert answer.code == frames.SUCCESS, answer.remark
+    return name
