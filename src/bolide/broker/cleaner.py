@@ -46,6 +46,9 @@ FIRST_RUN_INTERVALS = 6
 WARN_AGAIN_MS = 600_000
 """While the disk stays too full it is said again, but not more often than this."""
 
+DOUBT_MS = 60_000
+"""A clock is worth a line in the log when it is so much ahead of what can be believed."""
+
 
 def local_hour(wall_ms: int) -> int:
     """The hour of day here; deleteWhen is in local time."""
@@ -216,7 +219,7 @@ class Cleaner:
             for now_ms in (self.trusted_ms, wall_ms)
         )
         self._say_once(
-            count < by_wall_clock,
+            count < by_wall_clock and wall_ms - self.trusted_ms >= DOUBT_MS,
             "messages that look older than fileReservedTime stay: the clock is ahead of the time that has passed since"
             " they were stored, as far as this broker has seen it; it is believed when it has been steady for"
             " fileReservedTime",

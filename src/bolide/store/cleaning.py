@@ -35,7 +35,6 @@ class StoreCleaning:
         self.queues_folder = os.path.join(root, "consumequeue")
         # Of each queue, no entry points before this place in the log: most queues need not be looked at again.
         self._firsts: dict[tuple[str, int], int] = {}
-        self._trimmed: dict[tuple[str, int], int] = {}
 
     # ---- what there is -------------------------------------------------------------------------------------
 
@@ -114,16 +113,12 @@ class StoreCleaning:
     def trim_queues(self) -> Iterator[str | None]:
         """Delete expired queue files.  Yields a folder that has to be synced before the next step, or None when it is
         only time for others to have their turn."""
-        queues = {queue.tail.key: queue for queue in self._store.queues}
-        self._trimmed = {key: start for key, start in self._trimmed.items() if key in queues}
         looked_at = 0
-        for key, queue in queues.items():
-            start = int(queue.start)
-            if start == 0 or self._trimmed.get(key) == start:
+        for queue in list(self._store.queues):
+            if queue.start == 0:
                 continue
             while (folder := queue.delete_first_file()) is not None:
                 yield folder
-            self._trimmed[key] = start
             looked_at += 1
             if looked_at == SLICE_QUEUES:
                 looked_at = 0

@@ -15,7 +15,7 @@ from bolide.store.disk_os import OsDisk
 from bolide.store.retention import HOUR_MS, MANUAL_RUNS
 from bolide.store.store import MessageStore
 from tests.unit.net.stage import eventually
-from tests.unit.store.stage import SEGMENT_BYTES, bodies, message, opened, put, put_many
+from tests.unit.store.stage import SEGMENT_BYTES, bodies, make_durable, message, opened, put, put_many
 
 DAY_MS = 24 * HOUR_MS
 FAST = {"deleteCommitLogFilesInterval": "0", "deleteConsumeQueueFilesInterval": "0"}
@@ -68,24 +68,29 @@ class Scene:
         self.store = opened(root, clock=self.clock, disk=self.disk)  # type: ignore[arg-type]
         self.config = BrokerConfig.from_settings({**FAST, **settings})
         self.hour = 12
+        self.checkpoints = 0
         self.cleaner = self.new_cleaner()
 
     def new_cleaner(self) -> Cleaner:
         return Cleaner(
-            self.store, self.disk, str(self.root), lambda: self.config, self.clock, lambda _: self.hour
+            self.store,
+            self.disk,
+            str(self.root),
+            lambda: self.config,
+            self.clock,
+            self.checkpoint,
+            lambda _: self.hour,
         )
+
+    async def checkpoint(self) -> None:
+        self.checkpoints += 1
+        make_durable(self.store)
 
     def fill(self, count: int = 200, every_ms: int = 1000) -> None:
         for number in range(count):
             self.clock.live(every_ms)
             put(self.store, message(body=b"%05d" % number))
-        self.make_durable()
-
-    def make_durable(self) -> None:
-        point = self.store.durability.next_point()
-        if point is not None:
-            point.run()
-            self.store.durability.reached(point)
+        make_durable(self.store)
 
     def live(self, ms: int) -> None:
         """Time passes, and the cleaner sees it pass."""
@@ -161,6 +166,31 @@ def test_a_disk_above_its_ratio_deletes_old_segments_at_any_hour(tmp_path: Path)
         assert await scene.cleaner.clean() > 0
 
     play(tmp_path, act)
+
+
+def test_a_clean_asks_for_a_checkpoint_when_it_needs_one_and_only_then(tmp_path: Path) -> None:
+    """Queues must know their numbers on disk before the records go that would tell them."""
+
+    async def act(scene: Scene) -> None:
+        put_many(scene.store, 200)
+        scene.live(4 * DAY_MS)
+        scene.hour = 4
+        assert await scene.cleaner.clean() == 0
+        assert scene.checkpoints == 0  # nothing is durable: a checkpoint would not help
+        sync_log(scene.store)
+        assert await scene.cleaner.clean() > 0
+        assert scene.checkpoints == 1
+        assert await scene.cleaner.clean() == 0
+        assert scene.checkpoints == 1
+
+    play(tmp_path, act)
+
+
+def sync_log(store: MessageStore) -> None:
+    point = store.durability.next_point()
+    assert point is not None
+    point.run()
+    store.durability.reached(point)
 
 
 def test_an_operator_s_word_is_good_for_twenty_runs(tmp_path: Path) -> None:

@@ -76,7 +76,9 @@ class Desk:
         self.store = MessageStore(disk, options, self.clock)
         self.store.open()
         self.config = BrokerConfig()
-        self.cleaner = Cleaner(self.store, disk, str(folder), lambda: self.config, self.clock)
+        self.cleaner = Cleaner(
+            self.store, disk, str(folder), lambda: self.config, self.clock, self._checkpoint
+        )
         self.topics = TopicTable(disk, str(config_folder / "topics.json"), self.clock)
         self.groups = GroupTable(disk, str(config_folder / "subscriptionGroup.json"), self.clock)
         self.offsets = OffsetTable(disk, str(config_folder / "consumerOffset.json"), self.clock)
@@ -102,6 +104,9 @@ class Desk:
 
     async def registered(self) -> None:
         self.registrations += 1
+
+    async def _checkpoint(self) -> None:
+        pass
 
     def _wants_notice(self, group: str) -> bool:
         config = self.groups.get(group)
