@@ -123,6 +123,8 @@ class Indexer:
     async def _add_part(self, index: KeyIndex, limit: int) -> bool:
         """Index some more; False when everything before the limit is indexed."""
         async with self._turn:
+            if index.needs_repair:
+                await self._do(index.repair)
             part = index.next_part(self._store.log, limit)
             if part is None:
                 return False

@@ -82,7 +82,7 @@ class KeyIndex:
     # ---- opening -------------------------------------------------------------------------------------------
 
     def open(self, state: LogState) -> None:
-        """Find out which files can be trusted.  Reads their headers only; what takes longer is left to `add`."""
+        """Find out which files can be trusted.  Reads their headers only; what takes longer is left to `repair`."""
         make_folder(self._disk, self._folder)
         self.full_files_ms = state.full_files_ms
         self._log_end = state.end
@@ -145,7 +145,9 @@ class KeyIndex:
     # ---- indexing ------------------------------------------------------------------------------------------
 
     def next_part(self, commit_log: CommitLog, limit: int) -> LogPart | None:
-        """The next messages to index, of those before `limit`; None when all are.  Called by the log's owner."""
+        """The next messages to index, of those before `limit`; None when all are.  Called by the log's owner, when
+        `needs_repair` is False: a repair may move the position."""
+        assert not self.needs_repair
         if self.position < commit_log.start:  # deleted before they were indexed
             self.position, self._keys_done = int(commit_log.start), 0
         segment = commit_log.segment_of(self.position) if self.position < limit else None
@@ -157,15 +159,16 @@ class KeyIndex:
 
     def catch_up(self, commit_log: CommitLog, limit: int, bytes_max: int) -> None:
         """Index what is left before `limit`, or a part of it; for the log's owner when it may take its time."""
+        self.repair()
         stop = self.position + bytes_max
         while self.position < stop and (part := self.next_part(commit_log, limit)) is not None:
             self.add(part)
 
     def add(self, part: LogPart) -> None:
         """Index one part.  An `OSError` (a full disk) leaves everything so that it can go on from there."""
-        self._prepare()
-        if not part.base <= self.position < part.stop:
-            return  # a repair has moved the position
+        if self.failure is not None:
+            raise self.failure
+        assert part.base <= self.position < part.stop
         while self.position < part.stop:
             file = self._writable()
             at, self._keys_done, why = index_records(
@@ -187,8 +190,13 @@ class KeyIndex:
             elif why == NO_RECORD:
                 self._skip(part, at)
 
-    def _prepare(self) -> None:
-        """What opening has left: slots that must be made again from their entries."""
+    @property
+    def needs_repair(self) -> bool:
+        """Whether opening has left slots that must be made again from their entries."""
+        return self._repair is not None
+
+    def repair(self) -> None:
+        """May take a second where a file has millions of entries."""
         if self.failure is not None:
             raise self.failure
         if self._repair is None:
@@ -302,7 +310,6 @@ class KeyIndex:
     def close(self, commit_log: CommitLog) -> None:
         """Leave the files as RocketMQ would: durable, without marks.  After a failed sync they stay as they are."""
         try:
-            self._prepare()
             self.catch_up(commit_log, commit_log.end, CLOSE_BYTES)
             for file in self._files:
                 if file.mark is not None:
@@ -317,8 +324,6 @@ class KeyIndex:
 
     def find(self, wanted: int, count_max: int, begin_ms: int, end_ms: int) -> Sequence[int]:
         """Log offsets of messages under a key hash, newest first, each once."""
-        if self._repair is not None:
-            self._prepare()
         found: dict[int, None] = {}
         for file in reversed(self._files):
             header = file.header
