@@ -12,6 +12,7 @@ import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from bolide.broker.checkpointer import Checkpointer
 from bolide.broker.cleaner import Cleaner
 from bolide.broker.config import BrokerConfig
 from bolide.broker.flusher import Flusher
@@ -117,7 +118,10 @@ class Broker:
         self.topics.on_change = self.topic_changed
         self.indexer = Indexer(self.store, self.clock)
         self.flusher = Flusher(self.store, lambda: self.config, self.clock, self._on_durable)
-        self.cleaner = Cleaner(self.store, self._disk, self._root, lambda: self.config, self.clock)
+        self.checkpointer = Checkpointer(self.store, lambda: self.config, self.clock, self.flusher.wake)
+        self.cleaner = Cleaner(
+            self.store, self._disk, self._root, lambda: self.config, self.clock, self.checkpointer.checkpoint
+        )
         self._topics_writer = TableWriter(self.topics, PERSIST_TABLES_MS, self._files_thread)
         self._groups_writer = TableWriter(self.groups, PERSIST_TABLES_MS, self._files_thread)
         self._offsets_writer = TableWriter(self.offsets, self.config.persist_offsets_ms, self._files_thread)
@@ -139,6 +143,7 @@ class Broker:
         if self._behind_timer is not None:
             self._behind_timer.cancel()
         self.flusher.close()
+        self.checkpointer.close()
         self.indexer.close()
         self.cleaner.close()
         self._files_thread.shutdown(wait=True)
@@ -221,6 +226,7 @@ class Broker:
                 self.flusher.run(),
                 self.indexer.run(),
                 self.flusher.watch_deadlines(),
+                self.checkpointer.run(),
                 *self.cleaner.work(),
                 self._every(SWEEP_HOLD_S, lambda: self.hold.sweep(self.clock.monotonic_ms())),
                 self._every(SWEEP_CLIENTS_S, lambda: expire_clients(self)),

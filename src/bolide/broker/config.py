@@ -63,6 +63,7 @@ class BrokerConfig:
     flush_interval_ms: int = _setting("flushIntervalCommitLog", 500, live=True, low=1)
     flush_pages_least: int = _setting("flushCommitLogLeastPages", 4, live=True, low=0)
     flush_thorough_ms: int = _setting("flushCommitLogThoroughInterval", 10_000, live=True, low=1)
+    flush_queues_thorough_ms: int = _setting("flushConsumeQueueThoroughInterval", 60_000, live=True, low=1)
     sync_flush_timeout_ms: int = _setting("syncFlushTimeout", 5_000, live=True, low=1)
     persist_offsets_ms: int = _setting("flushConsumerOffsetInterval", 5_000, low=1)
     body_bytes_max: int = _setting("maxMessageSize", 4 * 1024 * 1024, low=1, high=15 * 1024 * 1024)

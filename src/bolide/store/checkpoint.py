@@ -20,7 +20,7 @@ hundreds of megabytes before the end; the mark says it to the byte.
 A checkpoint never runs ahead: first everything is synced that it speaks of, then it is written, whole.
 """
 
-import logging
+import errno
 import os
 import struct
 import zlib
@@ -32,8 +32,6 @@ from bolide.store.handles import Unsynced
 from bolide.store.log import CommitLog
 from bolide.store.queue_index import QueueIndex
 from bolide.store.small_file import write_whole
-
-log = logging.getLogger(__name__)
 
 FILE_BYTES = 4096
 MARK_AT = 1024
@@ -112,7 +110,25 @@ class NextCheckpoint:
 
     def write(self) -> None:
         """Only after `sync`.  When this fails the previous checkpoint is still true."""
-        write_whole(self._disk, self._path, self.says.encode())
+        try:
+            write_whole(self._disk, self._path, self.says.encode())
+        except OSError as error:
+            if error.errno != errno.ENOSPC or not self._disk.exists(self._path):
+                raise
+            self._write_in_place()
+
+    def _write_in_place(self) -> None:
+        """On a full disk, because nothing may be deleted before a checkpoint allows it.
+
+        If only a part of it lasts, the checksum says so; the times stand in one sector.
+        """
+        self._disk.delete(self._path + ".tmp")
+        file = self._disk.open(self._path)
+        try:
+            file.write(0, self.says.encode()[: file.size])
+            file.sync()
+        finally:
+            file.close()
 
 
 class Checkpoints:

@@ -36,12 +36,7 @@ class Durability:
         self._log = commit_log
         self.durable = durable
         self.last_record = last_record
-        self._failure: OSError | None = None
-
-    @property
-    def failure(self) -> OSError | None:
-        """Why nothing may be acknowledged any more."""
-        return self._failure or self._log.failure
+        self.failure: OSError | None = None
 
     @property
     def dirty_pages(self) -> int:
@@ -62,10 +57,10 @@ class Durability:
         return FlushPoint(files, end, self._log.last_record)
 
     def reached(self, point: FlushPoint) -> None:
-        assert self._failure is None
+        assert self.failure is None
         if point.end > self.durable:
             self.durable = point.end
             self.last_record = point.last_record
 
     def failed(self, error: OSError) -> None:
-        self._failure = error
+        self.failure = error

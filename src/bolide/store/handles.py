@@ -87,23 +87,19 @@ class FileHandles:
         return True
 
     def delete(self, path: str) -> None:
-        file = self._open.pop(path, None)
-        if file is not None:
-            file.close()
-        self._files.discard(path)
-        self._named.discard(path)
-        self._disk.delete(path)
+        self._delete(path)
         self._folders.add(os.path.dirname(path))
 
     def delete_first(self, folder: str, kept: int) -> bool:
         """Delete a queue's first file if that lies before the byte `kept`, at which another file begins.
 
-        Not before that one is durable: power loss would leave a queue that does not know its number.
+        Not before that one is durable: power loss would leave a queue that does not know its number.  The caller
+        syncs the folder.
         """
         first = next((name for name in self._disk.list(folder) if name.isdigit()), None)
         if first is None or int(first) >= kept or not self._is_durable(folder, f"{kept:020d}"):
             return False
-        self.delete(os.path.join(folder, first))
+        self._delete(os.path.join(folder, first))
         return True
 
     def delete_tree(self, folder: str) -> None:
@@ -128,6 +124,14 @@ class FileHandles:
     def synced(self) -> None:
         """What was taken last is durable."""
         self._taken = None
+
+    def _delete(self, path: str) -> None:
+        file = self._open.pop(path, None)
+        if file is not None:
+            file.close()
+        self._files.discard(path)
+        self._named.discard(path)
+        self._disk.delete(path)
 
     def _is_durable(self, folder: str, name: str) -> bool:
         path = os.path.join(folder, name)

@@ -46,7 +46,6 @@ class CommitLog:
         self._bases: list[int] = []
         self.position = 0  # in the last segment
         self.last_record = -1  # where the newest record begins; -1 while that is not known
-        self.failure: OSError | None = None  # of a sync: nothing written behind it may be trusted
 
     # ---- where things are ----------------------------------------------------------------------------------
 
@@ -178,19 +177,20 @@ class CommitLog:
         self._bases.clear()
 
     def _create(self, base: int) -> None:
+        """`ServiceUnavailable` while there is no room; an `OSError` is a failed sync, and final."""
         path = os.path.join(self._folder, f"{base:020d}")
-        why = "cannot make the next commit-log segment"
         try:
             file = self._disk.create(path, self._segment_bytes, reserve=True)
-        except OSError as error:  # a full disk, most likely: later there may be room
-            raise ServiceUnavailable(f"{why} {path}: {error.strerror or error}") from error
+        except OSError as error:
+            raise ServiceUnavailable(
+                f"cannot make the next commit-log segment {path}: {error.strerror or error}"
+            ) from error
         try:
             file.sync()  # its length: only the last segment can ever be found half made
             self._disk.sync_dir(self._folder)
-        except OSError as error:
-            self.failure = error
+        except OSError:
             file.close()
-            raise ServiceUnavailable(f"{why} {path}: {error.strerror or error}") from error
+            raise
         self._add(Segment(base, file))
 
     def _is_blank(self, path: str) -> bool:

@@ -110,6 +110,9 @@ class MessageStore:
             raise StoreError(f"another broker uses the store {root}") from None
         try:
             return self._open_files(progress)
+        except OSError as error:
+            self._lock.release()
+            raise StoreError(f"the disk failed while the store {root} was opened: {error}") from error
         except BaseException:
             self._lock.release()
             raise

@@ -52,6 +52,7 @@ async def ask_int(wire: Wire, code: int, **fields: str) -> int:
 async def all_durable(broker: Broker) -> None:
     broker.flusher.wake()
     await eventually(lambda: broker.store.durability.durable == broker.store.log.end)
+    await broker.checkpointer.checkpoint()
 
 
 def test_deletion_moves_the_first_offset_and_pulls_below_are_sent_to_it(tmp_path: Path) -> None:

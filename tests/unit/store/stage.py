@@ -108,6 +108,19 @@ def opened(
     return store
 
 
+def make_durable(store: MessageStore) -> None:
+    """Everything synced, and a checkpoint that says so: what a broker does every minute."""
+    point = store.durability.next_point()
+    if point is not None:
+        point.run()
+        store.durability.reached(point)
+    checkpoint = store.next_checkpoint()
+    if checkpoint is not None:
+        checkpoint.sync()
+        checkpoint.write()
+        store.checkpoint_reached(checkpoint)
+
+
 def killed(store: MessageStore) -> None:
     """The process is gone: what was only in its memory is lost, the files are as they are."""
     store.log.close()

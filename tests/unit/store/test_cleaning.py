@@ -17,6 +17,7 @@ from tests.unit.store.stage import (
     HeldClock,
     bodies,
     killed,
+    make_durable,
     message,
     opened,
     put,
@@ -26,13 +27,6 @@ from tests.unit.store.stage import (
 
 def cleaning_of(store: MessageStore, root: Path, disk: OsDisk | None = None) -> StoreCleaning:
     return StoreCleaning(disk or OsDisk(), str(root), store)
-
-
-def make_durable(store: MessageStore) -> None:
-    point = store.durability.next_point()
-    if point is not None:
-        point.run()
-        store.durability.reached(point)
 
 
 def delete_oldest(cleaning: StoreCleaning, store: MessageStore, count: int = 1) -> None:

@@ -1,0 +1,97 @@
+"""Checkpointer: makes queue files durable now and then, and writes down how far a recovery need not look.
+
+It has a thread of its own, because syncing thousands of queue files takes its time and nobody may wait for that: not
+the log, whose sync answers senders, and not the tables.  A failed sync of a queue file is as final as one of the log:
+the entries in it can only be trusted again after a recovery.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from bolide.broker.config import BrokerConfig
+from bolide.model.clock import Clock
+from bolide.model.errors import ServiceUnavailable
+from bolide.net.ticks import ticks
+from bolide.store.store import MessageStore
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 1.0
+BEHIND_BYTES_MAX = 512 * 1024**2
+"""More of the log than this is not left without a checkpoint: recovery walks a gigabyte in about a second."""
+
+PAUSE_MS = 5_000
+"""Between two checkpoints, however much is written: with many queues each one is hard work for the disk."""
+
+
+class Checkpointer:
+    def __init__(
+        self,
+        store: MessageStore,
+        settings: Callable[[], BrokerConfig],
+        clock: Clock,
+        on_failure: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+        self._on_failure = on_failure
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="bolide-checkpoint")
+        self._last_ms = clock.monotonic_ms()
+        self._trouble: str | None = None
+        self._turn = asyncio.Lock()
+
+    async def run(self) -> None:
+        """Checkpoint for ever; ends when a sync has failed."""
+        async for _ in ticks(LOOK_S):
+            if self._store.durability.failure is not None:
+                return
+            if self._is_due():
+                await self.checkpoint()
+                self._last_ms = self._clock.monotonic_ms()
+
+    async def checkpoint(self) -> None:
+        """One checkpoint, now."""
+        async with self._turn:
+            await self._checkpoint()
+
+    async def _checkpoint(self) -> None:
+        try:
+            point = self._store.next_checkpoint()
+        except ServiceUnavailable:  # a queue cannot be written; whoever writes behind has said so
+            return
+        if point is None:
+            return
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.run_in_executor(self._thread, point.sync)
+        except OSError as error:
+            log.critical("syncing the consume queues failed: %s", error)
+            self._store.durability.failed(error)
+            self._on_failure()
+            return
+        try:
+            await loop.run_in_executor(self._thread, point.write)
+        except OSError as error:
+            self._say(f"cannot write the checkpoint: {error.strerror or error}")
+            return
+        self._trouble = None
+        self._store.checkpoint_reached(point)
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=True)
+
+    def _is_due(self) -> bool:
+        passed_ms = self._clock.monotonic_ms() - self._last_ms
+        behind = self._store.durability.durable - self._store.checkpoints.end
+        return passed_ms >= self._settings().flush_queues_thorough_ms or (
+            behind >= BEHIND_BYTES_MAX and passed_ms >= PAUSE_MS
+        )
+
+    def _say(self, text: str) -> None:
+        """A trouble is said once, not every time it is met."""
+        if text != self._trouble:
+            self._trouble = text
+            log.error("%s; a recovery would take longer", text)
