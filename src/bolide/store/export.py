@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from bolide.store.append import QueueTail
 from bolide.store.offline import ENTRY, ENTRY_BYTES, OfflineQueue, QueueKey, StoreFiles
 from bolide.store.scan import Hole, LogScan, Progress, Stretch, is_topic, sound_at
-from bolide.store.small_files import read_tables
+from bolide.store.table_files import read_tables
 from bolide.store.verify_index import store_time_of
 from bolide.store.walk import LogWalk
 

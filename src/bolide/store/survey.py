@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from bolide.model.data_version import DataVersion
-from bolide.model.errors import InvalidRequest
 from bolide.store.append import QueueTail
+from bolide.store.checkpoint import Checkpoint
 from bolide.store.disk import ReadingDisk
 from bolide.store.index_layout import HEADER_BYTES, IndexHeader
 from bolide.store.offline import GAP_SIZE, OfflineQueue, QueueKey, StoreFiles
 from bolide.store.scan import LogScan, Progress, Stretch, is_topic, sound_at
-from bolide.store.small_files import CheckpointTimes, Tables, read_checkpoint, read_tables
+from bolide.store.table_files import Tables, read_tables
 from bolide.store.walk import LIMIT, LogWalk
 
 
@@ -78,7 +78,7 @@ class Survey:
     queues: list[QueueSurvey]
     groups: list[ProgressSurvey]
     index: list[IndexSurvey]
-    checkpoint: CheckpointTimes | None
+    checkpoint: Checkpoint | None
     tables: dict[str, DataVersion | None]
     odd: list[tuple[str, str]]
     size_bytes: int
@@ -185,12 +185,9 @@ def _look_at_index(store: StoreFiles, path: str) -> IndexSurvey:
     return IndexSurvey(store.name(path), header, size, store.disk.allocated_bytes(path))
 
 
-def _checkpoint(store: StoreFiles) -> CheckpointTimes | None:
+def _checkpoint(store: StoreFiles) -> Checkpoint | None:
     data = store.disk.read_whole(store.path("checkpoint"))
-    try:
-        return None if data is None else read_checkpoint(data)
-    except InvalidRequest:
-        return None
+    return None if data is None else Checkpoint.decode(data)
 
 
 def _sizes(disk: ReadingDisk, path: str) -> Iterator[tuple[int, int]]:

@@ -88,7 +88,7 @@ def examine(store: StoreFiles, progress: Progress | None = None) -> Examination:
     index.run(progress)
     found.index_entries = index.entries
     if times is not None:
-        check_times(store, times, found.newest_ms, findings)
+        check_times(times, found.newest_ms, findings)
     check_offsets(store, tables, findings)
     return found
 

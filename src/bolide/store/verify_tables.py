@@ -7,9 +7,11 @@ JSON, a table of another shape, times that no message has, progress of a group b
 import os
 
 from bolide.model.errors import InvalidRequest
+from bolide.store.checkpoint import FILE_BYTES as CHECKPOINT_BYTES
+from bolide.store.checkpoint import MARK_AT, Checkpoint
 from bolide.store.damage import Findings
 from bolide.store.offline import StoreFiles
-from bolide.store.small_files import CHECKPOINT_BYTES, CheckpointTimes, Tables, read_checkpoint, read_tables
+from bolide.store.table_files import Tables, read_tables
 
 FUTURE_MS = 1000
 """The original notes a time a moment after it took it."""
@@ -63,28 +65,28 @@ def check_offsets(store: StoreFiles, tables: Tables, findings: Findings) -> None
             findings.note(path, what + "; messages may be waiting for the next start")
 
 
-def check_checkpoint(store: StoreFiles, findings: Findings) -> CheckpointTimes | None:
-    """The checkpoint, when it can be one."""
-    path = store.path("checkpoint")
-    data = store.disk.read_whole(path)
+def check_checkpoint(store: StoreFiles, findings: Findings) -> Checkpoint | None:
+    """The checkpoint, as far as it can be one."""
+    data = store.disk.read_whole(store.path("checkpoint"))
     if data is None:
         return None
-    name = store.name(path)
     if len(data) != CHECKPOINT_BYTES:
-        findings.damage(
-            name, 0, f"has {len(data)} bytes where a checkpoint has {CHECKPOINT_BYTES}", _BAD_CHECKPOINT
-        )
-    try:
-        return read_checkpoint(data)
-    except InvalidRequest:
-        return None
+        what = f"has {len(data)} bytes where a checkpoint has {CHECKPOINT_BYTES}"
+        findings.damage("checkpoint", 0, what, _BAD_CHECKPOINT)
+    says = Checkpoint.decode(data)
+    if says.mark is None and any(data[MARK_AT:]):
+        text = "the mark does not fit the times: the original has run on the store, or it is damaged"
+        findings.note("checkpoint", text + "; the next recovery looks at more of the log")
+    for at in (0, 8, 16):
+        if len(data) >= at + 8 and data[at] & 0x80:
+            findings.damage("checkpoint", at, "a time is negative", _BAD_CHECKPOINT)
+    return says
 
 
-def check_times(store: StoreFiles, times: CheckpointTimes, newest_ms: int, findings: Findings) -> None:
+def check_times(times: Checkpoint, newest_ms: int, findings: Findings) -> None:
     """Whether messages of these times exist; `newest_ms` is the newest one's, 0 when there is none."""
-    name = store.name(store.path("checkpoint"))
     parts = (("log", 0, times.log_ms), ("queues", 8, times.queues_ms), ("index", 16, times.index_ms))
     for what, at, value in parts:
-        if value < 0 or (newest_ms and value > newest_ms + FUTURE_MS):
+        if newest_ms and value > newest_ms + FUTURE_MS:
             text = f"the time of the {what} is {value}, but the newest message is of {newest_ms}"
-            findings.damage(name, at, text, _BAD_CHECKPOINT)
+            findings.damage("checkpoint", at, text, _BAD_CHECKPOINT)

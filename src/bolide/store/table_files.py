@@ -1,10 +1,9 @@
-"""The small files of a store as values: the checkpoint and the tables in `config/`, read without a broker.
+"""The tables in `config/` as values, read without a broker.
 
 Nothing here writes.  `InvalidRequest` says what is wrong with bytes that cannot be what their file should hold.
 """
 
 import os
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,33 +15,8 @@ from bolide.model.errors import InvalidRequest
 from bolide.model.topic import TopicConfig
 from bolide.store.disk import ReadingDisk
 
-CHECKPOINT_BYTES = 4096
-_CHECKPOINT = struct.Struct(">qqqqq")
-
 GroupQueue = tuple[str, str, int]
 """Group, topic and queue."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointTimes:
-    """Store times up to which each kind of file was durable, and two offsets that only replicas use."""
-
-    log_ms: int
-    queues_ms: int
-    index_ms: int
-    master_flushed_offset: int
-    confirm_offset: int
-
-    @property
-    def safe_ms(self) -> int:
-        """Messages stored before this are in the log and in their queues, whatever happened."""
-        return max(0, min(self.log_ms, self.queues_ms) - 3000)
-
-
-def read_checkpoint(data: bytes) -> CheckpointTimes:
-    if len(data) < _CHECKPOINT.size:
-        raise InvalidRequest(f"{len(data)} bytes are no checkpoint")
-    return CheckpointTimes(*_CHECKPOINT.unpack_from(data))
 
 
 @dataclass(slots=True)
