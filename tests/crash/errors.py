@@ -1,8 +1,8 @@
 """One failing operation: the life of a store in which exactly one step of its disk fails.
 
 The life does what a broker does about it.  A message that could not be appended is refused; queue entries and tables
-are written again later; a failed sync of the log, a failed stop and a failed start end the process.  From then on
-every promise must still be kept, whether the machine stays up or loses power as well.
+are written again later; a log or a queue that cannot be trusted any more, a failed stop and a failed start end the
+process.  From then on every promise must still be kept, whether the machine stays up or loses power as well.
 """
 
 import errno
@@ -20,7 +20,7 @@ ACTIONS = 30
 REFUSED = ("append_one", "append_batch", "append_run", "write_behind")
 """Actions that answer clients: what goes wrong there has a response code."""
 
-ENDS_THE_PROCESS = ("end_sync", "restart", "kill", "start", "lose_power")
+STARTS_AND_STOPS = ("restart", "kill", "start", "lose_power")
 
 
 class FailingStep:
@@ -63,16 +63,24 @@ class FailingLife(Life):
         try:
             action()
         except (OSError, BolideError) as error:
-            name = action.__name__
-            expect(bool(self._failing.failed), f"{name} fails though its disk does not: {error}")
-            expect(self._failing.text in str(error), f"{name} does not say what went wrong: {error}")
-            expect(
-                isinstance(error, ServiceUnavailable) or name not in REFUSED,
-                f"{name} has no answer for clients: {error!r}",
-            )
+            self._cope(action.__name__, error)
+
+    def _cope(self, name: str, error: OSError | BolideError) -> None:
+        """What a broker does about it."""
+        expect(bool(self._failing.failed), f"{name} fails though its disk does not: {error}")
+        expect(self._failing.text in str(error), f"{name} does not say what went wrong: {error}")
+        if name in REFUSED:
+            expect(isinstance(error, ServiceUnavailable), f"{name} has no answer for clients: {error!r}")
+        if name in STARTS_AND_STOPS:
+            self._end_process()
+            return
+        if isinstance(error, OSError) and (name == "end_sync" or self._failed_beside_the_log(name)):
+            self.store.durability.failed(error)
+        if self.store.durability.failure is None:
             self.ledger.refuse_the_rest()
-            if name in ENDS_THE_PROCESS:
-                self._end_process(name, error)
+            return
+        self._expect_refusal()
+        self._end_process()
 
     def lose_power(self) -> None:
         self.resume(self.disk.after_power_loss(self.rng))
@@ -84,12 +92,12 @@ class FailingLife(Life):
     def _watch(self, disk: SimDisk) -> None:
         disk.on_step = self._failing
 
-    def _end_process(self, name: str, error: Exception) -> None:
+    def _failed_beside_the_log(self, name: str) -> bool:
+        """Whether syncing the queues for a checkpoint has failed, which is as final; writing it is tried again."""
+        return name == "end_checkpoint" and "consumequeue" in self._failing.failed
+
+    def _end_process(self) -> None:
         """The machine may stay up, or go as well."""
-        if name == "end_sync":
-            assert isinstance(error, OSError)
-            self.store.durability.failed(error)
-            self._expect_refusal()
         if self.rng.random() < 0.5:
             self.disk.after_kill()
             self.resume(self.disk)

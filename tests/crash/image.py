@@ -162,10 +162,6 @@ class FolderNode:
             _apply(self._durable, change)
         self._pending.clear()
 
-    def fail_to_sync(self) -> None:
-        """What was to be made durable never will be."""
-        self._pending.clear()
-
     def write_back(self, rng: random.Random) -> None:
         """The kernel makes the oldest changes durable in its own time."""
         count = rng.randint(0, len(self._pending))
