@@ -26,7 +26,7 @@ from bolide.store.append import (
 from bolide.store.checkpoint import Checkpoints, NextCheckpoint
 from bolide.store.disk import Disk, DiskLock
 from bolide.store.flush import Durability
-from bolide.store.folders import make_folder
+from bolide.store.folders import make_folder, make_root
 from bolide.store.index_file import IndexSizes
 from bolide.store.index_keys import KeyIndex, LogState
 from bolide.store.log import CommitLog
@@ -103,6 +103,7 @@ class MessageStore:
     def open(self, progress: Progress = lambda done, total: None) -> Recovery:
         """Take the directory, find out what is true, and be ready to append."""
         root = self._options.root
+        make_root(self._disk, root)
         make_folder(self._disk, os.path.join(root, "config"))
         try:
             self._lock = self._disk.lock(os.path.join(root, "lock"))
