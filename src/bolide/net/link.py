@@ -68,7 +68,8 @@ class Link(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self.remote = ""
         self.remote_host = b""
-        self.last_active_ms = clock.monotonic_ms()
+        self._heard = False
+        self._heard_ms = clock.monotonic_ms()
 
     # ---- what users of a link do ---------------------------------------------------------------------------
 
@@ -80,6 +81,13 @@ class Link(asyncio.BufferedProtocol):
     def is_congested(self) -> bool:
         """Whether the other side is far behind in reading; large answers had better wait."""
         return self._congested
+
+    def silent_ms(self, now_ms: int) -> int:
+        """For how long nothing was received, to whoever asks regularly: the clock is read here, not at every read."""
+        if self._heard:
+            self._heard = False
+            self._heard_ms = now_ms
+        return now_ms - self._heard_ms
 
     def answer(self, answer: Command) -> None:
         """Send a response.  A link that has closed meanwhile swallows it: nobody is there to read it."""
@@ -151,7 +159,7 @@ class Link(asyncio.BufferedProtocol):
         return self._reader.writable()
 
     def buffer_updated(self, nbytes: int) -> None:
-        self.last_active_ms = self._clock.monotonic_ms()
+        self._heard = True
         self._reader.received(nbytes)
         self._serve()
 

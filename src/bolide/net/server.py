@@ -64,8 +64,8 @@ class Server:
         return Link(self._intake, self, self._clock, hot=self._hot, serves=True)
 
     def _close_idle(self) -> None:
-        oldest_ms = self._clock.monotonic_ms() - IDLE_MS_MAX
-        for link in [link for link in self.links if link.last_active_ms < oldest_ms]:
+        now_ms = self._clock.monotonic_ms()
+        for link in [link for link in self.links if link.silent_ms(now_ms) > IDLE_MS_MAX]:
             log.info("closing the silent connection of %s", link.remote)
             link.abort() if link.is_congested else link.close()  # who does not read lets no close through
         self._sweep = asyncio.get_running_loop().call_later(SWEEP_MS / 1000, self._close_idle)

@@ -48,10 +48,11 @@ _PREFIX_BYTES = 8
 class Intake:
     """The memory that connections of one event loop receive into."""
 
-    __slots__ = ("buffer", "pull", "run")
+    __slots__ = ("buffer", "pull", "run", "view")
 
     def __init__(self, size_bytes: int = INTAKE_BYTES) -> None:
         self.buffer = bytearray(size_bytes)
+        self.view = memoryview(self.buffer)
         self.run = SendRun(size_bytes)
         self.pull = PullFrame()
 
@@ -86,8 +87,10 @@ class FrameReader:
                 self._whole = grown
             return memoryview(self._whole)[self._end :]
         rest = self._rest
-        self._intake.buffer[: len(rest)] = rest
-        return memoryview(self._intake.buffer)[len(rest) :]
+        if not rest:
+            return self._intake.view
+        self._intake.view[: len(rest)] = rest
+        return self._intake.view[len(rest) :]
 
     def received(self, count: int) -> None:
         """`count` bytes were written to `writable()`."""

@@ -69,8 +69,10 @@ def test_a_connection_silent_for_two_minutes_is_closed(monkeypatch: pytest.Monke
             silent, lively = await Wire.connect(address), await Wire.connect(address)
             await silent.ask(Command(1))
             await lively.ask(Command(1))
+            await eventually(lambda: not any(link._heard for link in server.links))
             clock.ms += 119_000
             await lively.ask(Command(1))
+            await eventually(lambda: not any(link._heard for link in server.links))
             clock.ms += 2_000
             assert await silent.closed()
             assert (await lively.ask(Command(1))).code == 0
