@@ -174,13 +174,13 @@ class IndexFile:
         """Keep the sound ones of the entries below `next_entry`, and make slots and header again from them.
 
         Where entries had to go, the messages from a log offset on must be indexed again: that offset is returned.
-        A crash in the middle is repaired again, so the mark changes before the slots, and before entries are replaced.
+        The mark is there before the slots change: what a crash in the middle leaves is repaired again.  It stays as it
+        is until `begin`, which comes before the first new entry.
         """
         slots = self._sizes.slots
         mark = self.mark
         if mark is None or mark.whole:
-            mark = DurableMark(next_entry, mark.next_offset if mark is not None else self.header.end_offset)
-            self.mark = mark
+            self.mark = DurableMark(next_entry, self.header.end_offset if mark is None else mark.next_offset)
             self._file.sync()
         sound, used = rebuild_slots(self.view, slots, next_entry, log_end)
         again: int | None = None
@@ -190,9 +190,6 @@ class IndexFile:
                 sound -= 1
             sound, used = rebuild_slots(self.view, slots, sound, log_end)
         self._write_sound_header(sound, used)
-        self.mark = DurableMark(sound, mark.next_offset if again is None else again)
-        self._file.sync()
-        self._synced = self._state()
         return again
 
     def _write_sound_header(self, sound: int, used: int) -> None:
