@@ -8,6 +8,7 @@ may change.
 import hashlib
 import struct
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -119,9 +120,8 @@ class Contents:
             {"count": 6, "size": 20_000},  # the client compresses these
             {"count": 5, "mode": "ordered", "orders": 1, "size": 9_000, "keys": True},
         ]
-        bodies: list[str] = []
-        for options in kinds:
-            bodies += self.stage.produce(topic, **options).finish().bodies
+        productions = [self.stage.produce(topic, **options) for options in kinds]
+        bodies = [body for production in productions for body in production.finish().bodies]
         if isinstance(broker.kind, Apache):  # it listens on both families at once
             bodies.append(send_over_ipv6(broker, topic, self.stage.name("over-ipv6")))
         return bodies
@@ -136,16 +136,18 @@ class Contents:
         return consumer.bodies
 
     def seen(self, home: Path) -> View:
-        messages, queues = {}, {}
-        for topic in self.topics:
-            file = home / f"{topic}.sweep"
-            file.unlink(missing_ok=True)
-            self.stage.witness.ask(
-                "sweep", topic=topic, nameserver=self.stage.nameserver, file=file, group="sweepers"
+        """Look at all topics at once: a client may take seconds to end."""
+        with ThreadPoolExecutor(2 * len(self.topics)) as threads:
+            messages = threads.map(lambda topic: self._messages(topic, home / f"{topic}.sweep"), self.topics)
+            queues = threads.map(lambda topic: self.stage.offsets(topic, self.group), self.topics)
+            return View(
+                dict(zip(self.topics, messages, strict=True)), dict(zip(self.topics, queues, strict=True))
             )
-            messages[topic] = file.read_text().splitlines()
-            queues[topic] = self.stage.offsets(topic, self.group)
-        return View(messages, queues)
+
+    def _messages(self, topic: str, file: Path) -> list[str]:
+        file.unlink(missing_ok=True)
+        self.stage.witness.ask("sweep", topic=topic, nameserver=self.stage.nameserver, file=file)
+        return file.read_text().splitlines()
 
     def found_by_key(self) -> list[str]:
         """What the key of a message finds."""
@@ -233,7 +235,9 @@ def has_reached_the_end(broker: Broker, topic: str, group: str) -> bool:
 
 
 def routes_are_known(contents: Contents) -> bool:
-    return all(contents.stage.route_numbers(topic) == {(QUEUES, QUEUES)} for topic in contents.topics)
+    with frames.Connection(contents.stage.nameserver) as connection:
+        codes = [connection.ask(frames.GET_ROUTE, {"topic": topic}).code for topic in contents.topics]
+    return set(codes) == {frames.SUCCESS}
 
 
 def assert_same_view(before: View, after: View, *, offsets: bool) -> None:
