@@ -140,6 +140,7 @@ def test_forced_cleaning_keeps_a_small_disk_going(tmp_path: Path) -> None:
         "mappedFileSizeCommitLog": str(MIB),
         "cleanResourceInterval": "50",
         "deleteCommitLogFilesInterval": "0",
+        "flushIntervalCommitLog": "20",
     }
     with server_on(tmp_path, 40, settings) as disk:
         ledger = Ledger(disk.nameserver)

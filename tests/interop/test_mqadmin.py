@@ -79,6 +79,16 @@ def test_a_deleted_topic_created_again_starts_empty(stage: Stage) -> None:
     assert {(row["min"], row["max"]) for row in stage.offsets(topic)} == {(0, 0)}
 
 
+@pytest.mark.parametrize("command", ["cleanExpiredCQ", "cleanUnusedTopic", "deleteExpiredCommitLog"])
+def test_cleaning_commands_succeed_and_leave_what_is_not_expired(
+    command: str, stage: Stage, server: Together
+) -> None:
+    topic = stage.topic(queues=2)
+    stage.produce(topic, 10).finish()
+    assert "success" in stage.admin(f"{command} -b {server.broker} -c {CLUSTER}").lower()
+    assert {(row["min"], row["max"]) for row in stage.offsets(topic)} == {(0, 5)}
+
+
 def test_broker_status_shows_the_keys_operators_read(stage: Stage, server: Together) -> None:
     status = stage.admin(f"brokerStatus -b {server.broker}")
     keys = {line.split(":")[0].strip() for line in status.splitlines() if ":" in line}

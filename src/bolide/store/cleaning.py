@@ -24,7 +24,7 @@ from bolide.store.retention import SegmentTimes
 from bolide.store.store import MessageStore
 
 SLICE_QUEUES = 16
-"""Queues looked at in one go: some hundred microseconds, then others have their turn."""
+"""Queues looked at in one go: about a millisecond, then others have their turn."""
 
 
 class StoreCleaning:
