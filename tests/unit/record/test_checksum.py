@@ -162,3 +162,12 @@ def test_what_is_too_small_has_none() -> None:
     assert record_checksum(b"__CRC32#\x010000000000\x02") == ABSENT
     with pytest.raises(ValueError, match="no room"):
         seal_record(bytearray(110))
+
+
+def test_name_and_digits_may_both_be_hit() -> None:
+    data = record()
+    for at, length in ((-13, 4), (-12, 3), (-12, 12), (-14, 14)):
+        damaged = bytearray(data)
+        for number in range(at, at + length):
+            damaged[number] ^= 0xFF
+        assert record_checksum(damaged) == DAMAGED
