@@ -1,119 +1,18 @@
-"""The cleaner on a real store: hours, ratios, a full disk and files that cannot be deleted (RT-01 to RT-03)."""
+"""The cleaner on a real store: hours, ages, clocks that step and files that cannot be deleted (RT-01 to RT-03)."""
 
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 import pytest
 
-from bolide.broker.cleaner import Cleaner, local_hour
-from bolide.broker.config import BrokerConfig
-from bolide.model.errors import ServiceUnavailable
-from bolide.store.disk_os import OsDisk
+from bolide.broker.cleaner import local_hour
 from bolide.store.retention import HOUR_MS, MANUAL_RUNS
 from bolide.store.store import MessageStore
+from tests.unit.broker.clean_stage import DAY_MS, Scene, play, segments_in
 from tests.unit.net.stage import eventually
-from tests.unit.store.stage import SEGMENT_BYTES, bodies, make_durable, message, opened, put, put_many
-
-DAY_MS = 24 * HOUR_MS
-FAST = {"deleteCommitLogFilesInterval": "0", "deleteConsumeQueueFilesInterval": "0"}
-
-
-class TwoClocks:
-    """A wall clock that can be stepped, and a monotonic one that cannot."""
-
-    def __init__(self) -> None:
-        self.wall_ms = 1_700_000_000_000
-        self.mono_ms = 5_000
-
-    def now_ms(self) -> int:
-        return self.wall_ms
-
-    def monotonic_ms(self) -> int:
-        return self.mono_ms
-
-    def live(self, ms: int) -> None:
-        self.wall_ms += ms
-        self.mono_ms += ms
-
-
-class SmallDisk(OsDisk):
-    """A disk whose fullness a test sets: so much without the log, and so much for each of its segments."""
-
-    def __init__(self) -> None:
-        self.others = 0.10
-        self.each_segment = 0.0
-        self.stuck = False
-        self.root: Path | None = None
-
-    def used_ratio(self, path: str) -> float:
-        assert self.root is not None
-        return self.others + self.each_segment * len(segments_in(self.root))
-
-    def delete(self, path: str) -> None:
-        if self.stuck:
-            raise PermissionError(1, "Operation not permitted", path)
-        super().delete(path)
-
-
-class Scene:
-    """A store with eight segments or more, and the cleaner under test."""
-
-    def __init__(self, root: Path, settings: Mapping[str, str]) -> None:
-        self.root = root
-        self.clock, self.disk = TwoClocks(), SmallDisk()
-        self.disk.root = root
-        self.store = opened(root, clock=self.clock, disk=self.disk)  # type: ignore[arg-type]
-        self.config = BrokerConfig.from_settings({**FAST, **settings})
-        self.hour = 12
-        self.checkpoints = 0
-        self.cleaner = self.new_cleaner()
-
-    def new_cleaner(self) -> Cleaner:
-        return Cleaner(
-            self.store,
-            self.disk,
-            str(self.root),
-            lambda: self.config,
-            self.clock,
-            self.checkpoint,
-            lambda _: self.hour,
-        )
-
-    async def checkpoint(self) -> None:
-        self.checkpoints += 1
-        make_durable(self.store)
-
-    def fill(self, count: int = 200, every_ms: int = 1000) -> None:
-        for number in range(count):
-            self.clock.live(every_ms)
-            put(self.store, message(body=b"%05d" % number))
-        make_durable(self.store)
-
-    def live(self, ms: int) -> None:
-        """Time passes, and the cleaner sees it pass."""
-        for _ in range(ms // HOUR_MS):
-            self.clock.live(HOUR_MS)
-            self.cleaner.look()
-
-
-def play(root: Path, act: Callable[[Scene], Awaitable[None]], settings: Mapping[str, str] = {}) -> None:
-    async def main() -> None:
-        scene = Scene(root, settings)
-        try:
-            await act(scene)
-        finally:
-            scene.cleaner.close()
-            scene.store.close()
-
-    asyncio.run(main())
-
-
-def segments_in(root: Path) -> list[int]:
-    return sorted(int(path.name) for path in (root / "commitlog").iterdir())
-
+from tests.unit.store.stage import SEGMENT_BYTES, bodies, message, put, put_many
 
 # ---- the hour, the operator, the age ---------------------------------------------------------------------------
 
@@ -258,121 +157,6 @@ def test_a_shorter_retention_set_while_running_counts_at_once(tmp_path: Path) ->
         assert await scene.cleaner.clean() == 0
         scene.config = scene.config.changed({"fileReservedTime": "2"})
         assert await scene.cleaner.clean() > 0
-
-    play(tmp_path, act)
-
-
-# ---- the disk --------------------------------------------------------------------------------------------------
-
-
-def test_forced_cleaning_deletes_young_messages_but_not_one_segment_more_than_needed(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """RT-02: 0.86 deletes without regard to age."""
-
-    async def act(scene: Scene) -> None:
-        scene.fill()
-        segments = len(segments_in(tmp_path))
-        scene.disk.each_segment = 0.01
-        scene.disk.others = 0.869 - 0.01 * segments
-        with caplog.at_level(logging.INFO):
-            assert await scene.cleaner.clean() == 2
-        assert scene.cleaner.used_ratio <= 0.85
-        assert len(segments_in(tmp_path)) == segments - 2
-        assert "fuller than diskSpaceCleanForciblyRatio; messages that nobody had consumed" in caplog.text
-        assert await scene.cleaner.clean() == 0
-
-    play(tmp_path, act)
-
-
-def test_forced_cleaning_can_be_switched_off(tmp_path: Path) -> None:
-    async def act(scene: Scene) -> None:
-        scene.fill()
-        scene.disk.others = 0.95
-        assert await scene.cleaner.clean() == 0
-
-    play(tmp_path, act, {"cleanFileForciblyEnable": "false"})
-
-
-def test_when_something_else_fills_the_disk_it_is_said_and_the_newest_segment_stays(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def act(scene: Scene) -> None:
-        scene.fill()
-        scene.disk.others = 0.99
-        while await scene.cleaner.clean():
-            pass
-        assert len(segments_in(tmp_path)) == 1
-        assert "something else fills the disk" in caplog.text
-
-    play(tmp_path, act)
-
-
-def test_above_the_warning_level_sends_are_refused_and_reads_go_on(tmp_path: Path) -> None:
-    """RT-02: 0.91 refuses."""
-
-    async def act(scene: Scene) -> None:
-        scene.fill(20)
-        scene.disk.others = 0.91
-        scene.cleaner.look()
-        with pytest.raises(ServiceUnavailable, match=r"disk is 91.0% full, above diskSpaceWarningLevelRatio"):
-            scene.store.append([message()])
-        assert len(bodies(scene.store)) == 20
-        scene.disk.others = 0.90
-        scene.cleaner.look()
-        assert put_many(scene.store, 1)[0].queue_offset == 20
-
-    play(tmp_path, act)
-
-
-def test_a_broker_that_starts_on_a_full_disk_refuses_from_the_beginning(tmp_path: Path) -> None:
-    async def act(scene: Scene) -> None:
-        scene.cleaner.close()
-        scene.disk.others = 0.91
-        scene.cleaner = scene.new_cleaner()
-        with pytest.raises(ServiceUnavailable):
-            scene.store.append([message()])
-        scene.disk.others = 0.5
-        tasks = [asyncio.create_task(work) for work in scene.cleaner.work()]
-        await eventually(lambda: scene.store.disk_refusal is None)  # by itself
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    play(tmp_path, act)
-
-
-def test_it_warns_before_it_stops_and_not_all_the_time(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def act(scene: Scene) -> None:
-        def warnings_at(ratio: float) -> int:
-            before = caplog.text.count(
-                "free some space, give the file system more, or lower fileReservedTime"
-            )
-            scene.disk.others = ratio
-            scene.cleaner.look()
-            return caplog.text.count("or lower fileReservedTime") - before
-
-        assert [warnings_at(ratio) for ratio in (0.5, 0.76, 0.77, 0.86, 0.87)] == [0, 1, 0, 1, 0]
-        scene.clock.live(600_000)
-        assert [warnings_at(ratio) for ratio in (0.87, 0.87, 0.5, 0.76)] == [1, 0, 0, 1]
-
-    play(tmp_path, act)
-
-
-def test_a_disk_that_does_not_tell_changes_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def act(scene: Scene) -> None:
-        scene.disk.others = 0.95
-        scene.cleaner.look()
-
-        def fails(path: str) -> float:
-            raise OSError(5, "Input/output error")
-
-        scene.disk.used_ratio = fails  # type: ignore[method-assign]
-        scene.cleaner.look()
-        assert scene.store.disk_refusal is not None
-        assert "cannot tell how full the disk" in caplog.text
 
     play(tmp_path, act)
 
