@@ -66,6 +66,7 @@ def json_line(message: StoredMessage) -> bytes:
         "queue": message.queue_id,
         "offset": message.queue_offset,
         "id": message.message_id,
+        "offset_id": message.offset_message_id,
         "tag": message.tags,
         "keys": list(message.keys),
         "stored": format_moment(message.store_timestamp_ms),

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bolide.cli import doctor, send, serve, store, tail, topic
+from bolide.cli import doctor, message, send, serve, store, tail, topic
 from bolide.cli.outcome import MEANINGS, ExitCode, exit_code_of, explain
 from bolide.cli.output import say_error
 from bolide.model.errors import BolideError
@@ -60,6 +60,7 @@ app.command(rich_help_panel=SERVERS)(serve.nameserver)
 app.command(rich_help_panel=SERVERS)(serve.broker)
 app.command(rich_help_panel=MESSAGES)(send.send)
 app.command(rich_help_panel=MESSAGES)(tail.tail)
+app.add_typer(message.app, name="message", rich_help_panel=MESSAGES)
 app.add_typer(topic.app, name="topic", rich_help_panel=OPERATIONS)
 app.add_typer(store.app, name="store", rich_help_panel=OPERATIONS)
 app.command(rich_help_panel=OPERATIONS)(doctor.doctor)

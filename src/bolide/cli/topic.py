@@ -1,22 +1,18 @@
 """`bolide topic …`: list, describe, create, update and delete topics."""
 
-import asyncio
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bolide.cli.ask import ask
 from bolide.cli.options import DEFAULT_NAMESERVER, AsJson, Nameserver
 from bolide.cli.output import say, write_json, write_table
 from bolide.cli.since import format_moment
 from bolide.model.errors import ConfigError
 
 if TYPE_CHECKING:
-    from bolide.admin.connection import AdminConnection
     from bolide.admin.topics import TopicDescription
     from bolide.model.topic import Permission, TopicConfig
-
-T = TypeVar("T")
 
 app = typer.Typer(
     help="List, describe, create, change and delete topics.", no_args_is_help=True, rich_markup_mode="rich"
@@ -57,7 +53,7 @@ def list_(
     """Names of all topics, one per line."""
     from bolide.admin.topics import list_topics
 
-    topics = _ask(nameserver, lambda servers: list_topics(servers, system=system))
+    topics = ask(nameserver, lambda servers: list_topics(servers, system=system))
     if as_json:
         write_json(topics)
     elif topics:
@@ -71,7 +67,7 @@ def describe(topic: Topic, as_json: AsJson = False, nameserver: Nameserver = DEF
     """Settings on every broker, and each queue with its offsets and the time of its last message."""
     from bolide.admin.topics import describe_topic
 
-    found = _ask(nameserver, lambda servers: describe_topic(servers, topic))
+    found = ask(nameserver, lambda servers: describe_topic(servers, topic))
     if as_json:
         write_json(_as_json(found))
         return
@@ -134,7 +130,7 @@ def create(
         perm=_perm(perm) if perm is not None else 6,
         order=bool(order),
     )
-    names = _ask(nameserver, lambda servers: create_topic(servers, config, cluster=cluster, broker=broker))
+    names = ask(nameserver, lambda servers: create_topic(servers, config, cluster=cluster, broker=broker))
     if as_json:
         write_json({"topic": topic, "brokers": names})
     else:
@@ -175,7 +171,7 @@ def update(
         raise ConfigError(
             "nothing to change: give --queues, --read-queues, --write-queues, --perm or --order"
         )
-    changed = _ask(nameserver, lambda servers: update_topic(servers, topic, change, broker=broker))
+    changed = ask(nameserver, lambda servers: update_topic(servers, topic, change, broker=broker))
     if as_json:
         write_json({"topic": topic, "brokers": {name: _settings(config) for name, config in changed.items()}})
     else:
@@ -193,21 +189,11 @@ def delete(
     from bolide.admin.topics import delete_topic
 
     _confirm(f"Delete {topic} and the messages in its queues?", yes)
-    names = _ask(nameserver, lambda servers: delete_topic(servers, topic))
+    names = ask(nameserver, lambda servers: delete_topic(servers, topic))
     if as_json:
         write_json({"topic": topic, "brokers": names})
     else:
         say(f"deleted {topic} on {', '.join(names)}")
-
-
-def _ask(nameserver: str, work: "Callable[[AdminConnection], Coroutine[Any, Any, T]]") -> T:
-    from bolide.admin.connection import AdminConnection
-
-    async def run() -> T:
-        async with AdminConnection(nameserver) as servers:
-            return await work(servers)
-
-    return asyncio.run(run())
 
 
 def _confirm(question: str, yes: bool) -> None:

@@ -24,6 +24,8 @@ T = TypeVar("T")
 TEST_SETTINGS: Mapping[str, str] = {
     "mappedFileSizeCommitLog": str(16 * 1024 * 1024),
     "mappedFileSizeConsumeQueue": str(20 * 10_000),
+    "maxHashSlotNum": "50000",
+    "maxIndexNum": "200000",
     "flushConsumerOffsetInterval": "500",
     "diskSpaceWarningLevelRatio": "100",
     "cleanFileForciblyEnable": "false",
