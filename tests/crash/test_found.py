@@ -1,6 +1,10 @@
 """What the crash states have found, each as its shortest story."""
 
+import errno
+import os
 import random
+
+import pytest
 
 from bolide.store.store import MessageStore
 from tests.crash.disk import SimDisk
@@ -47,3 +51,24 @@ def test_queue_files_made_by_a_killed_process_are_synced_with_their_names() -> N
     sync(life)
     for seed in range(50):
         assert found(life, life.disk.after_power_loss(random.Random(seed))) == [b"a"]
+
+
+def test_what_a_failed_sync_has_left_is_written_again_by_the_next_process() -> None:
+    """The kernel took its pages for clean, so the next process synced them in vain and promised what it read."""
+    life = lives()
+    append(life, b"a")
+    life.begin_sync()
+    life.disk.on_step = failing_sync
+    with pytest.raises(OSError, match="Input/output") as raised:
+        life.end_sync()
+    life.store.durability.failed(raised.value)
+    life.disk.on_step = lambda kind, path: None
+    life.kill()
+    sync(life)
+    for seed in range(50):
+        assert found(life, life.disk.after_power_loss(random.Random(seed))) == [b"a"]
+
+
+def failing_sync(kind: str, path: str) -> None:
+    if kind == "sync":
+        raise OSError(errno.EIO, os.strerror(errno.EIO), path)

@@ -5,6 +5,8 @@ broker decides on which thread the sync runs and who waits for it.  A failed syn
 marked the pages clean, so this object refuses to move ever again.
 """
 
+from collections.abc import Callable
+
 from bolide.model.errors import StoreError
 from bolide.model.offsets import LogOffset
 from bolide.store.disk import File
@@ -32,8 +34,15 @@ class FlushPoint:
 class Durability:
     """The watermark.  `durable` is always the end of a record, which begins at `last_record` (-1: not known)."""
 
-    def __init__(self, commit_log: CommitLog, durable: LogOffset, last_record: int) -> None:
+    def __init__(
+        self,
+        commit_log: CommitLog,
+        durable: LogOffset,
+        last_record: int,
+        note_failure: Callable[[], None] = lambda: None,
+    ) -> None:
         self._log = commit_log
+        self._note_failure = note_failure
         self.durable = durable
         self.last_record = last_record
         self.failure: OSError | None = None
@@ -64,3 +73,4 @@ class Durability:
 
     def failed(self, error: OSError) -> None:
         self.failure = error
+        self._note_failure()

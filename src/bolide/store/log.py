@@ -164,6 +164,13 @@ class CommitLog:
         self.current.file.write(self.position, records)
         self.position += len(records)
 
+    def write_again(self, start: int) -> None:
+        """Write everything from `start` on once more, as it is, so that the next sync does not pass over it."""
+        for segment in self._segments:
+            first, last = max(0, start - segment.base), min(segment.size, self.end - segment.base)
+            for at in range(first, last, _PIECE_BYTES):
+                segment.file.write(at, bytes(segment.view[at : min(at + _PIECE_BYTES, last)]))
+
     def drop_first(self) -> Segment:
         """Forget the oldest segment, whose file is deleted; the newest always stays."""
         assert len(self._segments) > 1

@@ -25,6 +25,7 @@ from bolide.store.append import (
 )
 from bolide.store.checkpoint import Checkpoints, NextCheckpoint
 from bolide.store.disk import Disk, DiskLock
+from bolide.store.failed_sync import FailedSync
 from bolide.store.flush import Durability
 from bolide.store.folders import make_folder, make_root
 from bolide.store.index_file import IndexSizes
@@ -92,6 +93,7 @@ class MessageStore:
         self.log = CommitLog(disk, os.path.join(options.root, "commitlog"), options.segment_bytes)
         self.queues = QueueIndex(disk, os.path.join(options.root, "consumequeue"), options.queue_file_bytes)
         self.checkpoints = Checkpoints(disk, options.root)
+        self._failed_sync = FailedSync(disk, options.root)
         self.touched: list[QueueTail] = []
         self.messages_appended = 0
         self.index: KeyIndex | None = None
@@ -112,6 +114,7 @@ class MessageStore:
         try:
             return self._open_files(progress)
         except OSError as error:
+            self._failed_sync.note()
             self._lock.release()
             raise StoreError(f"the disk failed while the store {root} was opened: {error}") from error
         except BaseException:
@@ -124,8 +127,13 @@ class MessageStore:
             self.queues.destroy()
         self._write_abort()  # before anything is changed: half a recovery is not a clean stop
         found = recover(self.log, self.queues, self.checkpoints.load(), clean=clean, progress=progress)
+        if self._failed_sync.is_noted:
+            self.log.write_again(found.start)
+            self._failed_sync.clear()
         # What was walked may not have reached the disk before: the next sync is for all of it.
-        self.durability = Durability(self.log, LogOffset(found.start), found.start_record)
+        self.durability = Durability(
+            self.log, LogOffset(found.start), found.start_record, self._failed_sync.note
+        )
         self.checkpoints.end = found.start
         self.reader = StoreReader(
             self.log,
@@ -177,6 +185,16 @@ class MessageStore:
 
     def close(self) -> None:
         """Everything to disk; the files then say that the stop was clean."""
+        try:
+            self._close_files()
+        except OSError as error:
+            self.durability.failed(error)
+            raise
+        finally:
+            if self._lock is not None:
+                self._lock.release()
+
+    def _close_files(self) -> None:
         point = self.durability.next_point()
         if point is not None:
             point.run()
@@ -192,8 +210,6 @@ class MessageStore:
         self.log.close()
         self._disk.delete(self._abort_path)
         self._disk.sync_dir(self._options.root)
-        if self._lock is not None:
-            self._lock.release()
 
     @property
     def _abort_path(self) -> str:
