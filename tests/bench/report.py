@@ -68,7 +68,8 @@ def markdown(lines: list[Line], samples: Samples, scale: Scale) -> str:
         f"Java client {java.LATEST}, 128-byte bodies, 4 queues, ASYNC_FLUSH; medians of {scale.rounds} "
         f"round(s), {scale.run_seconds} s each after {scale.warm_seconds} s of warm-up ({scale.name}).",
         f"Many topics: {scale.topics:,} of 8 queues, then {scale.idle_connections:,} idle connections; "
-        f"push consume: {scale.consume_messages:,} messages.",
+        f"push consume: {scale.consume_messages:,} messages. The last rows once each on a fresh server: kill -9 behind "
+        f"{scale.recovery_messages:,} messages, query by key among {scale.indexed_messages:,}.",
         *_failures(samples),
     ]
     text = ["| " + " | ".join(cells) + " |" for cells in table]

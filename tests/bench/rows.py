@@ -6,7 +6,7 @@ A later issue adds a workload to WORKLOADS (or a runner of its own in `run.py`) 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.bench import breadth, workloads
+from tests.bench import breadth, durable, workloads
 from tests.bench.scale import Scale
 from tests.bench.sides import Side
 from tests.bench.workloads import Figures
@@ -23,10 +23,16 @@ WORKLOADS: dict[str, Workload] = {
     "latency": workloads.send_to_listener,
     "memory": workloads.memory_after_all_runs,
 }
+# On both sides, each on a fresh server that flushes as said.
+FRESH_WORKLOADS: dict[str, tuple[str, Workload]] = {
+    "flush64": ("SYNC_FLUSH", durable.flushed_64_threads),
+    "recovery": ("ASYNC_FLUSH", durable.start_after_kill),
+    "query": ("ASYNC_FLUSH", durable.query_by_key),
+}
 # On our side only, each on a fresh server.
 OWN_WORKLOADS: dict[str, Workload] = {"breadth": breadth.many_topics_and_connections}
 START = "start"
-KEYS = (*WORKLOADS, START, *OWN_WORKLOADS)
+KEYS = (*WORKLOADS, START, *FRESH_WORKLOADS, *OWN_WORKLOADS)
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,13 @@ ROWS = (
     Row("latency", "p99_ms", "send to listener at 100 msg/s, p99", "ms", 3, below_theirs()),
     Row("memory", "rss_anon_mb", "server's own memory (RssAnon) after all runs", "MB", bar=below(150, "MB")),
     Row(START, "seconds", "process start to first acknowledged send", "s", 2, below(1.5, "s")),
+    Row("flush64", "per_second", "SYNC_FLUSH send, 64 threads", "msg/s", bar=ratio_at_least(1.5)),
+    Row("flush64", "p50_ms", "SYNC_FLUSH send, 64 threads, p50", "ms", 2),
+    Row("flush64", "p99_ms", "SYNC_FLUSH send, 64 threads, p99", "ms", 2),
+    Row("flush64", "cpu_us", "broker CPU per message, SYNC_FLUSH send", "µs", 1),
+    Row("recovery", "seconds", "kill -9 to first acknowledged send", "s", 2, below_theirs()),
+    Row("query", "p50_ms", "query by key, p50", "ms", 2, below(5, "ms")),
+    Row("query", "p99_ms", "query by key, p99", "ms", 2),
     Row(
         "breadth",
         "after_over_before",

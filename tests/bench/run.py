@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from tests.bench.rows import OWN_WORKLOADS, START, WORKLOADS
+from tests.bench.rows import FRESH_WORKLOADS, OWN_WORKLOADS, START, WORKLOADS
 from tests.bench.scale import Scale
 from tests.bench.sides import OURS, THEIRS, running_side
 from tests.bench.starting import seconds_to_first_send
@@ -37,6 +37,7 @@ def run(chosen: Collection[str], sides: Collection[str], scale: Scale, home: Pat
             _run_workloads(side, chosen, scale, home, samples, say)
     if START in chosen:
         _run_starts(sides, scale, home, samples, say)
+    _run_fresh(chosen, sides, scale, home, samples, say)
     if OURS in sides:
         _run_own(chosen, scale, home, samples, say)
     return samples
@@ -62,6 +63,18 @@ def _run_starts(sides: Collection[str], scale: Scale, home: Path, samples: Sampl
             seconds = seconds_to_first_send(side, home / f"start-{side}")
             samples.add(side, START, {"seconds": seconds})
             say(f"start of {side}: {seconds:.2f} s")
+
+
+def _run_fresh(
+    chosen: Collection[str], sides: Collection[str], scale: Scale, home: Path, samples: Samples, say: Say
+) -> None:
+    for key, (flush, workload) in FRESH_WORKLOADS.items():
+        for side in sides if key in chosen else ():
+            with running_side(side, home / f"{key}-{side}", flush=flush) as fresh:
+                warm_up(fresh, scale)
+                figures = workload(fresh, scale)
+            samples.add(side, key, figures)
+            say(f"{key} of {side}: {_brief(figures)}")
 
 
 def _run_own(chosen: Collection[str], scale: Scale, home: Path, samples: Samples, say: Say) -> None:

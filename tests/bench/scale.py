@@ -17,6 +17,8 @@ class Scale:
     starts: int
     topics: int
     idle_connections: int
+    recovery_messages: int
+    indexed_messages: int
 
 
 FULL = Scale(
@@ -30,6 +32,8 @@ FULL = Scale(
     starts=3,
     topics=1_000,
     idle_connections=1_000,
+    recovery_messages=8_000_000,
+    indexed_messages=5_000_000,
 )
 QUICK = Scale(
     name="quick",
@@ -42,6 +46,8 @@ QUICK = Scale(
     starts=1,
     topics=200,
     idle_connections=200,
+    recovery_messages=1_000_000,
+    indexed_messages=500_000,
 )
 SMOKE = Scale(
     name="smoke",
@@ -54,4 +60,6 @@ SMOKE = Scale(
     starts=1,
     topics=10,
     idle_connections=10,
+    recovery_messages=10_000,
+    indexed_messages=10_000,
 )

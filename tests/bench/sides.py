@@ -54,9 +54,11 @@ class Side:
 
 
 @contextmanager
-def running_server(name: str, home: Path, *, wait: bool = True) -> Iterator[Together]:
+def running_server(
+    name: str, home: Path, *, wait: bool = True, flush: str = "ASYNC_FLUSH"
+) -> Iterator[Together]:
     """A server with an empty store, gone with its files afterwards."""
-    server = Together(KINDS[name], home, {"flushDiskType": "ASYNC_FLUSH"})
+    server = Together(KINDS[name], home, {"flushDiskType": flush})
     try:
         yield server.start() if wait else server.launch()
         server.stop()
@@ -66,9 +68,9 @@ def running_server(name: str, home: Path, *, wait: bool = True) -> Iterator[Toge
 
 
 @contextmanager
-def running_side(name: str, home: Path) -> Iterator[Side]:
+def running_side(name: str, home: Path, *, flush: str = "ASYNC_FLUSH") -> Iterator[Side]:
     """A server and its load program."""
-    with running_server(name, home / "server") as server:
+    with running_server(name, home / "server", flush=flush) as server:
         load = Witness(java.LATEST, home / "load", LOAD_JVM_FLAGS)
         try:
             yield Side(name, server, load)

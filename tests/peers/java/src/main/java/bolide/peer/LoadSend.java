@@ -16,7 +16,8 @@ import org.apache.rocketmq.common.message.Message;
 /**
  * {@code load-send}: sends as fast as it can and answers throughput and latencies.
  *
- * <p>Options: nameserver, topic, mode=sync|async|batch, threads, inflight (async), batch, size, and an end: seconds or count.
+ * <p>Options: nameserver, topic, mode=sync|async|batch, threads, inflight (async), batch, size, keys=true for a key that counts,
+ * and an end: seconds or count.
  * A batch counts as its messages; its latency is that of the whole call. Only SEND_OK counts as sent.
  */
 final class LoadSend {
@@ -24,6 +25,7 @@ final class LoadSend {
     private final String topic;
     private final int batch;
     private final byte[] body;
+    private final boolean keys;
     private final DefaultMQProducer producer = new DefaultMQProducer("load-send");
     private final Latencies latencies = new Latencies();
     private final AtomicLong claimed = new AtomicLong();
@@ -38,6 +40,7 @@ final class LoadSend {
         this.topic = command.text("topic");
         this.batch = command.text("mode").equals("batch") ? command.number("batch", 32) : 1;
         this.body = new byte[command.number("size", 128)];
+        this.keys = command.text("keys", "false").equals("true");
         this.windowSize = command.number("inflight", 1024);
         this.window = new Semaphore(windowSize);
     }
@@ -92,9 +95,9 @@ final class LoadSend {
             }
             try {
                 if (async) {
-                    sendAsync();
+                    sendAsync(first);
                 } else {
-                    sendSync((int) Math.min(batch, count - first));
+                    sendSync(first, (int) Math.min(batch, count - first));
                 }
             } catch (Exception problem) {
                 failed(problem);
@@ -102,18 +105,18 @@ final class LoadSend {
         }
     }
 
-    private void sendSync(int size) throws Exception {
+    private void sendSync(long first, int size) throws Exception {
         long before = System.nanoTime();
-        SendResult result = batch == 1 ? producer.send(message()) : producer.send(messages(size));
+        SendResult result = batch == 1 ? producer.send(message(first)) : producer.send(messages(first, size));
         latencies.add(System.nanoTime() - before);
         count(result, size);
     }
 
-    private void sendAsync() throws Exception {
+    private void sendAsync(long number) throws Exception {
         window.acquire();
         long before = System.nanoTime();
         try {
-            producer.send(message(), new SendCallback() {
+            producer.send(message(number), new SendCallback() {
                 @Override
                 public void onSuccess(SendResult result) {
                     latencies.add(System.nanoTime() - before);
@@ -133,14 +136,18 @@ final class LoadSend {
         }
     }
 
-    private Message message() {
-        return new Message(topic, body);
+    private Message message(long number) {
+        Message message = new Message(topic, body);
+        if (keys) {
+            message.setKeys(Long.toString(number));
+        }
+        return message;
     }
 
-    private List<Message> messages(int size) {
+    private List<Message> messages(long first, int size) {
         List<Message> messages = new ArrayList<>(size);
         for (int i = 0; i < size; i++) {
-            messages.add(message());
+            messages.add(message(first + i));
         }
         return messages;
     }
