@@ -36,6 +36,8 @@ async def serving(
         "bindAddress": "127.0.0.1",
         "mappedFileSizeCommitLog": str(1024 * 1024),
         "mappedFileSizeConsumeQueue": "2000",
+        "maxHashSlotNum": "1000",
+        "maxIndexNum": "4000",
     }
     broker = Broker(BrokerConfig.from_settings({**base, **(settings or {})}), clock=clock, disk=disk)
     await broker.start()
