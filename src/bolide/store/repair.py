@@ -27,7 +27,7 @@ from bolide.store.disk import Disk, DiskLock, ReadingDisk
 from bolide.store.folders import make_folder
 from bolide.store.index_file import IndexSizes
 from bolide.store.index_layout import entry_at
-from bolide.store.offline import ENTRY, ENTRY_BYTES, GAP_SIZE, StoreFiles
+from bolide.store.offline import ENTRY, ENTRY_BYTES, GAP_SIZE, Geometry, StoreFiles
 from bolide.store.repair_index import rebuild_index
 from bolide.store.scan import Hole, Progress, is_zero
 from bolide.store.small_file import write_whole
@@ -39,6 +39,7 @@ FILLER_TOPIC = b"_"
 FILLER_BYTES_MIN = FIXED_BYTES + len(FILLER_TOPIC)
 FILLER_BYTES_MAX = BODY_BYTES_MAX
 _COPY_BYTES = 8 * 1024 * 1024
+_NUMBER_AT = 20  # the queue offset in a record
 
 
 class RepairDisk(Disk, ReadingDisk, Protocol):
@@ -90,11 +91,19 @@ class Keeper:
 class Repair:
     """The plan for one store.  `steps` may be shown and forgotten, or applied."""
 
-    def __init__(self, disk: RepairDisk, root: str, clock: Clock, progress: Progress | None = None) -> None:
+    def __init__(
+        self,
+        disk: RepairDisk,
+        root: str,
+        clock: Clock,
+        progress: Progress | None = None,
+        *,
+        geometry: Geometry | None = None,
+    ) -> None:
         self._disk = disk
         self._clock = clock
         self._lock: DiskLock | None = None
-        self._store = StoreFiles(disk, root)
+        self._store = StoreFiles(disk, root, geometry)
         if self._store.is_locked:
             raise StoreError(f"a broker is running on {self._store.root}: stop it before repairing its store")
         self.found = examine(self._store, progress)
@@ -133,6 +142,8 @@ class Repair:
             yield from self._mend_end(found)
         elif not self._store.is_clean:
             yield from self._cut_tail(found)
+        for log_offset, number in found.renumbered:
+            yield self._renumber(log_offset, number)
         for fix in found.fixes:
             yield self._mend_entries(fix)
         yield from self._mend_index(found)
@@ -168,11 +179,17 @@ class Repair:
 
     def _mend_end(self, found: Examination) -> Iterator[RepairStep]:
         """Records at the very end of a store that was stopped cleanly: their numbers must not be given again."""
-        base = self._store.log.base_of(found.log_end)
-        end = found.behind_end
-        if base is None or end > base + self._store.log.file_bytes or end - found.log_end < FILLER_BYTES_MIN:
-            return
-        yield self._write_filler(found.log_end, end, found.newest_ms, "bridge the damaged end of the log")
+        at, file_bytes = found.log_end, self._store.log.file_bytes
+        while at < found.behind_end:
+            limit = at - at % file_bytes + file_bytes
+            is_missing = self._store.log.base_of(at) is None
+            if limit <= found.behind_end:
+                what = "end the damaged segment with a blank record"
+                yield self._write_blank(at, limit - at, what, is_missing)
+            elif found.behind_end - at >= FILLER_BYTES_MIN:
+                what = "bridge the damaged end of the log"
+                yield self._write_filler(at, found.behind_end, found.newest_ms, what, is_missing)
+            at = limit
 
     def _cut_tail(self, found: Examination) -> Iterator[RepairStep]:
         base = self._store.log.base_of(found.log_end)
@@ -191,25 +208,35 @@ class Repair:
 
         def run(keeper: Keeper) -> None:
             if is_missing:
-                keeper.disk.create(path, log.file_bytes, reserve=False).close()
-                keeper.disk.sync_dir(log.folder)
-            view = b"" if is_missing else log.view(base)
-            if not is_missing:
-                keeper.keep(path, at - base, bytes(view[at - base : at - base + room]))
+                _create(keeper, path, log.file_bytes)
+            else:
+                keeper.keep(path, at - base, bytes(log.view(base)[at - base : at - base + room]))
             _patch(keeper, path, at - base, data, keep=False)
 
         return RepairStep(self._store.name(path), f"{what} (at {at - base})", run)
 
-    def _write_filler(self, at: int, end: int, stored_ms: int, what: str) -> RepairStep:
+    def _write_filler(
+        self, at: int, end: int, stored_ms: int, what: str, is_missing: bool = False
+    ) -> RepairStep:
         log = self._store.log
         base = at - at % log.file_bytes
         path = log.path(base)
         text = f"{what}: {end - at} bytes from {at - base} on become filler records"
-        return RepairStep(
-            self._store.name(path),
-            text,
-            lambda keeper: _patch(keeper, path, at - base, filler(at, end, stored_ms)),
-        )
+
+        def run(keeper: Keeper) -> None:
+            if is_missing:
+                _create(keeper, path, log.file_bytes)
+            _patch(keeper, path, at - base, filler(at, end, stored_ms), keep=not is_missing)
+
+        return RepairStep(self._store.name(path), text, run)
+
+    def _renumber(self, log_offset: int, number: int) -> RepairStep:
+        base = self._store.log.base_of(log_offset)
+        assert base is not None
+        path, at = self._store.log.path(base), log_offset - base + _NUMBER_AT
+        what = f"give the record at {log_offset - base} its number {number} back"
+        data = number.to_bytes(8, "big")
+        return RepairStep(self._store.name(path), what, lambda keeper: _patch(keeper, path, at, data))
 
     def _mend_entries(self, fix: QueueFix) -> RepairStep:
         topic, queue_id = fix.key
@@ -227,8 +254,7 @@ class Repair:
                 if keeper.disk.exists(path):
                     keeper.keep_copy(path)
                 else:
-                    keeper.disk.create(path, file_bytes, reserve=False).close()
-                    keeper.disk.sync_dir(folder)
+                    _create(keeper, path, file_bytes)
                 _patch(keeper, path, at - base, part, keep=False)
                 at += len(part)
 
@@ -327,6 +353,14 @@ def _patch(keeper: Keeper, path: str, at: int, data: bytes, *, keep: bool = True
         file.sync()
     finally:
         file.close()
+
+
+def _create(keeper: Keeper, path: str, size: int) -> None:
+    """A new file; one that was only begun gives way."""
+    if keeper.disk.exists(path):
+        keeper.move(path)
+    keeper.disk.create(path, size, reserve=False).close()
+    keeper.disk.sync_dir(os.path.dirname(path))
 
 
 def _resize(path: str, size: int) -> Callable[[Keeper], None]:

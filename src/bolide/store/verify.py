@@ -28,6 +28,9 @@ class Examination:
     blanks: list[OddBlank] = field(default_factory=list)
     fixes: list[QueueFix] = field(default_factory=list)
     behind_end: int = 0  # how far entries point behind the end of the log, after a clean stop
+    renumbered: list[tuple[int, int]] = field(
+        default_factory=list
+    )  # records with a wrong number, and the right one
     log_start: int = 0
     log_end: int = 0
     records: int = 0
@@ -81,6 +84,7 @@ def examine(store: StoreFiles, progress: Progress | None = None) -> Examination:
     found.log_end, found.newest_ms, found.records = scan.end, walk.store_timestamp_ms, walk.records
     queues.finish(scan.end)
     found.entries, found.fixes, found.behind_end = queues.entries, queues.fixes, queues.behind_end
+    found.renumbered = queues.renumbered
     _tell_holes(store, found)
     _tell_tail(store, scan, findings)
     index_ms = 0 if times is None else times.index_ms

@@ -10,11 +10,14 @@ and entries that point behind the end of the log.  The next start deals with bot
 """
 
 import bisect
+import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from bolide.model import names
+from bolide.model.data_version import INT64_MAX
 from bolide.record.codec import RecordHead
+from bolide.record.layout import FIXED_BYTES
 from bolide.store.append import QueueTail
 from bolide.store.damage import Findings
 from bolide.store.offline import EMPTY_ENTRY, ENTRY, ENTRY_BYTES, GAP_SIZE, OfflineQueue, QueueKey, StoreFiles
@@ -31,6 +34,8 @@ UNSEEN = -(2**62)
 """The number of the next record in a queue that has had none: no record's number."""
 
 Entry = tuple[int, int, int]
+
+_PLACE = struct.Struct(">q")
 
 _CONSEQUENCES = {
     "is empty": "the message is skipped, or the queue ends there at the next start",
@@ -77,6 +82,7 @@ class _Queue:
     faults: list[_Run] = field(default_factory=list)
     extra: list[_Run] = field(default_factory=list)  # faults of entries that no record explains
     fixes: list[QueueFix] = field(default_factory=list)
+    newest: int = 0  # where the last record that was compared begins
     is_deleted: bool = False  # its topic is
 
     def __post_init__(self) -> None:
@@ -114,6 +120,8 @@ class QueueCheck:
         self.entries = 0
         self.behind_end = 0
         """After a clean stop, how far behind the end of the log entries point."""
+        self.renumbered: list[tuple[int, int]] = []
+        """Records that say another number than their entry, with the number that they should say."""
 
     @property
     def fixes(self) -> list[QueueFix]:
@@ -159,6 +167,7 @@ class QueueCheck:
         place = head.log_offset, head.size
         if queue.disk is not None and queue.disk.entry(wanted)[:2] == place:
             _extend(queue.faults, "belongs to a record that says another number", wanted)
+            self.renumbered.append((head.log_offset, wanted))
             queue.tail.append(head.log_offset, head.size, head.tags_code)
             return False
         if number > wanted:
@@ -187,6 +196,7 @@ class QueueCheck:
         found = bytes(len(wanted)) if queue.disk is None else queue.disk.read(first, last)
         self.entries += last - first
         tail.drop_before(last)
+        (queue.newest,) = _PLACE.unpack_from(wanted, len(wanted) - ENTRY_BYTES)
         if wanted == found:
             return
         for at in range(0, len(wanted), ENTRY_BYTES):
@@ -229,7 +239,7 @@ class QueueCheck:
         last = max(first, min(last, queue.disk.end()))
         self.entries += last - first
         gaps = 0
-        newest = queue.disk.entry(first - 1)[0] if first > queue.disk.first else 0
+        newest = queue.newest if first > queue.first > UNSEEN else 0
         for offset, entry in queue.disk.entries(first, last):
             log_offset, size, _ = entry
             if size == GAP_SIZE or 0 <= log_offset < self._store.log.start:
@@ -276,11 +286,9 @@ class QueueCheck:
         cut = end = queue.disk.end()
         while cut > first and queue.disk.entry(cut - 1)[0] >= log_end:
             cut -= 1
+        self._judge(queue, first, cut)
         if cut < end and self._store.is_clean:
-            queue.extra.append(_Run("points behind the end of the log", cut, end - 1))
-            for offset, entry in queue.disk.entries(cut, end):
-                self.behind_end = max(self.behind_end, entry[0] + entry[1] if entry[1] < GAP_SIZE else 0)
-                queue.fix(offset, ENTRY.pack(entry[0], GAP_SIZE, 0))
+            self._judge_behind(queue, cut, end, log_end)
         elif cut < end:
             for offset in range(cut, end):
                 queue.fix(offset, EMPTY_ENTRY)
@@ -288,7 +296,25 @@ class QueueCheck:
                 self._store.name(queue.disk.folder),
                 f"{end - cut} entries point behind the end of the log; the next start cuts them",
             )
-        self._judge(queue, first, cut)
+
+    def _judge_behind(self, queue: _Queue, first: int, end: int, log_end: int) -> None:
+        """Entries behind the end of a log that was closed: of records that were there, or garbage.
+
+        Numbers that were given must not be given again, so the former become gaps; the latter are erased.
+        """
+        assert queue.disk is not None
+        file_bytes = self._store.log.file_bytes
+        newest, reach = log_end, log_end - log_end % file_bytes + 2 * file_bytes
+        for offset, (log_offset, size, _) in queue.disk.entries(first, end):
+            is_garbage = size < FIXED_BYTES or not newest <= log_offset <= log_offset + size <= reach
+            newest = INT64_MAX if is_garbage else log_offset + size
+            if is_garbage:
+                _extend(queue.extra, "is of no record", offset)
+                queue.fix(offset, EMPTY_ENTRY)
+            else:
+                self.behind_end = max(self.behind_end, newest)
+                _extend(queue.extra, "points behind the end of the log", offset)
+                queue.fix(offset, ENTRY.pack(log_offset, GAP_SIZE, 0))
 
     def _report(self, queue: _Queue) -> None:
         topic, queue_id = queue.key
