@@ -74,8 +74,6 @@ class FailingLife(Life):
         if name in STARTS_AND_STOPS:
             self._end_process()
             return
-        if isinstance(error, OSError) and (name == "end_sync" or self._failed_beside_the_log(name)):
-            self.store.durability.failed(error)
         if self.store.durability.failure is None:
             self.ledger.refuse_the_rest()
             return
@@ -91,10 +89,6 @@ class FailingLife(Life):
 
     def _watch(self, disk: SimDisk) -> None:
         disk.on_step = self._failing
-
-    def _failed_beside_the_log(self, name: str) -> bool:
-        """Whether syncing the queues for a checkpoint has failed, which is as final; writing it is tried again."""
-        return name == "end_checkpoint" and "consumequeue" in self._failing.failed
 
     def _end_process(self) -> None:
         """The machine may stay up, or go as well."""

@@ -122,7 +122,7 @@ class Life:
         self.ledger.durable_to(self.store.durability.durable)
         offset = self.offset_of(self.offsets)
         self.ledger.check_offset(offset)
-        self.ledger.offset_given = self.ledger.offset_promised = offset
+        self.ledger.offset_given = offset  # which is promised when it is written next
 
     # ---- messages ------------------------------------------------------------------------------------------
 
@@ -199,9 +199,17 @@ class Life:
     def end_sync(self) -> None:
         point, self._point = self._point, None
         if point is not None:
-            point.run()
+            self._sync(point.run)
             self.store.durability.reached(point)
             self.ledger.durable_to(self.store.durability.durable)
+
+    def _sync(self, run: Callable[[], None]) -> None:
+        """As the broker does: a failure is final."""
+        try:
+            run()
+        except OSError as error:
+            self.store.durability.failed(error)
+            raise
 
     def begin_checkpoint(self) -> None:
         """Decide what the next checkpoint says; writing it may take a while, too."""
@@ -211,9 +219,9 @@ class Life:
     def end_checkpoint(self) -> None:
         checkpoint, self._checkpoint = self._checkpoint, None
         if checkpoint is not None:
-            checkpoint.sync()
+            self._sync(checkpoint.sync)
             checkpoint.write()
-            self.store.checkpoints.reached(checkpoint, self.store.queues)
+            self.store.checkpoint_reached(checkpoint)
 
     def read(self) -> None:
         """Under SYNC_FLUSH nobody sees what power loss could still take back."""

@@ -1,0 +1,33 @@
+"""Crash states: thousands of moments at which power may go, new ones in every run."""
+
+import secrets
+from collections.abc import Callable
+
+from tests.crash.campaign import explore
+from tests.crash.conftest import TOLD
+from tests.crash.states import Run
+
+STATES = 5000
+
+
+def test_nothing_promised_is_lost_and_nothing_wrong_is_delivered(
+    record_property: Callable[[str, object], None],
+) -> None:
+    seed = secrets.randbelow(1 << 32)
+    tally = explore(STATES, seed, workers=2)
+    record_property(TOLD, str(tally))
+    assert not tally.failures, "\n".join(map(str, [tally, *tally.failures]))
+    assert tally.states >= STATES
+
+
+def test_a_seed_gives_the_same_states_every_time() -> None:
+    """A failure is only as good as its replay."""
+    counts: list[tuple[int, dict[str, bytes]]] = []
+    for _ in range(2):
+        run = Run(4711)
+        assert run.play() is None
+        counts.append((run.states, run.life.disk.files()))
+    assert counts[0] == counts[1]
+    alone = Run(4711, only=3)
+    assert alone.play() is None
+    assert alone.life.disk.files() == counts[0][1]
