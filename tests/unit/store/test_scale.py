@@ -1,6 +1,7 @@
 """What a store costs does not grow with what it holds."""
 
 from pathlib import Path
+from typing import Any
 
 from tests.unit.store.stage import message, opened
 
@@ -20,7 +21,7 @@ def mapped_bytes(folder: Path) -> int:
 
 
 def test_opening_after_a_clean_stop_does_not_read_the_log(tmp_path: Path) -> None:
-    sizes = {"segment_bytes": MIB, "body_bytes_max": MIB}
+    sizes: dict[str, Any] = {"segment_bytes": MIB, "body_bytes_max": MIB}
     store = opened(tmp_path, **sizes)
     for number in range(500):
         store.append([message(body=bytes([number % 256]) * 100_000)])
