@@ -29,7 +29,7 @@ cdef enum:
     SLOT_BITS = 15
     SLOTS = 1 << SLOT_BITS  # several times as many as a broker has queues; those that share one are looked up again
 
-cdef unsigned char[SECTOR_BYTES] NOTHING
+cdef int64_t EARLIEST_MS = 1LL << 32
 
 
 cdef inline uint64_t mix_of(const unsigned char* topic, Py_ssize_t length, int64_t queue_id) noexcept nogil:
@@ -44,21 +44,18 @@ cdef inline uint64_t mix_of(const unsigned char* topic, Py_ssize_t length, int64
 
 
 cdef bint is_whole(const unsigned char* record, RecordLook* look, Py_ssize_t position) noexcept nogil:
-    """Whether all of the properties reached the disk, which the body's checksum does not tell."""
-    cdef Py_ssize_t at
+    """Whether all of the record reached the disk, as far as that can be told where the body's checksum does not."""
+    cdef Py_ssize_t sector_end
+    if look.store_timestamp_ms < EARLIEST_MS:
+        return False
     if look.properties_length == 0:
         return True
-    if record[look.size - 1] == 0:
-        return False
-    if look.properties_length < SECTOR_BYTES:
-        return True
-    at = position + look.properties_at
-    at = look.properties_at + (SECTOR_BYTES - at % SECTOR_BYTES) % SECTOR_BYTES
-    while at + SECTOR_BYTES <= look.size:
-        if memcmp(record + at, NOTHING, SECTOR_BYTES) == 0:
+    sector_end = look.properties_at + SECTOR_BYTES - (position + look.properties_at) % SECTOR_BYTES
+    while sector_end < look.size:
+        if record[sector_end - 1] == 0:
             return False
-        at += SECTOR_BYTES
-    return True
+        sector_end += SECTOR_BYTES
+    return record[look.size - 1] != 0
 
 
 cdef class LogWalk:

@@ -120,12 +120,10 @@ class ConsumeQueue:
             found = True
         return found
 
-    def restart(self, data: bytes, first: int, start: int) -> None:
-        """Forget the entries in memory; go on with these, of which the first one is number `first`."""
-        self.start = QueueOffset(start)
-        self.tail.reset(first)
-        for entry in _ENTRY.iter_unpack(data):
-            self.tail.append(*entry)
+    def begin_anew(self) -> None:
+        """Forget all entries: the next one is number 0.  What the files hold is overwritten or erased later."""
+        self.start = QueueOffset(0)
+        self.tail.reset(0)
 
     def skip_to(self, offset: int, log_offset: int) -> None:
         """Go on at `offset`, with the record at `log_offset`, although entries before it are missing.

@@ -29,6 +29,11 @@ STEP_BYTES = 64 * 1024**2
 
 EVERYWHERE = 2**63 - 1
 
+_NUMBERS_AT, _NUMBERS_END = 12, 36
+"""Queue id, flag, queue offset and log offset of a record."""
+
+SECTOR_BYTES = 512
+
 Progress = Callable[[int, int], None]
 """Called with the bytes of the log that were walked, and with how many there are to walk at most."""
 
@@ -66,15 +71,19 @@ def recover(
     if start > commit_log.start and not any(True for _ in queues):
         log.warning("there are no consume queues: they are made again from the whole log")
         start, start_record = int(commit_log.start), -1
-    try:
-        rebuild = _Rebuild(commit_log, queues, start, progress)
-        end = rebuild.run()
-    except _EntriesMissing as missing:
-        log.warning("%s; all queues are made again from the whole log", missing)
-        start, start_record = int(commit_log.start), -1
+    limit = EVERYWHERE
+    while True:
+        try:
+            rebuild = _Rebuild(commit_log, queues, start, limit, progress)
+            end = rebuild.run()
+            break
+        except _EntriesMissing as missing:
+            log.warning("%s; all queues are made again from the whole log", missing)
+            start, start_record = int(commit_log.start), -1
+        except _Torn as torn:
+            log.warning("%s", torn)
+            limit = torn.log_offset
         queues.load(start)
-        rebuild = _Rebuild(commit_log, queues, start, progress)
-        end = rebuild.run()
     commit_log.last_record = rebuild.last_record if rebuild.records else start_record
     commit_log.cut(end)
     rebuild.write()
@@ -162,17 +171,28 @@ class _EntriesMissing(Exception):
     """A queue lacks entries of records from before the place where the walk began."""
 
 
-class _Rebuild:
-    """One walk over the log, into the queues."""
+class _Torn(Exception):
+    """A record looks sound but is not: the log ends before it."""
 
-    def __init__(self, commit_log: CommitLog, queues: QueueIndex, start: int, progress: Progress) -> None:
+    def __init__(self, log_offset: int) -> None:
+        super().__init__(f"the message at {log_offset} in the log is damaged")
+        self.log_offset = log_offset
+
+
+class _Rebuild:
+    """One walk over the log from `start`, at most to `limit`, into the queues."""
+
+    def __init__(
+        self, commit_log: CommitLog, queues: QueueIndex, start: int, limit: int, progress: Progress
+    ) -> None:
         self._log = commit_log
         self._queues = queues
         self._start = start
+        self._limit = limit
         self._progress = progress
         self._walk = LogWalk(self._find, self._mend)
         self._loaded = {queue.tail.key: queue.end for queue in queues}
-        self._replaced: dict[tuple[str, int], tuple[bytes, int, int]] = {}
+        self._restarts: dict[tuple[str, int], tuple[int, int]] = {}  # (end before, record that began anew)
         self._entries_written = 0
         self._may_write = True
 
@@ -194,9 +214,9 @@ class _Rebuild:
         last = self._log.segments[-1]
         total = last.base + last.size - at
         segment = self._log.segment_of(at)
-        while segment is not None:
+        while segment is not None and at < self._limit:
             position = at - segment.base
-            limit = min(segment.size, position + STEP_BYTES)
+            limit = min(segment.size, position + STEP_BYTES, self._limit - segment.base)
             position, why = self._walk.go(segment.view, segment.base, position, limit, True)
             at = segment.base + position
             self._progress(at - self._start, total)
@@ -234,18 +254,16 @@ class _Rebuild:
         """A record does not continue its queue.  Whether it gets an entry all the same."""
         queue = tail.owner
         assert isinstance(queue, ConsumeQueue)
-        replaced = self._replaced.pop(tail.key, None)
-        if replaced is not None and offset >= replaced[1] + len(replaced[0]) // 20:
-            # It goes on where the queue was before it began anew: it was a damaged number that said so.
-            queue.restart(*replaced)
-        if offset == tail.next_offset:
-            return True
-        if offset == 0:  # the topic was deleted and made again
-            entries = tail.entries(tail.start, tail.next_offset)
-            self._replaced[tail.key] = (entries, tail.start, queue.start)
-            queue.restart(b"", 0, 0)
-            return True
+        restart = self._restarts.pop(tail.key, None)
+        if restart is not None and offset >= restart[0]:  # it goes on as if there had been no beginning anew
+            raise _Torn(restart[1])
+        if self._may_be_torn(log_offset):
+            raise _Torn(log_offset)
         missing = offset - tail.next_offset
+        if offset == 0:  # the topic was deleted and made again
+            self._restarts[tail.key] = (int(tail.next_offset), log_offset)
+            queue.begin_anew()
+            return True
         is_first = self._loaded.get(tail.key, 0) == tail.next_offset
         if missing > 0 and is_first and self._start > self._log.start:
             raise _EntriesMissing(f"queue {tail.key[1]} of {tail.key[0]} lacks {missing} entries")
@@ -254,3 +272,14 @@ class _Rebuild:
             return False
         queue.skip_to(offset, log_offset)
         return True
+
+    def _may_be_torn(self, log_offset: int) -> bool:
+        """Whether a sector ends with a zero among the record's numbers, which no checksum covers.
+
+        What was lost of the sector is zero then, and may be why the numbers do not fit.
+        """
+        segment = self._log.segment_of(log_offset)
+        assert segment is not None
+        position = log_offset - segment.base
+        sector_end = position + _NUMBERS_AT + SECTOR_BYTES - (position + _NUMBERS_AT) % SECTOR_BYTES
+        return sector_end <= position + _NUMBERS_END and segment.view[sector_end - 1] == 0

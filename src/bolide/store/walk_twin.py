@@ -16,6 +16,9 @@ BLANK = 1
 UNSOUND = 2
 
 SECTOR_BYTES = 512
+EARLIEST_MS = 1 << 32
+"""Nothing was stored in February 1970."""
+
 
 Find = Callable[[bytes, int], QueueTail | None]
 """The tail of a queue by the bytes of its topic's name and its number; None when that is no name."""
@@ -77,19 +80,13 @@ class LogWalk:
 
     @staticmethod
     def _is_whole(segment: memoryview, position: int, head: RecordHead) -> bool:
-        """Whether all of the properties reached the disk, which the body's checksum does not tell.
+        """Whether all of the record reached the disk, as far as that can be told where the body's checksum does not.
 
-        Text never ends with a zero byte and never holds a whole sector of them; what did not reach the disk does.
+        What was lost is zero up to the end of a sector.  Times are never so early, and text has no zeros.
         """
-        end = position + head.size
-        if head.properties_length == 0:
-            return True
-        if segment[end - 1] == 0:
+        if head.store_timestamp_ms < EARLIEST_MS:
             return False
-        at = position + head.properties_at
-        at += -at % SECTOR_BYTES
-        while at + SECTOR_BYTES <= end:
-            if not any(segment[at : at + SECTOR_BYTES]):
-                return False
-            at += SECTOR_BYTES
-        return True
+        end = position + head.size
+        first = position + head.properties_at
+        sector_ends = range(first + SECTOR_BYTES - first % SECTOR_BYTES, end, SECTOR_BYTES)
+        return head.properties_length == 0 or all(segment[at - 1] for at in (*sector_ends, end))
