@@ -26,20 +26,22 @@ def main() -> int:
         plant=arguments.plant,
         on_progress=_Progress(arguments.states),
     )
-    for failure in tally.failures:
-        print(failure)
     print(tally)
     return 1 if tally.failures else 0
 
 
 class _Progress:
-    """A line now and then."""
+    """Failures at once, and a line now and then."""
 
     def __init__(self, states: int) -> None:
         self._states = states
+        self._failures = 0
         self._last = time.monotonic()
 
     def __call__(self, tally: Tally) -> None:
+        for failure in tally.failures[self._failures :]:
+            print(failure, flush=True)
+        self._failures = len(tally.failures)
         if time.monotonic() - self._last >= PROGRESS_S:
             self._last = time.monotonic()
             print(f"{tally.states * 100 // self._states:3d} %  {tally}", flush=True)
