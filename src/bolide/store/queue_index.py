@@ -278,5 +278,18 @@ class QueueIndex:
             queue.tail.reset(queue.end)  # nothing of it is written behind any more
         self._handles.delete_tree(os.path.join(self._folder, topic))
 
+    def trim(self) -> None:
+        """Delete all files that hold nothing but expired entries, as a cleaner does over time.
+
+        Done at every stop, for the original: it looks for the first entry of a queue in the queue's first file only,
+        and would tell its clients of messages that are gone.
+        """
+        folders: set[str] = set()
+        for queue in self:
+            while (folder := queue.delete_first_file()) is not None:
+                folders.add(folder)
+        for folder in sorted(folders):
+            self._disk.sync_dir(folder)
+
     def close(self) -> None:
         self._handles.close()

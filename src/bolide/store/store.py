@@ -206,6 +206,7 @@ class MessageStore:
             checkpoint.sync()
             checkpoint.write()
             self.checkpoint_reached(checkpoint)
+        self.queues.trim()
         self.queues.close()
         self.log.close()
         self._disk.delete(self._abort_path)
