@@ -135,6 +135,8 @@ class MessageStore:
             self.log, LogOffset(found.start), found.start_record, self._failed_sync.note
         )
         self.checkpoints.end = found.start
+        if self._options.sync_flush:  # or nobody could read it before somebody sends
+            self._sync_log()
         self.reader = StoreReader(
             self.log,
             self.queues,
@@ -194,11 +196,15 @@ class MessageStore:
             if self._lock is not None:
                 self._lock.release()
 
-    def _close_files(self) -> None:
+    def _sync_log(self) -> None:
+        """Here and now; while the broker serves, its sync thread does this."""
         point = self.durability.next_point()
         if point is not None:
             point.run()
             self.durability.reached(point)
+
+    def _close_files(self) -> None:
+        self._sync_log()
         if self.index is not None:
             self.index.close(self.log)
         checkpoint = self.next_checkpoint()

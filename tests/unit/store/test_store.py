@@ -324,6 +324,13 @@ def test_a_pull_gives_stored_bytes_unchanged(tmp_path: Path) -> None:
     assert len(records_of(data)) == 3
 
 
+def test_what_a_kill_left_is_readable_under_sync_flush_before_anybody_sends(tmp_path: Path) -> None:
+    store = opened(tmp_path, sync_flush=True)
+    put_many(store, 3)
+    killed(store)
+    assert len(bodies(opened(tmp_path, sync_flush=True))) == 3
+
+
 def test_nothing_is_readable_under_sync_flush_before_it_is_durable(tmp_path: Path) -> None:
     store = opened(tmp_path, sync_flush=True)
     store.append([message()])
