@@ -46,6 +46,7 @@ from bolide.store.append import QueueTail, TopicLane
 from bolide.store.disk import Disk
 from bolide.store.disk_os import OsDisk
 from bolide.store.index_file import IndexSizes
+from bolide.store.progress import Progress
 from bolide.store.store import MessageStore, StoreOptions
 from bolide.store.tables import GroupTable, OffsetTable, TopicTable
 from bolide.wire.command import LANGUAGE, VERSION, Command, encode_frame
@@ -69,8 +70,16 @@ VIP_PORT_BELOW = 2
 class Broker:
     """A broker on its own ports and its own store directory."""
 
-    def __init__(self, config: BrokerConfig, clock: Clock | None = None, disk: Disk | None = None) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock | None = None,
+        disk: Disk | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """`progress` is told how far the recovery is at the start; without it the log says so."""
         self.config = config
+        self._progress = progress
         self.clock = clock or SystemClock()
         self._disk = disk or OsDisk()
         self._root = os.path.expanduser(config.root)
@@ -127,6 +136,7 @@ class Broker:
         self._offsets_writer = TableWriter(self.offsets, self.config.persist_offsets_ms, self._files_thread)
         self._caller = Caller(self.clock, on_close=self._on_caller_close)
         self._start_tasks()
+        self.flusher.wake()  # what was recovered is durable soon
         await self._start_registration()
         log.info("broker %s serves at %s", self.config.broker_name, self.address)
 
@@ -182,7 +192,7 @@ class Broker:
             ),
             self.clock,
         )
-        self.store.open()
+        self.store.open(self._progress)
         for table in (self.topics, self.groups, self.offsets):
             table.load()
         self.topics.add_built_in(

@@ -39,6 +39,9 @@ class Checkpointer:
         self._clock = clock
         self._on_failure = on_failure
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="bolide-checkpoint")
+        # What a recovery has found is not left waiting for the next one.
+        waits_ms = 0 if store.checkpoints.end < store.log.end else settings().flush_queues_thorough_ms
+        self._due_ms = clock.monotonic_ms() + waits_ms
         self._last_ms = clock.monotonic_ms()
         self._trouble: str | None = None
         self._turn = asyncio.Lock()
@@ -51,6 +54,7 @@ class Checkpointer:
             if self._is_due():
                 await self.checkpoint()
                 self._last_ms = self._clock.monotonic_ms()
+                self._due_ms = self._last_ms + self._settings().flush_queues_thorough_ms
 
     async def checkpoint(self) -> None:
         """One checkpoint, now."""
@@ -84,11 +88,9 @@ class Checkpointer:
         self._thread.shutdown(wait=True)
 
     def _is_due(self) -> bool:
-        passed_ms = self._clock.monotonic_ms() - self._last_ms
+        now_ms = self._clock.monotonic_ms()
         behind = self._store.durability.durable - self._store.checkpoints.end
-        return passed_ms >= self._settings().flush_queues_thorough_ms or (
-            behind >= BEHIND_BYTES_MAX and passed_ms >= PAUSE_MS
-        )
+        return now_ms >= self._due_ms or (behind >= BEHIND_BYTES_MAX and now_ms >= self._last_ms + PAUSE_MS)
 
     def _say(self, text: str) -> None:
         """A trouble is said once, not every time it is met."""

@@ -72,6 +72,7 @@ def up(
         bolide up --data ./data --set flushDiskType=SYNC_FLUSH
         bolide up --host 0.0.0.0 --set brokerIP1=203.0.113.7   # behind NAT
     """
+    from bolide.cli.recovery import recovery_bar
     from bolide.cli.standalone import Standalone, make_directory
 
     _set_up_logging(verbose)
@@ -81,6 +82,7 @@ def up(
         nameserver_port=nameserver_port,
         broker_port=broker_port,
         settings=parse_assignments(settings or ()),
+        progress=recovery_bar(),
     )
     make_directory(service.data)
 
@@ -160,13 +162,14 @@ def broker(
     """
     from bolide.broker.app import Broker
     from bolide.broker.config import BrokerConfig
+    from bolide.cli.recovery import recovery_bar
     from bolide.cli.standalone import make_directory
 
     _set_up_logging(verbose)
     given = read_settings(config, "broker") if config else {}
     chosen = BrokerConfig.from_settings(given | parse_assignments(settings or ()))
     make_directory(Path(chosen.root).expanduser())
-    server = Broker(chosen)
+    server = Broker(chosen, progress=recovery_bar())
 
     def announce() -> None:
         where = chosen.nameservers or "no name server: set namesrvAddr so that clients find it"

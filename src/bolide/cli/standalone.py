@@ -16,6 +16,7 @@ from bolide.model.errors import ConfigError
 from bolide.nameserver.app import NameServer
 from bolide.nameserver.config import NameServerConfig
 from bolide.net.clock import SystemClock
+from bolide.store.progress import Progress
 
 LOOPBACK = "127.0.0.1"
 LOCAL_OF_ALL = {"0.0.0.0": LOOPBACK, "": LOOPBACK, "::": "::1"}
@@ -34,9 +35,11 @@ class Standalone:
         broker_port: int = 10911,
         settings: Mapping[str, str] | None = None,
         clock: Clock | None = None,
+        progress: Progress | None = None,
     ) -> None:
         """Raises `ConfigError` for settings that are wrong; ports may be 0 for free ones."""
         self._clock = clock or SystemClock()
+        self._progress = progress
         self._host = host
         given = {"storePathRootDir": str(data), "bindAddress": host, "listenPort": str(broker_port)}
         self._config = BrokerConfig.from_settings(given | dict(settings or {}))
@@ -60,7 +63,9 @@ class Standalone:
             own = join_address(LOCAL_OF_ALL.get(self._host, self._host), names.port)
             nameservers = ";".join(filter(None, (own, self._config.nameservers)))
             self._broker = Broker(
-                dataclasses.replace(self._config, nameservers=nameservers), clock=self._clock
+                dataclasses.replace(self._config, nameservers=nameservers),
+                clock=self._clock,
+                progress=self._progress,
             )
             await self._broker.start()
         except BaseException:

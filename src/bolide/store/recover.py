@@ -9,13 +9,13 @@ Recovering twice changes nothing.
 """
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from bolide.record.codec import RecordHead, inspect_record
 from bolide.store.append import QueueTail
 from bolide.store.checkpoint import Checkpoint, Mark
 from bolide.store.log import CommitLog
+from bolide.store.progress import Progress
 from bolide.store.queue_index import GAP_ENTRIES_MAX, ConsumeQueue, QueueIndex
 from bolide.store.walk import BLANK, LIMIT, LogWalk
 
@@ -33,9 +33,6 @@ _NUMBERS_AT, _NUMBERS_END = 12, 36
 """Queue id, flag, queue offset and log offset of a record."""
 
 SECTOR_BYTES = 512
-
-Progress = Callable[[int, int], None]
-"""Called with the bytes of the log that were walked, and with how many there are to walk at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +61,7 @@ def recover(
     checkpoint: Checkpoint,
     *,
     clean: bool,
-    progress: Progress = lambda done, total: None,
+    progress: Progress,
 ) -> Recovery:
     """Set the end of the log and bring the queues in step with it."""
     start, start_record = _begin(commit_log, queues, checkpoint, clean=clean)
@@ -84,6 +81,7 @@ def recover(
             log.warning("%s", torn)
             limit = torn.log_offset
         queues.load(start)
+    progress(end - start, end - start)
     commit_log.last_record = rebuild.last_record if rebuild.records else start_record
     commit_log.cut(end)
     rebuild.write()

@@ -31,9 +31,10 @@ from bolide.store.folders import make_folder, make_root
 from bolide.store.index_file import IndexSizes
 from bolide.store.index_keys import KeyIndex, LogState
 from bolide.store.log import CommitLog
+from bolide.store.progress import LoggedProgress, Progress
 from bolide.store.queue_index import ConsumeQueue, QueueIndex
 from bolide.store.reading import StoreReader
-from bolide.store.recover import Progress, Recovery, recover
+from bolide.store.recover import Recovery, recover
 from bolide.store.small_file import write_whole
 
 log = logging.getLogger(__name__)
@@ -102,7 +103,7 @@ class MessageStore:
 
     # ---- opening and closing -------------------------------------------------------------------------------
 
-    def open(self, progress: Progress = lambda done, total: None) -> Recovery:
+    def open(self, progress: Progress | None = None) -> Recovery:
         """Take the directory, find out what is true, and be ready to append."""
         root = self._options.root
         make_root(self._disk, root)
@@ -112,7 +113,7 @@ class MessageStore:
         except BlockingIOError:
             raise StoreError(f"another broker uses the store {root}") from None
         try:
-            return self._open_files(progress)
+            return self._open_files(progress or LoggedProgress(self._clock))
         except OSError as error:
             self._failed_sync.note()
             self._lock.release()
