@@ -305,3 +305,17 @@ def test_topics_are_told_with_whether_messages_are_left(tmp_path: Path) -> None:
     assert cleaning.topics() == {"Old": True, "T": True}
     delete_oldest(cleaning, store, 2)
     assert cleaning.topics() == {"Old": False, "T": True}
+
+
+def test_a_stop_leaves_no_queue_file_of_which_everything_is_expired(tmp_path: Path) -> None:
+    """The original looks for a queue's first entry in its first file only; else it would say 0."""
+    store = opened(tmp_path)
+    put_many(store, 200)
+    put_many(store, 20, topic="Other")
+    delete_oldest(cleaning_of(store, tmp_path), store, 3)
+    start, _ = store.reader.queue_range("T", 0)
+    assert queue_files(tmp_path)[0] == 0
+    store.close()
+    assert queue_files(tmp_path)[0] == start * 20 // 200 * 200
+    assert queue_files(tmp_path, "Other") == [0, 200]
+    assert opened(tmp_path).reader.queue_range("T", 0) == (start, 200)
