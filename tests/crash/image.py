@@ -22,7 +22,7 @@ Change = tuple[tuple[str, "Node | None"], ...]
 class FileNode:
     """One file, whatever its names."""
 
-    __slots__ = ("_data", "_durable", "_lengths", "_lost", "_marked", "modified_ms", "size")
+    __slots__ = ("_data", "_durable", "_lengths", "_lost", "_marked", "_whole", "modified_ms", "size")
 
     def __init__(self, content: bytes, modified_ms: int, lengths: range | None = None) -> None:
         """`lengths` are those that a new file may be found with; None for one whose length is durable."""
@@ -32,6 +32,7 @@ class FileNode:
         self._lengths = lengths
         self._data: bytearray | None = None  # the volatile content where somebody may have changed it
         self._marked: bytes | None = None
+        self._whole: set[int] = set()  # pages written since the mark under the kernel's lock
         self._lost: dict[int, bytes] = {}  # pages that a failed sync has left marked as clean
 
     @property
@@ -51,14 +52,15 @@ class FileNode:
     def write(self, at: int, data: bytes | memoryview) -> None:
         """Also makes pages dirty that a failed sync has left marked as clean."""
         self.data[at : at + len(data)] = data
-        if self._lost:
-            for page in range(at - at % PAGE_BYTES, at + len(data), PAGE_BYTES):
-                self._lost.pop(page, None)
+        for page in range(at - at % PAGE_BYTES, at + len(data), PAGE_BYTES):
+            self._lost.pop(page, None)
+            self._whole.add(page)
 
     def mark(self) -> None:
         """Remember the content: a write that is under way now may be torn from here."""
         if self._data is not None:
             self._marked = bytes(self._data)
+            self._whole.clear()
 
     def sync(self) -> None:
         self._lengths = None
@@ -126,11 +128,14 @@ class FileNode:
         return self._data[at : at + PAGE_BYTES]
 
     def _torn_page(self, at: int, rng: random.Random) -> bytearray:
-        """Some sectors old, some new; or written while a program was only half through with its change."""
+        """Some sectors old, some new; or written while a program was only half through with its change.
+
+        The latter happens to mapped pages only: what is written by a call is copied under the page's lock.
+        """
         assert self._data is not None
         new = self._data[at : at + PAGE_BYTES]
-        if self._marked is not None and new != self._marked[at : at + PAGE_BYTES] and rng.random() < 0.3:
-            old = self._marked[at : at + PAGE_BYTES]
+        old = new if self._marked is None or at in self._whole else self._marked[at : at + PAGE_BYTES]
+        if new != old and rng.random() < 0.3:
             half = rng.randint(_same_bytes(new, old), len(new) - _same_bytes(new[::-1], old[::-1]))
             return new[:half] + old[half:]
         page = bytearray(self._durable[at : at + PAGE_BYTES])

@@ -101,7 +101,11 @@ class Ledger:
             extra = start + len(records) - len(messages)
             expect(extra <= 0, f"{queue} has {extra} messages more than it was given")
             expired = sum(1 for given in messages if given.record and given.end <= self.expired_to)
-            expect(start <= expired, f"{queue} begins at {start} where {expired} messages have expired")
+            # Of a queue that has lost everything only the name of a file may be left, which tells its number.
+            expect(
+                start <= expired or not records,
+                f"{queue} begins at {start} where {expired} messages have expired",
+            )
             for offset, (given, record) in enumerate(zip(messages[start:], records, strict=False), start):
                 if given.record:
                     expect(record == given.record, f"{queue} offset {offset} is not what was appended there")

@@ -1,6 +1,7 @@
 """What the crash states have found, each as its shortest story."""
 
 import errno
+import itertools
 import os
 import random
 
@@ -71,3 +72,32 @@ def test_what_a_failed_sync_has_left_is_written_again_by_the_next_process() -> N
 def failing_sync(kind: str, path: str) -> None:
     if kind == "sync":
         raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+
+def test_an_entry_that_a_killed_process_has_erased_does_not_come_back() -> None:
+    """The next process found nothing to erase and did not sync it; the old entry then pointed at another message."""
+    life = lives()
+    append(life, b"lost with the power")
+    life.write_behind()
+    store = MessageStore(disk := with_entry_but_no_record(life), life.options, life.clock)
+    store.open()
+    disk.after_kill()
+    life.resume(disk)
+    life.append_to(("Orders", 0), [(b"at the same place", b"")])
+    sync(life)
+    for seed in range(100):
+        after = life.disk.after_power_loss(random.Random(seed))
+        assert found(life, after) == []
+        assert found(life, after.after_power_loss(random.Random(seed))) == []
+
+
+def with_entry_but_no_record(life: Life) -> SimDisk:
+    """What power loss may leave: the page of the queue, not that of the log."""
+    for seed in itertools.count():
+        disk = life.disk.after_power_loss(random.Random(seed))
+        files = disk.files()
+        if any(any(data) for path, data in files.items() if "consumequeue/T/0" in path) and not any(
+            any(data) for path, data in files.items() if "commitlog" in path
+        ):
+            return disk
+    raise AssertionError

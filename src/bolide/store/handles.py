@@ -78,6 +78,11 @@ class FileHandles:
             self._note_name(path)
         file.write(at, data)
 
+    def distrust(self, path: str) -> None:
+        """Take the file, and the names in its folder, for changed: by a process that was killed before its sync."""
+        self._files.add(path)
+        self._note_name(path)
+
     def erase(self, path: str, at: int) -> bool:
         """Everything of the file from `at` on becomes zero; tells whether it was not."""
         file = self.get(path)

@@ -103,9 +103,11 @@ class ConsumeQueue:
     def erase_behind(self) -> bool:
         """Make sure that the files hold nothing behind the end; tells whether they did.
 
-        What is left there would be taken for entries once the queue has grown to it.
+        What is left there would be taken for entries once the queue has grown to it.  That a process erased it before
+        and was killed does not make it durable.
         """
         at = self.end * ENTRY_BYTES
+        self._handles.distrust(self._path(at))
         in_file = at % self._file_bytes
         following = at - in_file
         found = False
