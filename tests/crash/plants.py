@@ -190,7 +190,7 @@ def cut_the_log_by_the_queues(stack: ExitStack) -> None:
     """The log ends where the entries in queue files end."""
 
     def run(rebuild: recovery._Rebuild) -> int:
-        rebuild._queues.load(recovery.EVERYWHERE)
+        rebuild._queues.load(recovery.EVERYWHERE, rebuild._log.start)
         newest = recovery._newest_record(rebuild._log, rebuild._queues)
         return rebuild._start if newest is None else newest.log_offset + newest.size
 
@@ -207,7 +207,7 @@ def trust_queues_behind_the_mark(stack: ExitStack) -> None:
 
     def run(rebuild: recovery._Rebuild) -> int:
         end = real(rebuild)
-        rebuild._queues.load(end)
+        rebuild._queues.load(end, rebuild._log.start)
         return end
 
     real = recovery._Rebuild.run

@@ -26,12 +26,19 @@ GAP_SIZE = 0x7FFFFFFF
 
 _ENTRY = struct.Struct(">qiq")
 _GAP = _ENTRY.pack(0, GAP_SIZE, 0)
-_NOTHING = bytes(ENTRY_BYTES)
+_PAGE_ENTRIES = 200
+_PAGE_BYTES = _PAGE_ENTRIES * ENTRY_BYTES
 
 
 def _count_while(count: int, holds: Callable[[int], bool]) -> int:
-    """How many of the numbers from 0 to `count` - 1 something holds for, when it holds up to one of them."""
-    low, high = 0, count
+    """How many of the numbers from 0 to `count` - 1 something holds for, when it holds up to one of them.
+
+    Few are found with few questions.
+    """
+    step = 1
+    while step <= count and holds(step - 1):
+        step *= 2
+    low, high = step // 2, min(step - 1, count)
     while low < high:
         middle = (low + high) // 2
         if holds(middle):
@@ -176,31 +183,37 @@ class ConsumeQueue:
             return None
         return self._folder if self._handles.delete_first(self._folder, kept) else None
 
-    def load(self, names: list[str], limit: int) -> None:
+    def load(self, names: list[str], limit: int, log_start: int) -> None:
         """Find start and end of a queue that has files.
 
         The queue ends before its first entry that is empty or points at or behind `limit` in the log.  Whatever is
         in the files behind that was perhaps written, perhaps not: nobody asks it.
         """
         bases = [int(name) for name in names]
-
-        def has_kept_entry(base: int, number: int) -> bool:
-            file = self._handles.get(self._path(base))
-            data = b"" if file is None else file.read(number * ENTRY_BYTES, ENTRY_BYTES)
-            log_offset, size, _ = _ENTRY.unpack(data or _NOTHING)
-            return bool(size > 0 and 0 <= log_offset < limit)
-
         end = bases[0]
         files = len(bases)
-        if not has_kept_entry(bases[-1], 0):
-            files = _count_while(files - 1, lambda number: has_kept_entry(bases[number], 0))
+        if not self._kept(bases[-1], 0, 1, limit):
+            files = _count_while(files - 1, lambda number: bool(self._kept(bases[number], 0, 1, limit)))
         if files:
             base = bases[files - 1]
-            entries = self._file_bytes // ENTRY_BYTES
-            end = base + ENTRY_BYTES * _count_while(entries, lambda number: has_kept_entry(base, number))
+            pages = -(-self._file_bytes // _PAGE_BYTES)
+            page = _count_while(pages, lambda number: bool(self._kept(base, number, 1, limit))) - 1
+            end = base + page * _PAGE_BYTES + ENTRY_BYTES * self._kept(base, page, _PAGE_ENTRIES, limit)
         self._files_end = bases[-1] + self._file_bytes
         self.start = QueueOffset(bases[0] // ENTRY_BYTES)
         self.tail.reset(end // ENTRY_BYTES)
+        self.expire(log_start)
+
+    def _kept(self, base: int, page: int, count: int, limit: int) -> int:
+        """How many entries from the beginning of a page are there and point before `limit`."""
+        file = self._handles.get(self._path(base))
+        data = b"" if file is None else file.read(page * _PAGE_BYTES, count * ENTRY_BYTES)
+        kept = 0
+        for log_offset, size, _ in _ENTRY.iter_unpack(data):
+            if size <= 0 or not 0 <= log_offset < limit:
+                break
+            kept += 1
+        return kept
 
     def _path(self, at: int) -> str:
         return f"{self._folder}{os.sep}{at - at % self._file_bytes:020d}"
@@ -219,8 +232,11 @@ class QueueIndex:
     def __iter__(self) -> Iterator[ConsumeQueue]:
         return iter(self._queues.values())
 
-    def load(self, limit: int) -> None:
-        """Take over the queues that have files, each up to its first entry that points at or behind `limit`."""
+    def load(self, limit: int, log_start: int) -> None:
+        """Take over the queues that have files, each up to its first entry that points at or behind `limit`.
+
+        They begin at the first record that is still in the log, which begins at `log_start`.
+        """
         make_folder(self._disk, self._folder)
         self._queues.clear()
         for topic in self._disk.list(self._folder):
@@ -228,7 +244,7 @@ class QueueIndex:
                 if number.isdigit():
                     names = self._files_of(os.path.join(self._folder, topic, number))
                     if names:
-                        self.get(topic, int(number)).load(names, limit)
+                        self.get(topic, int(number)).load(names, limit, log_start)
 
     def _files_of(self, folder: str) -> list[str]:
         """A queue's files; one without a length was being made when power was lost, and is made again in time."""

@@ -80,14 +80,12 @@ def recover(
         except _Torn as torn:
             log.warning("%s", torn)
             limit = torn.log_offset
-        queues.load(start)
+        queues.load(start, commit_log.start)
     progress(end - start, end - start)
     commit_log.last_record = rebuild.last_record if rebuild.records else start_record
     commit_log.cut(end)
     rebuild.write()
     queues_cut = sum(queue.erase_behind() for queue in queues) if not (clean and end == start) else 0
-    for queue in queues:
-        queue.expire(commit_log.start)
     found = Recovery(clean, start, start_record, end, rebuild.records, rebuild.entries, queues_cut)
     _report(found)
     return found
@@ -116,15 +114,15 @@ def _begin(
     """The place before which everything is durable, the record that ends there (or -1), and the queues up to it."""
     mark = checkpoint.mark
     if mark is not None and _is_true(commit_log, mark):
-        queues.load(mark.end)
+        queues.load(mark.end, commit_log.start)
         return mark.end, mark.last_record
     if clean:  # the original's way to say that all is well: every record is in a queue
-        queues.load(EVERYWHERE)
+        queues.load(EVERYWHERE, commit_log.start)
         newest = _newest_record(commit_log, queues)
         if newest is not None:
             return newest.log_offset + newest.size, newest.log_offset
     start = _segment_by_time(commit_log, checkpoint)
-    queues.load(start)
+    queues.load(start, commit_log.start)
     return start, -1
 
 
