@@ -8,7 +8,8 @@ bridged, so that everything behind it stays readable and no recovery ends there:
     a queue entry whose record is lost     becomes one that fills a gap, which consumers pass over
     queue entries that are wrong or missing     are written again from the records
     index files           are made again from the log when anything about them or the log is wrong
-    a damaged table       is replaced by its `.bak`; a damaged checkpoint is taken away, which costs time, no message
+    a damaged table       is replaced by its `.bak`
+    the checkpoint        is written again at the end, so that no recovery has to come by what was repaired
 
 Everything that is replaced is kept under `repair-<time>/`, as whole files or as `<file>.at-<position>`.
 """
@@ -23,6 +24,7 @@ from bolide.model.errors import StoreError
 from bolide.model.message import BODY_BYTES_MAX, SysFlag
 from bolide.record.codec import encode_record
 from bolide.record.layout import FIXED_BYTES, HOST_V4_BYTES, MAGIC_BLANK, RECORD_CHECKSUM_BYTES
+from bolide.store.checkpoint import Checkpoint, Mark
 from bolide.store.disk import Disk, DiskLock, ReadingDisk
 from bolide.store.folders import make_folder
 from bolide.store.index_file import IndexSizes
@@ -123,12 +125,34 @@ class Repair:
             keeper = Keeper(self._disk, self._store.root, folder)
             for step in self.steps:
                 step.run(keeper)
+            self._write_checkpoint()
             return folder
         finally:
             self._lock.release()
 
     def close(self) -> None:
         self._store.close()
+
+    def _write_checkpoint(self) -> None:
+        """Everything is in step and durable now: no recovery has to come by what was repaired."""
+        store = StoreFiles(self._disk, self._store.root, self._store.geometry)
+        try:
+            found = examine(store)
+        finally:
+            store.close()
+        path = self._store.path("checkpoint")
+        before = Checkpoint.decode(self._disk.read_whole(path) or b"")
+        if found.holes or found.fixes or found.last_record < 0:
+            return
+        says = Checkpoint(
+            log_ms=found.newest_ms,
+            queues_ms=found.newest_ms,
+            index_ms=min(before.index_ms, found.newest_ms),
+            master_flushed=before.master_flushed,
+            confirmed=before.confirmed,
+            mark=Mark(found.log_end, found.last_record),
+        )
+        write_whole(self._disk, path, says.encode())
 
     # ---- the plan ------------------------------------------------------------------------------------------
 
@@ -295,9 +319,7 @@ class Repair:
                 yield RepairStep(self._store.name(copy), "take the damaged copy away", _move(copy))
         if any(damage.file == "checkpoint" for damage in found.findings.damages):
             path = self._store.path("checkpoint")
-            yield RepairStep(
-                "checkpoint", "take it away: the next recovery looks at more of the log", _move(path)
-            )
+            yield RepairStep("checkpoint", "write it again", _move(path))
 
 
 def _intent(fix: QueueFix) -> str:

@@ -62,7 +62,7 @@ class Hole:
     end: int
     why: str
     fills_segment: bool  # the next sound record is in another segment
-    stored_ms: int  # store time of the last record before it
+    stored_ms: int  # store time of the record before it, or behind it
     is_missing: bool = False  # there is not even a file
     lost: list[tuple[str, int, int]] = field(
         default_factory=list
@@ -105,7 +105,7 @@ class LogScan:
             following = self._following(at)
             while following is not None and at < following:
                 limit = at - at % self._log.file_bytes + self._log.file_bytes
-                stored_ms = self._walk.store_timestamp_ms
+                stored_ms = self._time_at(following)
                 yield Hole(at, limit, "the segment is missing", True, stored_ms, is_missing=True)
                 at = limit
             at = following
@@ -132,7 +132,7 @@ class LogScan:
                 return None
             stays = found < limit
             why_not = self._why_not(view, at - base, base)
-            yield Hole(at, found if stays else limit, why_not, not stays, self._walk.store_timestamp_ms)
+            yield Hole(at, found if stays else limit, why_not, not stays, self._time_at(found))
             if not stays:
                 break
             at = found
@@ -141,6 +141,11 @@ class LogScan:
     def _following(self, limit: int) -> int | None:
         """The next segment there is."""
         return next((base for base in self._log.bases if base >= limit), None)
+
+    def _time_at(self, following: int) -> int:
+        """Store time of the last record before a hole, or of the first one behind it."""
+        head = sound_at(self._store, following)
+        return self._walk.store_timestamp_ms or (0 if head is None else head.store_timestamp_ms)
 
     def _why_not(self, view: memoryview, at: int, base: int) -> str:
         """In words, why there is no sound record."""

@@ -37,6 +37,7 @@ class Examination:
     entries: int = 0
     index_entries: int = 0
     newest_ms: int = 0
+    last_record: int = -1  # where the last record begins
 
     @property
     def is_sound(self) -> bool:
@@ -81,7 +82,8 @@ def examine(store: StoreFiles, progress: Progress | None = None) -> Examination:
             _tell_blank(store, step, findings)
         else:
             queues.compare_some()
-    found.log_end, found.newest_ms, found.records = scan.end, walk.store_timestamp_ms, walk.records
+    found.log_end, found.records = scan.end, walk.records
+    found.newest_ms, found.last_record = walk.store_timestamp_ms, walk.last_record
     queues.finish(scan.end)
     found.entries, found.fixes, found.behind_end = queues.entries, queues.fixes, queues.behind_end
     found.renumbered = queues.renumbered

@@ -8,13 +8,14 @@ Normal: entries of records that went with old segments, and after an unclean sto
 again: what is behind the durable mark, or a file without a mark that is newer than the checkpoint.
 """
 
+import bisect
 import mmap
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bolide.model.message import SysFlag
-from bolide.record.layout import HOST_V4_BYTES, HOST_V6_BYTES
+from bolide.record.layout import FIXED_BYTES, HOST_V4_BYTES, HOST_V6_BYTES
 from bolide.store.damage import Findings
 from bolide.store.index import rebuild_slots, record_hashes
 from bolide.store.index_layout import ENTRY, ENTRY_BYTES, HEADER_BYTES, DurableMark, IndexHeader, entry_at
@@ -194,7 +195,7 @@ class IndexCheck:
             return False
         record = self._record(log_offset)
         if record is None:
-            if not any(hole.at <= log_offset < hole.end for hole in self._holes):
+            if self._hole_at(log_offset) is None:
                 what = f"entry {number} points at {log_offset}, where no record begins"
                 self._fault(file, at + 4, what, _WRONG, number)
             return False
@@ -210,14 +211,18 @@ class IndexCheck:
 
     def _record(self, log_offset: int) -> bytes | None:
         """The record at a place; the scan of the log has judged it already."""
-        base = self._store.log.base_of(log_offset)
-        if base is None or log_offset >= self._log_end:
+        base = self._store.log.base_of(log_offset) if log_offset >= 0 else None
+        if base is None or log_offset >= self._log_end or self._hole_at(log_offset) is not None:
             return None
         view, at = self._store.log.view(base), log_offset - base
-        if at + 36 > len(view) or _I64.unpack_from(view, at + 28)[0] != log_offset:
+        if at + FIXED_BYTES > len(view) or _I64.unpack_from(view, at + 28)[0] != log_offset:
             return None
         (size,) = _I32.unpack_from(view, at)
-        return bytes(view[at : at + size]) if size > 0 else None
+        return bytes(view[at : at + size]) if FIXED_BYTES <= size <= len(view) - at else None
+
+    def _hole_at(self, log_offset: int) -> Hole | None:
+        at = bisect.bisect_right(self._holes, log_offset, key=lambda hole: hole.at) - 1
+        return self._holes[at] if at >= 0 and log_offset < self._holes[at].end else None
 
     def _first_indexable(self, at: int, end: int) -> int | None:
         """The first record in a part of the log that has keys."""
@@ -225,8 +230,7 @@ class IndexCheck:
             base = self._store.log.base_of(at)
             if base is None:
                 return None
-            hole = next((hole for hole in self._holes if hole.at <= at < hole.end), None)
-            record = self._record(at)
+            hole, record = self._hole_at(at), self._record(at)
             if hole is not None:
                 at = hole.end
             elif record is None:

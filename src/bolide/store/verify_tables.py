@@ -85,6 +85,8 @@ def check_checkpoint(store: StoreFiles, findings: Findings) -> Checkpoint | None
 
 def check_times(times: Checkpoint, newest_ms: int, findings: Findings) -> None:
     """Whether messages of these times exist; `newest_ms` is the newest one's, 0 when there is none."""
+    if newest_ms and times.log_ms == times.queues_ms == 0:
+        findings.note("checkpoint", "it says nothing: a recovery would look at the whole log")
     parts = (("log", 0, times.log_ms), ("queues", 8, times.queues_ms), ("index", 16, times.index_ms))
     for what, at, value in parts:
         if newest_ms and value > newest_ms + FUTURE_MS:
