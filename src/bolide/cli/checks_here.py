@@ -79,7 +79,10 @@ def check_disk(data: Path) -> Finding:
         return wrong("disk", text, advice)
     limits = RetentionSettings()
     if is_full(limits, used_ratio):
-        advice = f"Free some space: above {limits.full_percent} % a broker is closed (diskSpaceWarningLevelRatio)."
+        advice = (
+            f"Free some space: above {limits.full_percent} % a broker takes no messages"
+            " (diskSpaceWarningLevelRatio)."
+        )
         return wrong("disk", text, advice)
     if must_force(limits, used_ratio):
         advice = (
