@@ -43,7 +43,7 @@ class Account:
 
     acknowledged: int = 0
     problems: list[str] = field(default_factory=list)
-    _owed: dict[Place, int] = field(default_factory=dict)  # acknowledged and not yet read
+    _owed: dict[Place, tuple[int, int]] = field(default_factory=dict)  # not yet read: message, when answered
     _read: defaultdict[int, "array[int]"] = field(default_factory=lambda: defaultdict(lambda: array("q")))
     _sums: defaultdict[int, "array[int]"] = field(default_factory=lambda: defaultdict(lambda: array("q")))
     _newest: dict[tuple[int, int], int] = field(
@@ -63,7 +63,8 @@ class Account:
         for ack in acks:
             self.acknowledged += ack.messages
             for i in range(ack.messages):
-                self._owe(Place(ack.queue, ack.offset + i), _message(ack.thread, ack.number + i))
+                message = _message(ack.thread, ack.number + i)
+                self._owe(Place(ack.queue, ack.offset + i), message, ack.answered_ms)
 
     def read(self, lines: Iterable[str]) -> None:
         """Take a reading: lines `queue offset sum intact thread-number`, ascending within each queue."""
@@ -76,11 +77,19 @@ class Account:
             else:
                 self._see(place, int(thread), int(number), int(total))
 
-    def close_books(self) -> None:
-        """Everything acknowledged so far must have been read by now, or it is lost."""
-        for place, message in self._owed.items():
-            self.problems.append(f"lost: {_name(message)}, acknowledged at {place}")
+    def close_books(self, forgiven_from_ms: int | None = None) -> list[int]:
+        """Everything acknowledged so far must have been read by now, or it is lost.
+
+        What was acknowledged at or after a given moment may be: returns when that was, for each message.
+        """
+        forgiven: list[int] = []
+        for place, (message, answered_ms) in self._owed.items():
+            if forgiven_from_ms is not None and answered_ms >= forgiven_from_ms:
+                forgiven.append(answered_ms)
+            else:
+                self.problems.append(f"lost: {_name(message)}, acknowledged at {place} at {answered_ms} ms")
         self._owed.clear()
+        return forgiven
 
     def delivered(self, places: Iterable[Place]) -> None:
         """What a consumer group saw: at least everything that was read."""
@@ -99,12 +108,14 @@ class Account:
         more = len(self.problems) - PROBLEMS_SHOWN_MAX
         return "\n".join(self.problems[:PROBLEMS_SHOWN_MAX] + ([f"and {more} more"] if more > 0 else []))
 
-    def _owe(self, place: Place, message: int) -> None:
+    def _owe(self, place: Place, message: int, answered_ms: int) -> None:
         read = self._read[place.queue]
         if place.offset >= len(read):
-            if self._owed.setdefault(place, message) != message:
-                other = _name(self._owed[place])
-                self.problems.append(f"acknowledged twice: {place} for {other} and for {_name(message)}")
+            known, _ = self._owed.setdefault(place, (message, answered_ms))
+            if known != message:
+                self.problems.append(
+                    f"acknowledged twice: {place} for {_name(known)} and for {_name(message)}"
+                )
         elif read[place.offset] != message:
             self.problems.append(f"lost: {_name(message)}, {place} holds {_name(read[place.offset])}")
 
@@ -126,7 +137,7 @@ class Account:
         if number <= newest:
             self.problems.append(f"order: {thread}-{number} at {place} behind {thread}-{newest}")
         self._newest[place.queue, thread] = number
-        owed = self._owed.pop(place, message)
+        owed, _ = self._owed.pop(place, (message, 0))
         if owed != message:
             self.problems.append(f"lost: {_name(owed)}, {place} holds {_name(message)}")
 

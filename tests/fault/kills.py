@@ -95,6 +95,7 @@ def siege(
     stage = Stage(witness, nameserver.address)
     load = Load(witness, nameserver.address, stage.topic(QUEUES), home)
     try:
+        load.start_consuming()
         load.start(LOAD)
         for number in range(1, count + 1):
             load.wait_acks(1, COME_BACK_SECONDS)

@@ -12,6 +12,7 @@ from tests.peers.waiting import wait_until
 from tests.peers.witness import Fields, Witness
 
 SWEEP_SECONDS = 120
+NUMBERS_OF_A_RUN = 100_000_000
 OVERLAP = 300
 """Messages of each queue that a reading sees again, to notice a place that changed."""
 
@@ -27,29 +28,39 @@ class Load:
     group: str = "endurers"
     account: Account = field(default_factory=Account)
     failed: int = 0
+    _runs: int = 0
     _offset: int = 0
     _rest: str = ""
     _sweeps: "itertools.count[int]" = field(default_factory=itertools.count)
     _answer: "Future[Fields] | None" = None
 
-    def start(self, options: Mapping[str, object], *, consume: bool = True) -> "Load":
-        """Begin to send; the topic must be known to the name server."""
+    def start(self, options: Mapping[str, object]) -> "Load":
+        """Begin to send, or go on with numbers never used; the topic must be known to the name server."""
         self.home.mkdir(parents=True, exist_ok=True)
-        common = {"nameserver": self.nameserver, "poll": 1000}
         self._answer = self.witness.begin(
-            "endure", name=self.topic, topic=self.topic, file=self._outcomes, **common, **options
+            "endure",
+            name=self.topic,
+            topic=self.topic,
+            file=self._outcomes,
+            first=self._runs * NUMBERS_OF_A_RUN,
+            nameserver=self.nameserver,
+            poll=1000,
+            **options,
         )
-        if consume:
-            self.witness.ask(
-                "consume",
-                name=f"{self.topic}-consumer",
-                topics=[self.topic],
-                group=self.group,
-                file=self._consumed,
-                persist=500,
-                **common,
-            )
+        self._runs += 1
         return self
+
+    def start_consuming(self) -> None:
+        self.witness.ask(
+            "consume",
+            name=f"{self.topic}-consumer",
+            topics=[self.topic],
+            group=self.group,
+            file=self._consumed,
+            nameserver=self.nameserver,
+            persist=500,
+            poll=1000,
+        )
 
     def stop(self) -> None:
         """No more sends; consuming goes on."""

@@ -18,7 +18,7 @@ import org.apache.rocketmq.common.message.MessageQueue;
  * <p>Options: name, nameserver, topic, file, threads, batchers (so many of the threads send batches), batch, size (of the
  * smallest bodies; the largest have five times as much), timeout, rest (microseconds between two sends of a thread), pause
  * (milliseconds after a failed one). A thread has one queue, numbers its messages itself and never sends one twice: the
- * body of a message is {@code thread-number}.
+ * body of a message is {@code thread-number}, from the number {@code first} on.
  *
  * <p>Lines of the file, times in milliseconds: {@code + began answered thread number count queue offset} for an acknowledged
  * send of so many messages, {@code - began answered thread number count reason} for any other.
@@ -79,7 +79,7 @@ final class Endure {
     private void sendUntilStopped(int thread, MessageQueue queue, LineFile file) throws InterruptedException {
         int count = thread < batchers ? batch : 1;
         int rest = command.number("rest", 0);
-        for (long number = 0; !stopped; number += count) {
+        for (long number = command.number("first", 0); !stopped; number += count) {
             List<Message> messages = messages(thread, number, count);
             long began = System.currentTimeMillis();
             String outcome = send(messages, queue);
