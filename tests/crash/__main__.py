@@ -6,7 +6,7 @@ import secrets
 import sys
 import time
 
-from tests.crash.campaign import Tally, explore
+from tests.crash.campaign import Tally, explore, hunt
 from tests.crash.plants import PLANTS, planted
 from tests.crash.states import Run
 
@@ -17,14 +17,14 @@ def main() -> int:
     arguments = _arguments()
     if arguments.replay:
         return _replay(arguments.replay, arguments.plant)
+    if arguments.plant:
+        found = hunt(arguments.plant)
+        print(f"{arguments.plant}: {found or 'NOT FOUND'}")
+        return 0 if found else 1
     seed = secrets.randbelow(1 << 32) if arguments.seed is None else arguments.seed
     print(f"seed {seed}", flush=True)
     tally = explore(
-        arguments.states,
-        seed,
-        workers=arguments.workers,
-        plant=arguments.plant,
-        on_progress=_Progress(arguments.states),
+        arguments.states, seed, workers=arguments.workers, on_progress=_Progress(arguments.states)
     )
     print(tally)
     return 1 if tally.failures else 0

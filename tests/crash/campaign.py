@@ -1,15 +1,20 @@
 """Campaign: seeds one after the other until enough states were seen, on one or several processes."""
 
+import errno
 import multiprocessing
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
-from tests.crash.plants import planted
+from tests.crash.errors import count_steps, fail_step
+from tests.crash.ledger import Broken
+from tests.crash.plants import NEED_A_FAILING_STEP, planted
 from tests.crash.states import Failure, Run, quiet
 
 SEEDS_PER_TASK = 10
+HUNTED_STATES = 10_000
+HUNTED_LIVES = 20
 FAILURES_MAX = 10
 """A campaign ends early when it has found so many."""
 
@@ -51,6 +56,26 @@ def explore(
         if tally.states >= states or len(tally.failures) >= failures_max:
             break
     return tally
+
+
+def hunt(plant: str) -> str | None:
+    """What this bug breaks, as the harness sees it; None when it does not."""
+    if plant in NEED_A_FAILING_STEP:
+        with planted(plant):
+            return next((found for seed in range(HUNTED_LIVES) if (found := _first_broken(seed))), None)
+    tally = explore(HUNTED_STATES, 0, plant=plant, failures_max=1)
+    return str(tally.failures[0]) if tally.failures else None
+
+
+def _first_broken(seed: int) -> str | None:
+    """The first step of a life whose failure breaks a promise."""
+    quiet()
+    for number, kind in enumerate(count_steps(seed)):
+        try:
+            fail_step(seed, number, errno.EIO)
+        except Broken as broken:
+            return f"seed {seed}, step {number} ({kind}) fails: {broken}"
+    return None
 
 
 def _results(first_seed: int, workers: int, plant: str | None) -> Iterator[tuple[int, list[Failure]]]:

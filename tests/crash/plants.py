@@ -296,6 +296,9 @@ PLANTS: dict[str, Plant] = {
 }
 
 
+NEED_A_FAILING_STEP = {"retry-a-failed-sync", "forget-a-failed-sync"}
+
+
 @contextmanager
 def planted(name: str | None) -> Iterator[None]:
     """The store with this bug, or as it is."""

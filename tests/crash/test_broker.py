@@ -26,7 +26,7 @@ SETTINGS = {
     "mappedFileSizeConsumeQueue": str(QUEUE_FILE_BYTES),
 }
 SENDS = 24
-ANSWER_WAIT_S = 0.5
+ANSWER_WAIT_S = 0.15
 """How long to wait for an answer that must not come."""
 
 
