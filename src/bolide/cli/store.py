@@ -210,6 +210,6 @@ def print_examination(found: "Examination", *, as_json: bool) -> None:
         f"{found.records} records, {found.entries} queue entries and {found.index_entries} index entries"
         f" in {found.log_end - found.log_start} bytes of log"
     )
-    print(f"sound: {looked}" if found.is_sound else f"{len(damages)} damages; {looked}")
+    print(f"sound: {looked}" if found.is_sound else f"damaged in {len(damages)} places: {looked}")
     if not found.is_sound:
         say("`bolide store repair DIR` tells what can be done about it")

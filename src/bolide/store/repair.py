@@ -282,8 +282,7 @@ class Repair:
                 _patch(keeper, path, at - base, part, keep=False)
                 at += len(part)
 
-        many = f"entries {fix.first} to {fix.last}" if fix.last > fix.first else f"entry {fix.first}"
-        return RepairStep(self._store.name(folder), _intent(fix).format(many), run)
+        return RepairStep(self._store.name(folder), _intent(fix), run)
 
     def _mend_index(self, found: Examination) -> Iterator[RepairStep]:
         paths = self._store.index_paths()
@@ -299,7 +298,7 @@ class Repair:
                 keeper.move(path)
             rebuild_index(keeper.disk, root, sizes, segment_bytes, end, self._clock)
 
-        yield RepairStep("index", f"make {len(paths)} index files again from the log", run)
+        yield RepairStep("index", f"make the index again from the log: {len(paths)} files", run)
 
     def _index_sizes(self, paths: list[str]) -> IndexSizes:
         """Those of the files there are; the original's where none has a size that it could have."""
@@ -323,10 +322,12 @@ class Repair:
 
 
 def _intent(fix: QueueFix) -> str:
+    many = fix.last > fix.first
+    which = f"entries {fix.first} to {fix.last}" if many else f"entry {fix.first}"
     sizes = {size for _, size, _ in ENTRY.iter_unpack(fix.entries)}
     if sizes == {GAP_SIZE}:
-        return "mark {} as lost, so that consumers pass over"
-    return "cut {}, which point behind the end of the log" if sizes == {0} else "write {} again from the log"
+        return f"mark {which} as lost, so that consumers pass over {'them' if many else 'it'}"
+    return f"erase {which}, which no record explains" if sizes == {0} else f"write {which} again from the log"
 
 
 def filler(at: int, end: int, stored_ms: int) -> bytes:

@@ -190,7 +190,7 @@ def test_queues_are_written_again_byte_for_byte(root: Path, damage: Callable[[Pa
 def test_index_files_are_made_again(root: Path) -> None:
     before = index_file(root).read_bytes()
     write_at(index_file(root), 300, b"\xff" * 50)
-    assert repaired(root) == ["make 1 index files again from the log"]
+    assert repaired(root) == ["make the index again from the log: 1 files"]
     assert index_file(root).read_bytes() == before
 
 
