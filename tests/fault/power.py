@@ -5,8 +5,10 @@
 The disk is the strongest that runs without special hardware and kernel modules: the kernel's own ext4, journal and
 page cache, on a loop device, on a FUSE file that knows what a flush made durable (`volatile_disk.py`).  Power is lost
 just before a randomly chosen write or flush of that disk; of what was not flushed a random part survives, by pages,
-one of them torn.  (A plain FUSE layer would test our own idea of a file system instead of a real one; device mapper
-has targets for this and needs modules that small kernels lack.)
+one of them torn.  So that this is much, pages go to the disk all the time in any order (`writeback.py`).
+
+(A plain FUSE layer would test our own idea of a file system instead of a real one; device mapper has targets for this
+and needs modules that small kernels lack.)
 
 Under SYNC_FLUSH nothing acknowledged may be lost.  Under ASYNC_FLUSH only what was acknowledged within the flush
 window before the loss may be.  Under both, every place that was read once keeps its bytes, no queue has a hole, no
@@ -30,6 +32,7 @@ from pathlib import Path
 from rich.console import Console
 
 from tests.fault.loads import Load
+from tests.fault.writeback import Writeback
 from tests.interop.stage import Stage
 from tests.peers import frames, java
 from tests.peers.bolide import Bolide
@@ -49,6 +52,8 @@ SETTINGS = {
 FLUSH_WINDOW_MS = 3_000
 """500 ms between flushes, and what a flush of this slow disk may take on a busy machine."""
 STEPS_MAX = 150
+PAGES_UNFLUSHED = (0, 1, 8, 64, 256)
+"""So much of the log and the queues shall be on its way when power is lost."""
 RUN_SECONDS_MAX = 0.8
 COME_BACK_SECONDS = 60
 
@@ -66,8 +71,8 @@ class Disk:
         )
         self._expect("ready")
 
-    def cut(self, steps: int, seed: int) -> None:
-        self._tell(f"cut {steps} {seed}")
+    def cut(self, steps: int, pages: int, seed: int) -> None:
+        self._tell(f"cut {steps} {pages} {seed}")
 
     def wait_cut(self) -> str:
         return self._expect("cut")
@@ -209,13 +214,17 @@ class Siege:
         """One round; says how it went."""
         load.start(LOAD)
         load.wait_acks(1, COME_BACK_SECONDS)
+        assert broker.process is not None
+        store = Path(f"/proc/{broker.process.pid}/root{self.home}/store/store")
+        writeback = Writeback(store, self.chance.randrange(1 << 30))
         let_pass(self.chance.uniform(0, RUN_SECONDS_MAX))
-        disk.cut(self.chance.randrange(1, STEPS_MAX), self.chance.randrange(1 << 30))
+        pages = self.chance.choice(PAGES_UNFLUSHED)
+        disk.cut(self.chance.randrange(1, STEPS_MAX), pages, self.chance.randrange(1 << 30))
         survived = disk.wait_cut()
         cut_ms = _now_ms()
-        assert broker.process is not None
         broker.process.signal(signal.SIGKILL)
         disk.thaw()
+        writeback.stop()
         broker.kill()
         load.stop()
         load.take_acks()

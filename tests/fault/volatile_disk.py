@@ -9,8 +9,9 @@ A flush copies everything written before it; nothing else does.
 
 Commands on standard input, each answered by one line:
 
-    cut N SEED   lose power before the Nth write or flush from now on (0: at once), then answer and stand still; of what
-                 was written since the last flush any part survives, in pages and at random torn in sectors
+    cut N PAGES SEED   lose power before the Nth write or flush from now on, or a later one if at that moment fewer
+                 pages than that wait for a flush; then answer and stand still.  Of what was written since the last
+                 flush any part survives, by pages, and one page torn in sectors
     thaw         go on serving the machine that has no power, so that its processes can be ended; nothing is kept of it
     boot         wait until the loop device has let go, then show the next machine what is durable
 
@@ -33,6 +34,7 @@ SIZE = 256 * 1024 * 1024
 PAGE, SECTOR = 4096, 512
 NAME = "/disk"
 RELEASE_SECONDS = 30
+PATIENCE_STEPS = 300
 
 
 class Images:
@@ -59,6 +61,10 @@ class Images:
             for at, data in self._unflushed:
                 os.pwrite(self._durable, data, at)
             self._unflushed.clear()
+
+    @property
+    def pages_unflushed(self) -> int:
+        return sum(-(-len(data) // PAGE) for _, data in self._unflushed)
 
     def lose_power(self, chance: random.Random) -> str:
         """Let a random part of what was not flushed reach the disk; says how much."""
@@ -94,7 +100,8 @@ class VolatileDisk(mfusepy.Operations):  # type: ignore[misc]  # the library shi
 
     def __init__(self, images: Images) -> None:
         self._images = images
-        self._steps_left = -1
+        self._steps_left: int | None = None
+        self._pages_wanted = 0
         self._chance = random.Random()
         self._lock = threading.Lock()
         self._thawed = threading.Event()
@@ -110,9 +117,8 @@ class VolatileDisk(mfusepy.Operations):  # type: ignore[misc]  # the library shi
             verb, *numbers = line.split()
             if verb == "cut":
                 with self._lock:
-                    self._steps_left, self._chance = int(numbers[0]), random.Random(int(numbers[1]))
-                    if self._steps_left == 0:
-                        self._cut()
+                    self._steps_left, self._pages_wanted = int(numbers[0]), int(numbers[1])
+                    self._chance = random.Random(int(numbers[2]))
             elif verb == "thaw":
                 self._thawed.set()
                 _say("thawed")
@@ -126,16 +132,14 @@ class VolatileDisk(mfusepy.Operations):  # type: ignore[misc]  # the library shi
     def _step(self) -> None:
         """Called before each write and flush."""
         with self._lock:
-            if self._steps_left > 0:
+            if self._steps_left is not None:
                 self._steps_left -= 1
-                if self._steps_left == 0:
-                    self._cut()
+                enough = self._images.pages_unflushed >= self._pages_wanted
+                if self._steps_left <= 0 and (enough or self._steps_left < -PATIENCE_STEPS):
+                    self._steps_left = None
+                    self._thawed.clear()
+                    _say(f"cut {self._images.lose_power(self._chance)}")
         self._thawed.wait()
-
-    def _cut(self) -> None:
-        self._steps_left = -1
-        self._thawed.clear()
-        _say(f"cut {self._images.lose_power(self._chance)}")
 
     # ---- what the kernel asks
 
