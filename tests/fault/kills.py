@@ -73,6 +73,8 @@ def campaign(witness: Witness, home: Path, count: int, seed: int, progress: Prog
         for mode in FLUSH_MODES:
             share = (count + 1) // 2 if mode == FLUSH_MODES[0] else count // 2
             siege(witness, nameserver, home / mode, mode, share, chance, summary, progress)
+            if summary.problems:
+                break
     finally:
         nameserver.stop()
     return summary

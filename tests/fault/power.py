@@ -165,6 +165,8 @@ def campaign(witness: Witness, home: Path, count: int, seed: int, progress: Prog
         for mode in FLUSH_MODES:
             share = (count + 1) // 2 if mode == FLUSH_MODES[0] else count // 2
             Siege(witness, nameserver, home / mode, mode, chance, summary, progress).run(share)
+            if summary.problems:
+                break
     finally:
         nameserver.stop()
     return summary
