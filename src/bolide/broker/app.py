@@ -157,10 +157,20 @@ class Broker:
         self.indexer.close()
         self.cleaner.close()
         self._files_thread.shutdown(wait=True)
+        self._write_down()
+
+    def _write_down(self) -> None:
+        """Tables and store, at a stop.  What cannot be written is said, and the next start recovers from it."""
         for table in (self.topics, self.groups, self.offsets):
-            table.persist()
+            try:
+                table.persist()
+            except OSError as error:
+                log.error("%s is left as it was written last: %s", table.file.path, error.strerror or error)
         if self.store.durability.failure is None:
-            self.store.close()
+            try:
+                self.store.close()
+            except (BolideError, OSError) as error:
+                log.error("the store could not be closed, the next start will recover it: %s", error)
 
     async def failed(self) -> OSError:
         """Returns only when the store can no longer be trusted."""
