@@ -4,8 +4,10 @@ import asyncio
 import itertools
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -20,6 +22,8 @@ from bolide import (
     SendReceipt,
     StoredMessage,
 )
+from bolide.admin.connection import AdminConnection
+from bolide.admin.messages import find_messages, message_by_offset_id, message_by_unique_id
 from bolide.model.errors import RemoteError, RouteNotFound
 from bolide.net.clock import SystemClock
 from tests.interop import ledger
@@ -385,3 +389,34 @@ def test_the_same_on_asyncio(apache: Together) -> None:
 
     asyncio.run(scenario())
     assert Counter(seen) == Counter(b"%d" % number for number in range(200))
+
+
+# ---- messages by key and by id -----------------------------------------------------------------------------------
+
+
+def test_messages_are_found_by_key_and_by_both_ids(apache: Together, producer: Producer) -> None:
+    """The original indexes a moment after it has acknowledged."""
+    topic = _name("found")
+    keys = (["Aa", "one"], ["BB"], ["Aa"])
+    receipts = [producer.send(Message(topic, b"%d" % n, keys=words)) for n, words in enumerate(keys)]
+
+    def ask(work: Callable[[AdminConnection], Coroutine[Any, Any, Any]]) -> Any:
+        async def run() -> Any:
+            async with AdminConnection(apache.nameserver) as servers:
+                return await work(servers)
+
+        return asyncio.run(run())
+
+    def bodies(key: str) -> list[bytes]:
+        return [one.body for one in ask(lambda servers: find_messages(servers, topic, key))]
+
+    wait_until(lambda: bodies("Aa") == [b"0", b"2"], WAIT_SECONDS, "the messages are not found by their key")
+    assert bodies("BB") == [b"1"]
+    assert bodies("none") == []
+    by_id = [
+        partial(message_by_unique_id, topic=topic, message_id=receipts[1].message_id),
+        partial(message_by_offset_id, message_id=receipts[1].offset_message_id),
+    ]
+    for found in map(ask, by_id):
+        assert (found.body, found.message_id) == (b"1", receipts[1].message_id)
+        assert found.broker_name == receipts[1].queue.broker_name
