@@ -1,0 +1,94 @@
+"""The offline tools on stores that the original has written: after a clean stop, and after a kill."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bolide import Message, Producer, PushConsumer, StoredMessage
+from bolide.cli.main import main
+from bolide.store.disk_os import OsDisk
+from bolide.store.survey import survey
+from bolide.store.verify import Examination, verify
+from tests.peers import java
+from tests.peers.apache import Apache
+from tests.peers.server import Together
+from tests.peers.waiting import wait_until
+
+pytestmark = pytest.mark.needs("java", "mvn")
+
+SETTINGS = {"mappedFileSizeCommitLog": str(64 * 1024), "mappedFileSizeConsumeQueue": "2000"}
+MESSAGES = 600
+TOPICS = ("tools-a", "tools-b")
+WAIT_SECONDS = 60
+
+
+@pytest.fixture(scope="module", params=java.VERSIONS, ids=lambda version: f"apache-{version}")
+def apache(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Together]:
+    server = Together(Apache(request.param), tmp_path_factory.mktemp("tools"), SETTINGS)
+    yield server
+    server.stop()
+
+
+def store_of(apache: Together) -> Path:
+    return apache.home / "broker" / "store"
+
+
+def send(apache: Together, first: int) -> None:
+    with Producer(apache.nameserver, group="tools") as producer:
+        for number in range(first, first + MESSAGES):
+            body = b"%d" % number if number % 10 else bytes((0xFF, number % 256))
+            producer.send(Message(TOPICS[number % 2], body, tags=f"t{number % 3}", keys=[f"k{number}"]))
+
+
+def consume(apache: Together, count: int) -> None:
+    """A group that has read one topic, so that there is progress to look at."""
+    seen: list[StoredMessage] = []
+    consumer = PushConsumer(apache.nameserver, group="readers", listener=seen.extend, start_from="first")
+    consumer.subscribe(TOPICS[0])
+    with consumer:
+        wait_until(lambda: len(seen) >= count, WAIT_SECONDS, lambda: f"{len(seen)} of {count} messages came")
+
+
+def sound(found: Examination) -> Examination:
+    assert found.findings.damages == []
+    return found
+
+
+def exported(store: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> list[str]:
+    capsysbinary.readouterr()
+    outcome = main(["store", "export", str(store), "--topic", TOPICS[0]])
+    outcome += main(["store", "export", str(store), "--topic", TOPICS[1]])
+    assert outcome == 0
+    lines = map(json.loads, capsysbinary.readouterr().out.splitlines())
+    return sorted(line["keys"][0] for line in lines)
+
+
+def keys(count: int) -> list[str]:
+    return sorted(f"k{number}" for number in range(count))
+
+
+def test_stores_of_the_original_are_sound_and_give_every_message(
+    apache: Together, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    apache.start()
+    send(apache, 0)
+    consume(apache, MESSAGES // 2)
+    apache.stop()
+    store = store_of(apache)
+    found = sound(verify(OsDisk(), str(store)))
+    assert found.records >= MESSAGES
+    assert found.index_entries >= 2 * MESSAGES
+    assert exported(store, capsysbinary) == keys(MESSAGES)
+    seen = survey(OsDisk(), str(store), topic=TOPICS[0])
+    assert seen.is_clean
+    assert sum(queue.messages for queue in seen.queues) == MESSAGES // 2
+    assert {group.group for group in seen.groups} == {"readers"}
+
+    apache.start()
+    send(apache, MESSAGES)
+    assert survey(OsDisk(), str(store)).is_running
+    apache.kill()
+    sound(verify(OsDisk(), str(store)))
+    assert exported(store, capsysbinary) == keys(2 * MESSAGES)
