@@ -29,8 +29,8 @@ STEP_BYTES = 64 * 1024**2
 
 EVERYWHERE = 2**63 - 1
 
-_NUMBERS_AT, _NUMBERS_END = 12, 36
-"""Queue id, flag, queue offset and log offset of a record."""
+_QUEUE_ID_END, _QUEUE_OFFSET_END, _NUMBERS_END = 16, 28, 36
+"""Where numbers of a record end; the last one is its log offset."""
 
 SECTOR_BYTES = 512
 
@@ -247,35 +247,59 @@ class _Rebuild:
         return self._queues.get(name, queue_id).tail
 
     def _mend(self, tail: QueueTail, offset: int, log_offset: int) -> bool:
-        """A record does not continue its queue.  Whether it gets an entry all the same."""
+        """A record does not continue its queue.  Whether it gets an entry all the same.
+
+        Where this is the first record of the queue in this walk, the files of the queue may be to blame, and the log
+        is right.  Later the queue is what the walk has made it, and it is the record that is wrong.
+        """
         queue = tail.owner
         assert isinstance(queue, ConsumeQueue)
         restart = self._restarts.pop(tail.key, None)
         if restart is not None and offset >= restart[0]:  # it goes on as if there had been no beginning anew
             raise _Torn(restart[1])
-        if self._may_be_torn(log_offset):
-            raise _Torn(log_offset)
         missing = offset - tail.next_offset
-        if offset == 0:  # the topic was deleted and made again
+        is_first = self._loaded.get(tail.key, 0) == tail.next_offset
+        if is_first and missing > 0:
+            if self._start > self._log.start:
+                raise _EntriesMissing(f"queue {tail.key[1]} of {tail.key[0]} lacks {missing} entries")
+        elif is_first and offset > 0 and not self._is_true(queue, offset):
+            queue.tail.reset(offset)  # what the file says from here on is wrong
+            return True
+        elif self._may_be_torn(log_offset):
+            raise _Torn(log_offset)
+        elif offset == 0:  # the topic was deleted and made again
             self._restarts[tail.key] = (int(tail.next_offset), log_offset)
             queue.begin_anew()
             return True
-        is_first = self._loaded.get(tail.key, 0) == tail.next_offset
-        if missing > 0 and is_first and self._start > self._log.start:
-            raise _EntriesMissing(f"queue {tail.key[1]} of {tail.key[0]} lacks {missing} entries")
-        if missing < 0 or (missing > GAP_ENTRIES_MAX and not is_first):
+        elif not 0 < missing <= GAP_ENTRIES_MAX:
             log.error("the message at %d in the log has a wrong queue offset, %d", log_offset, offset)
             return False
         queue.skip_to(offset, log_offset)
         return True
 
-    def _may_be_torn(self, log_offset: int) -> bool:
-        """Whether a sector ends with a zero among the record's numbers, which no checksum covers.
+    def _is_true(self, queue: ConsumeQueue, offset: int) -> bool:
+        """Whether an entry points at a record that says the same."""
+        entry = queue.entry(offset)
+        head = None if entry is None else self._log.head_at(entry[0])
+        if head is None:
+            return False
+        return (head.topic.decode("utf-8", "replace"), head.queue_id, head.queue_offset) == (
+            *queue.tail.key,
+            offset,
+        )
 
-        What was lost of the sector is zero then, and may be why the numbers do not fit.
+    def _may_be_torn(self, log_offset: int) -> bool:
+        """Whether a sector ends among the record's numbers, which no checksum covers, with zeros.
+
+        What was lost of the sector is zero, up to its end, and may be why the numbers do not fit.
         """
         segment = self._log.segment_of(log_offset)
         assert segment is not None
         position = log_offset - segment.base
-        sector_end = position + _NUMBERS_AT + SECTOR_BYTES - (position + _NUMBERS_AT) % SECTOR_BYTES
-        return sector_end <= position + _NUMBERS_END and segment.view[sector_end - 1] == 0
+        sector_end = SECTOR_BYTES - position % SECTOR_BYTES  # from the beginning of the record
+        for number_end in (_QUEUE_ID_END, _QUEUE_OFFSET_END):
+            if number_end <= sector_end <= _NUMBERS_END:
+                lost = segment.view[position + number_end - 1 : position + sector_end]
+                if not any(lost):
+                    return True
+        return False
