@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bolide.record import _checksum, _codec, checksum_twin, codec_twin
-from bolide.store import _append, _index, append_twin, index_twin
+from bolide.store import _append, _index, _walk, append_twin, index_twin, walk_twin
 from bolide.wire import _frame, _pull, frame_twin, pull_twin
 
 FRAMES: tuple[Any, Any] = (_frame, frame_twin)
@@ -12,6 +12,7 @@ PULLS: tuple[Any, Any] = (_pull, pull_twin)
 CHECKSUMS: tuple[Any, Any] = (_checksum, checksum_twin)
 CODECS: tuple[Any, Any] = (_codec, codec_twin)
 APPENDS: tuple[Any, Any] = (_append, append_twin)
+WALKS: tuple[Any, Any] = (_walk, walk_twin)
 INDEXES: tuple[Any, Any] = (_index, index_twin)
 
 
