@@ -202,9 +202,11 @@ class Broker:
             ),
             self.clock,
         )
-        self.store.open(self._progress)
+        found = self.store.open(self._progress)
         for table in (self.topics, self.groups, self.offsets):
             table.load()
+        if not found.clean and (moved := self.offsets.bring_back(self.store.queues.end_of)):
+            log.warning("messages were lost that groups had consumed: %d offsets go back to the end", moved)
         self.topics.add_built_in(
             config.cluster_name, config.broker_name, auto_create=config.auto_create_topic
         )

@@ -280,6 +280,11 @@ class QueueIndex:
     def find(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         return self._queues.get((topic, queue_id))
 
+    def end_of(self, topic: str, queue_id: int) -> int:
+        """Where the queue's next message goes."""
+        queue = self.find(topic, queue_id)
+        return 0 if queue is None else queue.end
+
     def get(self, topic: str, queue_id: int) -> ConsumeQueue:
         """The queue; an unknown one exists in memory until something is written."""
         key = (topic, queue_id)

@@ -232,6 +232,16 @@ def test_a_cloned_group_stands_where_the_other_stands_and_goes_on_alone(offset_t
     assert offset_table.query("h", "t", 0) == 4
 
 
+def test_groups_that_stand_behind_the_end_of_a_queue_are_brought_back_to_it(offset_table: OffsetTable) -> None:
+    for queue_id, offset in enumerate((4, 5, 6)):
+        offset_table.commit("G", "T", queue_id, GroupOffset(offset))
+    before = offset_table.version
+    assert offset_table.bring_back(lambda topic, queue_id: 5 if topic == "T" else 0) == 1
+    assert [offset_table.query("G", "T", queue_id) for queue_id in range(3)] == [4, 5, 5]
+    assert offset_table.version != before
+    assert offset_table.bring_back(lambda topic, queue_id: 5) == 0
+
+
 def test_a_pull_is_remembered_but_does_not_make_the_file_be_written(offset_table: OffsetTable) -> None:
     offset_table.note_pull("g", "t", 0, GroupOffset(7))
     assert offset_table.last_pull("g", "t", 0) == 7

@@ -8,7 +8,7 @@ Beside the committed offsets stand those that members last pulled from.  They on
 so a pull alone does not make the file be written.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from bolide.model.clock import Clock
@@ -63,6 +63,20 @@ class OffsetTable(PersistedTable):
     def last_pull(self, group: str, topic: str, queue_id: int) -> GroupOffset | None:
         queues = self._pulled.get(f"{topic}@{group}")
         return None if queues is None else queues.get(queue_id)
+
+    def bring_back(self, end_of: Callable[[str, int], int]) -> int:
+        """After messages were lost: groups that stand behind the end of a queue go back to it, or they would skip
+        what is stored there next.  Returns how many offsets that were."""
+        moved = 0
+        for key, queues in self._offsets.items():
+            for queue_id, offset in queues.items():
+                end = end_of(_split(key)[0], queue_id)
+                if offset > end:
+                    queues[queue_id] = GroupOffset(end)
+                    moved += 1
+        if moved:
+            self._changed()
+        return moved
 
     def topics_of(self, group: str) -> list[str]:
         """Topics in which the group has committed anything."""
