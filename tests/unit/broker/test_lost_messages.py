@@ -9,7 +9,7 @@ from tests.unit.broker.stage import fill, serving
 
 
 def test_a_group_that_consumed_what_was_lost_goes_on_at_the_end_of_its_queue(tmp_path: Path) -> None:
-    """Goal: what is stored next is not skipped.  Method: newer offsets beside an older log, as power loss leaves them."""
+    """What is stored next must not be skipped.  Newer offsets beside an older log are what power loss leaves."""
     root, older = tmp_path / "store", tmp_path / "older"
 
     async def first_life() -> None:
