@@ -89,8 +89,10 @@ class Checkpointer:
 
     def _is_due(self) -> bool:
         now_ms = self._clock.monotonic_ms()
-        behind = self._store.durability.durable - self._store.checkpoints.end
-        return now_ms >= self._due_ms or (behind >= BEHIND_BYTES_MAX and now_ms >= self._last_ms + PAUSE_MS)
+        checkpoints, durable = self._store.checkpoints, self._store.durability.durable
+        if now_ms >= self._due_ms or checkpoints.end < checkpoints.wanted <= durable:
+            return True
+        return durable - checkpoints.end >= BEHIND_BYTES_MAX and now_ms >= self._last_ms + PAUSE_MS
 
     def _say(self, text: str) -> None:
         """A trouble is said once, not every time it is met."""

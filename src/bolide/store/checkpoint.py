@@ -140,6 +140,8 @@ class Checkpoints:
         self.written = Checkpoint()
         self.end = 0
         """Log and queues are durable before this place, and a recovery would not begin before it."""
+        self.wanted = 0
+        """A checkpoint that reaches this place should not wait for its turn."""
         self.index_end = 0
         """How far the key index is durable, in the log; whoever builds it says so."""
         self.index_ms = 0

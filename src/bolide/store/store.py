@@ -381,6 +381,8 @@ class MessageStore:
         """Forget a topic's queues; its records stay in the log until they expire."""
         self.touched = [tail for tail in self.touched if tail.key[0] != topic]
         self.queues.delete_topic(topic)
+        # A recovery that walks over these records would find their queues again.
+        self.checkpoints.wanted = int(self.log.end)
 
     def runtime(self) -> dict[str, str]:
         """State as text, under the names that admin tools know."""
