@@ -136,7 +136,8 @@ def test_queues_of_topics_that_are_gone_are_forgotten_on_request(tmp_path: Path)
             await fill(wire, 5, topic=topic)
         broker.topics.delete("Gone")  # as after a crash, when recovery finds its records
         folders = tmp_path / "consumequeue"
-        await eventually((folders / "Gone").exists)  # queue entries are written behind
+        for topic in ("Gone", "T"):
+            await eventually((folders / topic).exists)  # queue entries are written behind
         await wire.ask(Command(CLEAN_EXPIRED_QUEUES, {}, opaque=1))
         assert (folders / "Gone").exists()  # it has messages
         assert (await wire.ask(Command(CLEAN_UNUSED_TOPICS, {}, opaque=1))).code == 0
