@@ -14,11 +14,13 @@ from bolide.store.append import QueueTail
 from bolide.store.checkpoint import NextCheckpoint
 from bolide.store.cleaning import StoreCleaning
 from bolide.store.flush import FlushPoint
+from bolide.store.index_file import IndexSizes
 from bolide.store.store import MessageStore, NewMessage, StoreOptions
 from bolide.store.tables import OffsetTable
 from bolide.wire.frame import FrameReader, Intake
 from bolide.wire.send_run import SendRun
 from tests.crash.disk import SimDisk
+from tests.crash.keys import check_keys
 from tests.crash.ledger import LIMITS, Ledger, Queue, expect
 from tests.unit.store.stage import V4, HeldClock
 from tests.unit.wire.stage import send_frame
@@ -51,6 +53,7 @@ class Life:
             segment_bytes=self.rng.choice((8192, 16384, 20480)),
             queue_file_bytes=self.rng.choice((200, 1000, 6000)),
             sync_flush=self.rng.random() < 0.5,
+            index=self.rng.choice((None, None, IndexSizes(10, 20), IndexSizes(300, 60))),
         )
         self._number = 0
         self._point: FlushPoint | None = None
@@ -70,6 +73,8 @@ class Life:
             self.expire: 1,
             self.begin_checkpoint: 3,
             self.end_checkpoint: 3,
+            self.index_some: 2,
+            self.sync_index: 1,
             self.restart: 1,
             self.kill: 1,
         }
@@ -118,7 +123,10 @@ class Life:
         """Sync, as every broker does soon after its start, and compare."""
         self.begin_sync()
         self.end_sync()
-        self.ledger.settle(self.ledger.check(self.store, at_least))
+        found = self.ledger.check(self.store, at_least)
+        self.ledger.settle(found)
+        if self.store.index is not None and self.rng.random() < 0.5:
+            check_keys(self.store, self.store.index, found)
         self.ledger.durable_to(self.store.durability.durable)
         offset = self.offset_of(self.offsets)
         self.ledger.check_offset(offset)
@@ -256,6 +264,20 @@ class Life:
             for folder in cleaning.trim_queues():
                 if folder is not None:
                     cleaning.sync_folder(folder)
+
+            if self.store.index is not None:
+                self.store.index.drop_before(self.store.log.start)
+
+    def index_some(self) -> None:
+        """The index follows what readers may see, in parts."""
+        if self.store.index is not None:
+            self.disk.mark()
+            bytes_max = self.rng.choice((500, 5000, 1 << 40))
+            self.store.index.catch_up(self.store.log, self.store.reader.readable_end, bytes_max)
+
+    def sync_index(self) -> None:
+        if self.store.index is not None:
+            self.store.index.sync()
 
     def kernel_writes(self) -> None:
         self.disk.write_back(self.rng)
