@@ -11,7 +11,9 @@ import pytest
 
 from bolide.broker import indexer
 from bolide.broker.app import Broker
+from bolide.broker.indexer import Found
 from bolide.store.disk import File
+from bolide.store.index_query import Lookup
 from bolide.wire.command import Command
 from tests.unit.broker.stage import batch_of, bodies_of, properties_of, send_request, serving
 from tests.unit.net.stage import Wire, eventually
@@ -150,6 +152,29 @@ def test_too_many_waiting_questions_are_refused_as_busy(
         assert (await wire.ask(query("k"))).code == 0
 
     play(tmp_path, act)
+
+
+def test_answers_to_a_client_that_does_not_read_stay_few(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        await stored(wire, *(keyed(number, bytes(60_000), KEYS="k") for number in range(40)))
+        find, finished = broker.indexer.find, []
+
+        async def counted(lookup: Lookup) -> Found:
+            found = await find(lookup)
+            finished.append(lookup)
+            return found
+
+        monkeypatch.setattr(broker.indexer, "find", counted)
+        wire.send(*(query("k", opaque) for opaque in range(200)))
+        await eventually(lambda: len(finished) == 200)
+        codes = [(await wire.next()).code for _ in range(200)]
+        assert set(codes) == {0, 2}
+        assert codes.count(0) < 20  # each has 2.4 MB
+        assert (await wire.ask(query("k"))).code == 0
+
+    play(tmp_path, act, {"mappedFileSizeCommitLog": str(16 * 1024 * 1024)})
 
 
 # ---- nobody waits --------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from bolide.model.errors import RequestError
+from bolide.model.errors import RequestError, TooBusy
 from bolide.model.offsets import LogOffset
 from bolide.model.response_code import ResponseCode
 from bolide.net.link import Link
@@ -37,6 +37,8 @@ async def query_message(broker: "Broker", link: Link, request: Command) -> Comma
         by_tag=header.index_type == TAG_INDEX and not header.unique_key,
     )
     found = await broker.indexer.find(lookup)
+    if link.is_congested:  # many large answers to somebody who reads none would fill the memory
+        raise TooBusy("answers that were sent before have not been read yet")
     fields = QueryAnswer(found.last_stored_ms, found.last_offset).encode()
     if found.records:
         return request.answer(fields=fields, body=b"".join(found.records))
