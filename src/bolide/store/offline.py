@@ -30,6 +30,8 @@ DIGITS = 20
 ENTRY = struct.Struct(">qiq")
 EMPTY_ENTRY = bytes(ENTRY_BYTES)
 
+_ZEROS = bytes(64 * 1024)
+
 QueueKey = tuple[str, int]
 
 
@@ -85,6 +87,10 @@ class FileRow:
     def __init__(self, files: OpenFiles, folder: str, bases: list[int], file_bytes: int) -> None:
         self._files = files
         self._known = frozenset(bases)
+        self._last = (
+            -1,
+            memoryview(b""),
+        )  # the file that was looked at last: most often it is the next one too
         self.folder = folder
         self.bases = bases
         self.file_bytes = file_bytes
@@ -107,7 +113,9 @@ class FileRow:
         return os.path.join(self.folder, f"{base:0{DIGITS}d}")
 
     def view(self, base: int) -> memoryview:
-        return self._files.view(self.path(base))
+        if base != self._last[0]:
+            self._last = base, self._files.view(self.path(base))
+        return self._last[1]
 
 
 class OfflineQueue(FileRow):
@@ -118,6 +126,7 @@ class OfflineQueue(FileRow):
     ) -> None:
         super().__init__(files, folder, bases, file_bytes)
         self.key = key
+        self._end: int | None = None
 
     @property
     def first(self) -> int:
@@ -126,11 +135,14 @@ class OfflineQueue(FileRow):
 
     def end(self) -> int:
         """The offset behind the last entry that is not empty."""
-        for base in reversed(self.bases):
-            used = len(bytes(self.view(base)).rstrip(b"\0"))
-            if used:
-                return (base + used + ENTRY_BYTES - 1) // ENTRY_BYTES
-        return self.first
+        if self._end is None:
+            self._end = self.first
+            for base in reversed(self.bases):
+                used = used_bytes(self.view(base))
+                if used:
+                    self._end = (base + used + ENTRY_BYTES - 1) // ENTRY_BYTES
+                    break
+        return self._end
 
     def sound_end(self) -> int:
         """The same by a search instead of a look at everything: right where no entry is missing."""
@@ -269,6 +281,18 @@ class StoreFiles:
         if size != file_bytes:
             self.odd.append(OddFile(path, f"has {size} bytes where it should have {file_bytes}"))
         return True
+
+
+def used_bytes(view: memoryview) -> int:
+    """Where the zeros at the end of a file begin."""
+    end = len(view)
+    while end > 0:
+        start = max(0, end - len(_ZEROS))
+        block = bytes(view[start:end])
+        if block != _ZEROS[: end - start]:
+            return start + len(block.rstrip(b"\0"))
+        end = start
+    return 0
 
 
 def _root_of(disk: ReadingDisk, root: str) -> str:

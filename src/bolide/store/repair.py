@@ -29,9 +29,9 @@ from bolide.store.disk import Disk, DiskLock, ReadingDisk
 from bolide.store.folders import make_folder
 from bolide.store.index_file import IndexSizes
 from bolide.store.index_layout import entry_at
-from bolide.store.offline import ENTRY, ENTRY_BYTES, GAP_SIZE, Geometry, StoreFiles
+from bolide.store.offline import ENTRY, ENTRY_BYTES, GAP_SIZE, Geometry, StoreFiles, used_bytes
 from bolide.store.repair_index import rebuild_index
-from bolide.store.scan import Hole, Progress, is_zero
+from bolide.store.scan import Hole, Progress
 from bolide.store.small_file import write_whole
 from bolide.store.verify import Examination, examine
 from bolide.store.verify_queues import QueueFix
@@ -217,10 +217,12 @@ class Repair:
 
     def _cut_tail(self, found: Examination) -> Iterator[RepairStep]:
         base = self._store.log.base_of(found.log_end)
-        if base is None or is_zero(self._store.log.view(base), found.log_end - base):
+        if base is None:
             return
         path, at = self._store.log.path(base), found.log_end - base
-        size = len(bytes(self._store.log.view(base)[at:]).rstrip(b"\0"))
+        size = used_bytes(self._store.log.view(base)) - at
+        if size <= 0:
+            return
         what = f"cut the torn tail: {size} bytes from {at} on"
         yield RepairStep(self._store.name(path), what, lambda keeper: _patch(keeper, path, at, bytes(size)))
 

@@ -12,12 +12,12 @@ to say, its store time decides, which never goes back along a log.
 import struct
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol, cast
+from typing import Protocol
 
 from bolide.model.message import SysFlag
 from bolide.record.codec import RecordHead, inspect_record
 from bolide.record.layout import BLANK_BYTES, FIXED_BYTES, MAGIC_BLANK, MAGIC_V1, MAGIC_V2
-from bolide.store.offline import GAP_SIZE, StoreFiles
+from bolide.store.offline import GAP_SIZE, StoreFiles, used_bytes
 from bolide.store.walk import BLANK
 
 STRETCH_BYTES = 8 * 1024 * 1024
@@ -29,6 +29,8 @@ UNQUEUED_MASK = int(SysFlag.PREPARED | SysFlag.INNER_BATCH)
 _SIZE_AND_MAGIC = struct.Struct(">II")
 _PLACE = struct.Struct(">q")
 _MAGICS = (MAGIC_V1.to_bytes(4, "big"), MAGIC_V2.to_bytes(4, "big"))
+_MAGIC_HEAD = _MAGICS[0][:3]
+_SEARCH_BYTES = 1024 * 1024
 
 Progress = Callable[[int], None]
 """Told how many more bytes are done."""
@@ -195,13 +197,13 @@ class LogScan:
     def _candidates(self, base: int, start: int) -> Iterator[int]:
         """Places behind `start` where the bytes of a magic stand where a record has them."""
         view = self._log.view(base)
-        find = cast(bytearray, view.obj).find  # the mapping's own search; a view has none
-        places = [find(magic, start) for magic in _MAGICS]
-        while max(places) >= 0:
-            which = 0 if places[1] < 0 or 0 <= places[0] < places[1] else 1
-            if places[which] - 4 >= start:
-                yield base + places[which] - 4
-            places[which] = find(_MAGICS[which], places[which] + 1)
+        for low in range(start, used_bytes(view), _SEARCH_BYTES):
+            block = bytes(view[low : low + _SEARCH_BYTES + 3])  # a magic may lie across two blocks
+            at = block.find(_MAGIC_HEAD)
+            while at >= 0:
+                if block[at : at + 4] in _MAGICS and low + at - 4 >= start:
+                    yield base + low + at - 4
+                at = block.find(_MAGIC_HEAD, at + 1)
 
     def _belongs(self, at: int, ends_here: bool) -> bool:
         """Whether a record is at this place that the log reaches, and not one that a recovery has cut."""
@@ -243,12 +245,6 @@ def is_topic(topic: bytes) -> bool:
         and "/" not in name
         and name.isprintable()
     )
-
-
-def is_zero(view: memoryview, start: int) -> bool:
-    """Whether nothing was ever written from `start` to the end."""
-    step = 1024 * 1024
-    return not any(bytes(view[at : at + step]).strip(b"\0") for at in range(start, len(view), step))
 
 
 def _odd_blank(view: memoryview, at: int, base: int, limit: int) -> OddBlank | None:

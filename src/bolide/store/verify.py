@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from bolide.store.damage import Findings
 from bolide.store.disk import ReadingDisk
-from bolide.store.offline import Geometry, StoreFiles
-from bolide.store.scan import Hole, LogScan, OddBlank, Progress, is_zero
+from bolide.store.offline import Geometry, StoreFiles, used_bytes
+from bolide.store.scan import Hole, LogScan, OddBlank, Progress
 from bolide.store.verify_index import IndexCheck
 from bolide.store.verify_queues import QueueCheck, QueueFix
 from bolide.store.verify_tables import check_checkpoint, check_config, check_offsets, check_times
@@ -143,7 +143,7 @@ def _tell_tail(store: StoreFiles, scan: LogScan, findings: Findings) -> None:
     base = store.log.base_of(scan.end)
     if base is None:
         return
-    if not is_zero(store.log.view(base), scan.end - base):
+    if used_bytes(store.log.view(base)) > scan.end - base:
         findings.note(
             store.name(store.log.path(base)),
             f"the log ends at {scan.end}; behind it is what a stop or a recovery has left, without meaning",

@@ -30,6 +30,7 @@ _BLOCK_ENTRIES = 20_000
 _NOT_FOUND = "messages are not found by their keys"
 _WRONG = "a key leads to a wrong message, or to none"
 
+_BORN_HOST_V6 = int(SysFlag.BORN_HOST_V6)
 _I64 = struct.Struct(">q")
 _I32 = struct.Struct(">i")
 
@@ -61,7 +62,7 @@ class IndexCheck:
         self._expected_at: int | None = None  # where the next indexed record may begin
         self._last_offset = -1
         self._hashes: list[int] = []
-        self._stored_ms = 0
+        self._seconds = 0
         self.entries = 0
 
     def run(self, progress: Progress | None = None) -> None:
@@ -169,36 +170,33 @@ class IndexCheck:
             start = first + (number - 1) * ENTRY_BYTES
             data = bytes(file.view[start : start + (last - number) * ENTRY_BYTES])
             for place, (hashed, log_offset, seconds, _) in enumerate(ENTRY.iter_unpack(data), number):
-                self._check_entry(file, place, hashed, log_offset, seconds)
+                if log_offset != self._last_offset:
+                    self._move_to(file, place, log_offset)
+                if self._hashes and (hashed not in self._hashes or seconds != self._seconds):
+                    self._check_entry(file, place, hashed, log_offset, seconds)
         self.entries += count - 1
 
     def _check_entry(self, file: _File, number: int, hashed: int, log_offset: int, seconds: int) -> None:
-        if log_offset != self._last_offset and not self._move_to(file, number, log_offset):
-            return
         at = entry_at(file.slots, number)
-        if not self._hashes:
-            return  # its record is not in the log any more, or in a hole
         if hashed not in self._hashes:
             what = f"entry {number} has the hash of no key of the message at {log_offset}"
             self._fault(file, at, what, _WRONG, number)
-        elif number > 1:
-            wanted = min(max(0, self._stored_ms - file.begin_ms) // 1000, SECONDS_MAX)
-            if seconds != wanted:
-                what = f"entry {number} is {seconds} s behind the first one instead of {wanted}"
-                self._fault(file, at + 12, what, "the message is not found by key and time", number)
+        elif number > 1:  # the first one counts from the last message of the file before
+            what = f"entry {number} is {seconds} s behind the first one instead of {self._seconds}"
+            self._fault(file, at + 12, what, "the message is not found by key and time", number)
 
-    def _move_to(self, file: _File, number: int, log_offset: int) -> bool:
-        """Look at the next record that is indexed; False when it cannot be told."""
+    def _move_to(self, file: _File, number: int, log_offset: int) -> None:
+        """Look at the next record that is indexed; no hashes are known of one that is gone or damaged."""
         at = entry_at(file.slots, number)
         self._last_offset, self._hashes = log_offset, []
         if 0 <= log_offset < self._store.log.start:
-            return False
+            return
         record = self._record(log_offset)
         if record is None:
             if self._hole_at(log_offset) is None:
                 what = f"entry {number} points at {log_offset}, where no record begins"
                 self._fault(file, at + 4, what, _WRONG, number)
-            return False
+            return
         if self._expected_at is not None and self._expected_at < log_offset:
             missing = self._first_indexable(self._expected_at, log_offset)
             if missing is not None:
@@ -206,8 +204,7 @@ class IndexCheck:
                 self._fault(file, at, what, _NOT_FOUND, number)
         self._expected_at = log_offset + len(record)
         self._hashes = record_hashes(record)
-        self._stored_ms = store_time_of(record)
-        return True
+        self._seconds = min(max(0, store_time_of(record) - file.begin_ms) // 1000, SECONDS_MAX)
 
     def _record(self, log_offset: int) -> bytes | None:
         """The record at a place; the scan of the log has judged it already."""
@@ -262,9 +259,9 @@ class IndexCheck:
 
 
 def store_time_of(record: bytes) -> int:
-    (sys_flag,) = _I32.unpack_from(record, 36)
-    at = 56 + (HOST_V6_BYTES - HOST_V4_BYTES if sys_flag & SysFlag.BORN_HOST_V6 else 0)
-    return int(_I64.unpack_from(record, at)[0])
+    at = 56 + HOST_V6_BYTES - HOST_V4_BYTES if record[39] & _BORN_HOST_V6 else 56  # the last byte of sysFlag
+    (stored_ms,) = _I64.unpack_from(record, at)
+    return int(stored_ms)
 
 
 def _differences(one: memoryview, other: memoryview, start: int, end: int, width: int) -> list[int]:
@@ -273,11 +270,10 @@ def _differences(one: memoryview, other: memoryview, start: int, end: int, width
     step = width * 8192
     for low in range(start, end, step):
         high = min(end, low + step)
-        if one[low:high] == other[low:high]:
-            continue
-        for at in range(low, high, width):
-            if one[at : at + width] != other[at : at + width]:
-                found.append(at)
+        some, others = bytes(one[low:high]), bytes(other[low:high])  # views are compared item by item
+        for at in range(0, len(some), width) if some != others else ():
+            if some[at : at + width] != others[at : at + width]:
+                found.append(low + at)
                 if len(found) > FAULTS_SHOWN:
                     return found
     return found
