@@ -178,6 +178,7 @@ def test_a_broker_whose_queues_cannot_be_synced_ends(tmp_path: Path) -> None:
             def fail() -> None:
                 raise OSError(errno.EIO, os.strerror(errno.EIO))
 
+            broker.flusher.wake()
             await eventually(lambda: broker.store.durability.durable == broker.store.log.end)
             disk.before_sync = fail
             await broker.checkpointer.checkpoint()
