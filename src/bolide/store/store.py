@@ -392,6 +392,6 @@ class MessageStore:
             "commitLogDiskRatio": f"{self._disk.used_ratio(self._options.root):.4f}",
             "consumeQueueDiskRatio": f"{self._disk.used_ratio(self._options.root):.4f}",
             "remainHowManyDataToFlush": f"{self.log.end - self.durability.durable} B",
-            "dispatchBehindBytes": "0",
+            "dispatchBehindBytes": str(max(0, self.log.end - self.index.position) if self.index else 0),
             "putMessageTimesTotal": str(self.messages_appended),
         }

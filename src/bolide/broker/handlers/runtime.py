@@ -19,7 +19,6 @@ _POOLS = ("send", "pull", "litePull", "query", "ack")
 NOT_HERE = {
     **{f"{pool}ThreadPoolQueueSize": "0" for pool in _POOLS},
     **{f"{pool}ThreadPoolQueueHeadWaitTimeMills": "0" for pool in _POOLS},
-    "dispatchBehindBytes": "0",
     "dispatchMaxBuffer": "0",
     "pageCacheLockTimeMills": "0",
     "remainTransientStoreBufferNumbs": "0",
