@@ -29,7 +29,7 @@ NOT_HERE = {
     "timerReadBehind": "0",
 }
 """Queues, locks and pools that tools read and this broker does not have.  One loop serves all requests as they come
-and indexes a message in the step that stores it, so nothing ever waits there: 0 is the truth."""
+and gives a message to its queue in the step that stores it, so nothing ever waits there: 0 is the truth."""
 
 
 def runtime_info(broker: "Broker", link: Link, request: Command) -> Command:
