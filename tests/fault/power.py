@@ -12,17 +12,14 @@ and needs modules that small kernels lack.)
 
 Under SYNC_FLUSH nothing acknowledged may be lost.  Under ASYNC_FLUSH only what was acknowledged within the flush
 window before the loss may be.  Under both, every place that was read once keeps its bytes, no queue has a hole, no
-damaged message is delivered, no committed offset lies behind the end, and the broker starts by itself.
+damaged message is delivered, no committed offset lies behind the end, and the broker starts by itself.  Sometimes power
+is lost again during that start.
 
 The mounts live in the mount namespaces of the disk and of the broker, and end with them.
 """
 
 import argparse
-import os
 import random
-import shutil
-import signal
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -32,11 +29,11 @@ from pathlib import Path
 from rich.console import Console
 
 from tests.fault.loads import Load
+from tests.fault.machine import Disk, OnVolatileDisk, lose_power, missing_tools
 from tests.fault.writeback import Writeback
 from tests.interop.stage import Stage
 from tests.peers import frames, java
 from tests.peers.bolide import Bolide
-from tests.peers.process import ManagedProcess
 from tests.peers.server import Broker, NameServer
 from tests.peers.waiting import let_pass, wait_until
 from tests.peers.witness import Witness
@@ -55,69 +52,10 @@ STEPS_MAX = 150
 PAGES_UNFLUSHED = (0, 1, 8, 64, 256)
 """So much of the log and the queues shall be on its way when power is lost."""
 RUN_SECONDS_MAX = 0.8
+STEPS_OF_A_START = 25
+LOST_AGAIN = 0.25
+"""How often power is lost again while the broker starts, or its file system."""
 COME_BACK_SECONDS = 60
-
-
-class Disk:
-    """The process that serves the disk; see `volatile_disk.py` for its commands."""
-
-    def __init__(self, home: Path) -> None:
-        self.image = home / "mount" / "disk"
-        self.process = ManagedProcess(
-            "volatile disk",
-            ["unshare", "--mount", sys.executable, "-m", "tests.fault.volatile_disk", home],
-            home.with_suffix(".log"),
-            piped=True,
-        )
-        self._expect("ready")
-
-    def cut(self, steps: int, pages: int, seed: int) -> None:
-        self._tell(f"cut {steps} {pages} {seed}")
-
-    def wait_cut(self) -> str:
-        return self._expect("cut")
-
-    def thaw(self) -> None:
-        self._tell("thaw")
-        self._expect("thawed")
-
-    def boot(self) -> None:
-        """What the next machine will see is what was durable."""
-        self._tell("boot")
-        self._expect("booted")
-
-    def close(self) -> None:
-        self.process.kill()
-
-    def _tell(self, line: str) -> None:
-        self.process.stdin.write(f"{line}\n".encode())
-        self.process.stdin.flush()
-
-    def _expect(self, word: str) -> str:
-        """The next line, which must begin with a word."""
-        line = self.process.stdout.readline().decode().strip()
-        assert line.split(" ")[0] == word, f"expected {word!r}, got {line!r}\n{self.process.log_tail()}"
-        return line.partition(" ")[2]
-
-
-@dataclass(frozen=True)
-class OnVolatileDisk(Bolide):
-    """A broker whose store is mounted for it alone; the mount ends with it."""
-
-    disk: Disk | None = None
-    mount: Path = Path()
-
-    def launch_broker(self, home: Path, config: Path, name: str) -> ManagedProcess:
-        assert self.disk is not None
-        self.mount.mkdir(parents=True, exist_ok=True)
-        bolide = Path(sys.executable).with_name("bolide")
-        command = f"mount -o loop {self.disk.image} {self.mount} && exec {bolide} broker -c {config}"
-        namespace = f"--mount=/proc/{self.disk.process.pid}/ns/mnt"
-        words = ["nsenter", namespace, "unshare", "--mount", "sh", "-c", command]
-        return ManagedProcess(f"bolide broker {name}", words, home / "stdout.log")
-
-    def broker_settings(self, store: Path) -> dict[str, str]:
-        return {"storePathRootDir": str(self.mount / "store")}
 
 
 @dataclass
@@ -140,20 +78,6 @@ class Summary:
 
 
 Progress = Callable[[str], None]
-
-
-def missing_tools() -> str:
-    """What this machine lacks, in words; empty when all is there."""
-    tools = [tool for tool in ("unshare", "nsenter", "mount", "mkfs.ext4") if shutil.which(tool) is None]
-    if tools:
-        return f"{', '.join(tools)} not installed"
-    if not Path("/dev/fuse").exists() or not Path("/dev/loop-control").exists():
-        return "no /dev/fuse or no /dev/loop-control"
-    try:
-        import mfusepy  # noqa: F401 - fails where libfuse is missing
-    except (ImportError, OSError) as error:
-        return f"{error}: on Debian, apt-get install fuse3"
-    return "" if os.geteuid() == 0 else "mounting needs root"
 
 
 def campaign(witness: Witness, home: Path, count: int, seed: int, progress: Progress) -> Summary:
@@ -199,10 +123,15 @@ class Siege:
             try:
                 load.start_consuming()
                 for number in range(1, count + 1):
-                    said = self.lose_power(broker, disk, load)
+                    said = self.round(broker, disk, load)
                     self.progress(f"{self.mode} loss {number}/{count}: {said}")
                     if load.account.problems:
                         break
+                else:
+                    if (
+                        self.mode == "SYNC_FLUSH"
+                    ):  # otherwise a live client may stand where its messages were lost
+                        load.wait_consumed()
             finally:
                 load.stop_consuming()
                 self.summary.acknowledged += load.account.acknowledged
@@ -212,26 +141,27 @@ class Siege:
             stage.close()
             disk.close()
 
-    def lose_power(self, broker: Broker, disk: Disk, load: Load) -> str:
+    def round(self, broker: Broker, disk: Disk, load: Load) -> str:
         """One round; says how it went."""
         load.start(LOAD)
         load.wait_acks(1, COME_BACK_SECONDS)
         assert broker.process is not None
         store = Path(f"/proc/{broker.process.pid}/root{self.home}/store/store")
-        writeback = Writeback(store, self.chance.randrange(1 << 30))
+        writeback = Writeback(store, self._seed())
         let_pass(self.chance.uniform(0, RUN_SECONDS_MAX))
-        pages = self.chance.choice(PAGES_UNFLUSHED)
-        disk.cut(self.chance.randrange(1, STEPS_MAX), pages, self.chance.randrange(1 << 30))
-        survived = disk.wait_cut()
+        disk.cut(self.chance.randrange(1, STEPS_MAX), self.chance.choice(PAGES_UNFLUSHED), self._seed())
+        survived = lose_power(broker, disk)
         cut_ms = _now_ms()
-        broker.process.signal(signal.SIGKILL)
-        disk.thaw()
         writeback.stop()
-        broker.kill()
         load.stop()
         load.take_acks()
         owed = load.account.owed
         disk.boot()
+        while self.chance.random() < LOST_AGAIN:
+            disk.cut(self.chance.randrange(1, STEPS_OF_A_START), 0, self._seed())
+            broker.launch()
+            lose_power(broker, disk)
+            disk.boot()
         broker.start()
         wait_until(lambda: self._has_route(load), COME_BACK_SECONDS, "the topic has a route again")
         load.sweep(everything=True)
@@ -242,6 +172,9 @@ class Siege:
         window_ms = cut_ms - min(forgiven, default=cut_ms)
         self.summary.window_ms = max(self.summary.window_ms, window_ms)
         return f"{survived}; {owed} acknowledged, {len(forgiven)} forgotten, {window_ms} ms"
+
+    def _seed(self) -> int:
+        return self.chance.randrange(1 << 30)
 
     @staticmethod
     def _has_route(load: Load) -> bool:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fault import power
+from tests.fault import machine, power
 from tests.peers import java
 from tests.peers.witness import Witness
 
@@ -17,7 +17,7 @@ LOSSES = 8
 def test_power_loss_costs_nothing_under_sync_flush_and_at_most_the_flush_window_under_async_flush(
     tmp_path: Path,
 ) -> None:
-    if missing := power.missing_tools():
+    if missing := machine.missing_tools():
         pytest.skip(f"needs a disk that forgets: {missing}")
     seed = random.SystemRandom().randrange(1_000_000)
     progress: list[str] = [f"seed {seed}"]

@@ -9,9 +9,9 @@ A flush copies everything written before it; nothing else does.
 
 Commands on standard input, each answered by one line:
 
-    cut N PAGES SEED   lose power before the Nth write or flush from now on, or a later one if at that moment fewer
-                 pages than that wait for a flush; then answer and stand still.  Of what was written since the last
-                 flush any part survives, by pages, and one page torn in sectors
+    cut N PAGES SEED   lose power before the Nth write or flush from now on (0: at once), or a later one if at that
+                 moment fewer pages than that wait for a flush; then answer and stand still.  Of what was written since
+                 the last flush any part survives, by pages, and one page torn in sectors
     thaw         go on serving the machine that has no power, so that its processes can be ended; nothing is kept of it
     boot         wait until the loop device has let go, then show the next machine what is durable
 
@@ -119,6 +119,8 @@ class VolatileDisk(mfusepy.Operations):  # type: ignore[misc]  # the library shi
                 with self._lock:
                     self._steps_left, self._pages_wanted = int(numbers[0]), int(numbers[1])
                     self._chance = random.Random(int(numbers[2]))
+                    if self._steps_left == 0:
+                        self._cut()
             elif verb == "thaw":
                 self._thawed.set()
                 _say("thawed")
@@ -136,10 +138,13 @@ class VolatileDisk(mfusepy.Operations):  # type: ignore[misc]  # the library shi
                 self._steps_left -= 1
                 enough = self._images.pages_unflushed >= self._pages_wanted
                 if self._steps_left <= 0 and (enough or self._steps_left < -PATIENCE_STEPS):
-                    self._steps_left = None
-                    self._thawed.clear()
-                    _say(f"cut {self._images.lose_power(self._chance)}")
+                    self._cut()
         self._thawed.wait()
+
+    def _cut(self) -> None:
+        self._steps_left = None
+        self._thawed.clear()
+        _say(f"cut {self._images.lose_power(self._chance)}")
 
     # ---- what the kernel asks
 
