@@ -6,6 +6,7 @@ may change.
 """
 
 import hashlib
+import re
 import struct
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -89,10 +90,11 @@ def stage(witness: Witness, directory: Directory) -> Iterator[Stage]:
 
 
 class View(NamedTuple):
-    """All that clients see of some topics: messages by queue and offset, ranges and committed offsets of queues."""
+    """All that clients see of some topics: messages by queue and offset, ranges and committed offsets, keys."""
 
     messages: dict[str, list[str]]
     queues: dict[str, list[dict[str, Any]]]
+    found: dict[str, list[str]]
 
 
 @dataclass
@@ -103,6 +105,7 @@ class Contents:
     group: str
     topics: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)  # by the group, in the first topic
+    keys: list[str] = field(default_factory=list)  # of some messages there
 
     def write(self, broker: Broker) -> None:
         """A topic of its own, then messages of every kind into all topics; the group has some of them waiting."""
@@ -112,6 +115,7 @@ class Contents:
         self.unread += self._write_every_kind(broker, self.topics[0])
         self.catch_up(broker)
         self.unread = self._write_every_kind(broker, self.topics[0])
+        self.keys.append(f"key-{self.unread[0]}")
 
     def _write_every_kind(self, broker: Broker, topic: str) -> list[str]:
         kinds: list[dict[str, Any]] = [
@@ -141,7 +145,9 @@ class Contents:
             messages = threads.map(lambda topic: self._messages(topic, home / f"{topic}.sweep"), self.topics)
             queues = threads.map(lambda topic: self.stage.offsets(topic, self.group), self.topics)
             return View(
-                dict(zip(self.topics, messages, strict=True)), dict(zip(self.topics, queues, strict=True))
+                dict(zip(self.topics, messages, strict=True)),
+                dict(zip(self.topics, queues, strict=True)),
+                {key: self._found(key) for key in (self.keys[0], self.keys[-1])},
             )
 
     def _messages(self, topic: str, file: Path) -> list[str]:
@@ -149,10 +155,10 @@ class Contents:
         self.stage.witness.ask("sweep", topic=topic, nameserver=self.stage.nameserver, file=file)
         return file.read_text().splitlines()
 
-    def found_by_key(self) -> list[str]:
-        """What the key of a message finds."""
-        printed = self.stage.admin(f"queryMsgByKey -t {self.topics[0]} -k key-{self.unread[-1]}")
-        return [line for line in printed.splitlines() if line and not line.startswith("#")]
+    def _found(self, key: str) -> list[str]:
+        """The messages that a key finds: unique key, queue and offset of each."""
+        printed = self.stage.admin(f"queryMsgByKey -t {self.topics[0]} -k {key}")
+        return re.findall(r"^([0-9A-F]{32} +\d+ +\d+)", printed, re.MULTILINE)
 
 
 @pytest.mark.parametrize("way", [Broker.stop, Broker.kill], ids=["stopped", "killed"])
@@ -242,6 +248,8 @@ def routes_are_known(contents: Contents) -> bool:
 
 def assert_same_view(before: View, after: View, *, offsets: bool) -> None:
     """Message by message and queue by queue; what a group committed last is compared only on demand."""
+    assert after.found == before.found
+    assert {len(rows) for rows in before.found.values()} == {1}, before.found
     for topic, lines in before.messages.items():
         assert after.messages[topic] == lines, topic
     for topic, rows in before.queues.items():
