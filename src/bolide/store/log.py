@@ -143,21 +143,26 @@ class CommitLog:
             self.roll()
         return self.position
 
-    def cut(self, end: int) -> None:
+    def cut(self, end: int) -> tuple[int, bool]:
         """Forget everything from `end` on: later segments are deleted, the rest of the last one is erased.
 
+        Returns how many were deleted and whether something had to be erased.
         Old records that stayed behind the end would be dangerous.  Power loss may keep only the first pages of a new
         record there, and the bytes of an old one, which are as good as any, would complete it.
         """
+        deleted = 0
         while len(self._segments) > 1 and self._bases[-1] > end:
+            deleted += 1
             segment = self._segments.pop()
             self._bases.pop()
             self._close(segment)
             self._disk.delete(segment.file.path)
             self._disk.sync_dir(self._folder)  # one by one from the last: power loss must not leave a hole
         self.position = max(0, end - self._bases[-1])
-        if self.current.file.erase(self.position):
+        erased = self.current.file.erase(self.position)
+        if erased:
             self.current.file.sync()
+        return deleted, erased
 
     def write(self, records: bytes | memoryview) -> None:
         """Add records at the end.  An `OSError` leaves the end where it was, and nobody knows what is behind it."""

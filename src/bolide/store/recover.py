@@ -54,6 +54,12 @@ class Recovery:
     queues_cut: int
     """Queues that had something behind their last entry."""
 
+    segments_deleted: int
+    """Segments behind the end of the log."""
+
+    has_erased: bool
+    """Whether something that is no sound record lay behind the end of the log."""
+
 
 def recover(
     commit_log: CommitLog,
@@ -83,24 +89,38 @@ def recover(
         queues.load(start, commit_log.start)
     progress(end - start, end - start)
     commit_log.last_record = rebuild.last_record if rebuild.records else start_record
-    commit_log.cut(end)
+    segments_deleted, has_erased = commit_log.cut(end)
     rebuild.write()
     queues_cut = sum(queue.erase_behind() for queue in queues) if not (clean and end == start) else 0
-    found = Recovery(clean, start, start_record, end, rebuild.records, rebuild.entries, queues_cut)
+    found = Recovery(
+        clean,
+        start,
+        start_record,
+        end,
+        rebuild.records,
+        rebuild.entries,
+        queues_cut,
+        segments_deleted,
+        has_erased,
+    )
     _report(found)
     return found
 
 
 def _report(found: Recovery) -> None:
-    if found.clean and found.end == found.start:
-        return
-    log.warning(
-        "%s; looked at the log from %d to %d, where it ends: %d messages",
-        "the last stop was not clean" if not found.clean else "the log goes on behind the queues",
-        found.start,
-        found.end,
-        found.records,
-    )
+    """A line for what was found, and one for each thing that was cut."""
+    if not found.clean or found.end > found.start:
+        log.warning(
+            "%s; looked at the log from %d to %d, where it ends: %d messages",
+            "the last stop was not clean" if not found.clean else "the log goes on behind the queues",
+            found.start,
+            found.end,
+            found.records,
+        )
+    if found.has_erased:
+        log.warning("cut the log at %d: what lay behind was no sound message, and is erased", found.end)
+    if found.segments_deleted:
+        log.warning("deleted %d segments behind the end of the log", found.segments_deleted)
     if found.queues_cut:
         log.warning("cut %d consume queues that pointed behind the end of the log", found.queues_cut)
 
