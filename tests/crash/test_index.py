@@ -6,6 +6,7 @@ the log are looked up by their unique keys.
 """
 
 import contextlib
+import errno
 import os
 import random
 
@@ -116,3 +117,36 @@ class Life:
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_every_message_of_the_log_is_found_once_after_power_loss(seed: int) -> None:
     Life(seed).run()
+
+
+@pytest.mark.parametrize("failing", range(30))
+def test_a_step_of_the_index_that_fails_costs_nothing_but_time(failing: int) -> None:
+    """Method: one step on the index's files fails, whichever it is; sends go on, then the power goes too."""
+    life = Life(failing)
+    steps = 0
+
+    def fail_once(kind: str, path: str) -> None:
+        nonlocal steps
+        if "/index" in path:
+            steps += 1
+            if steps == failing + 1:
+                raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+    store = life._opened()
+    life.disk.on_step = fail_once
+    for _ in range(40):
+        with contextlib.suppress(OSError):  # only the index raises, and it can be asked to go on
+            life._work(store)
+    assert store.log.end > 0
+    with contextlib.suppress(OSError):
+        index_of(store).sync()
+    if failing % 3 == 0:
+        store.close()
+    elif failing % 3 == 1:
+        life.disk = life.disk.after_power_loss(life.random)
+    else:
+        life.disk.after_kill()
+    life.disk.on_step = lambda kind, path: None
+    store = life._opened()
+    life._check(store)
+    store.close()
