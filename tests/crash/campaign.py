@@ -102,4 +102,6 @@ def _play_seeds(first: int, *, plant: str | None) -> tuple[int, list[Failure]]:
             states += run.states
             if failure is not None:
                 failures.append(failure)
+                if plant is not None:
+                    break  # it is found
     return states, failures
