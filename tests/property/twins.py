@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bolide.record import _checksum, _codec, checksum_twin, codec_twin
-from bolide.store import _append, _index, _walk, append_twin, index_twin, walk_twin
+from bolide.store import _append, _index, _texts, _walk, append_twin, index_twin, texts_twin, walk_twin
 from bolide.wire import _frame, _pull, frame_twin, pull_twin
 
 FRAMES: tuple[Any, Any] = (_frame, frame_twin)
@@ -14,6 +14,7 @@ CODECS: tuple[Any, Any] = (_codec, codec_twin)
 APPENDS: tuple[Any, Any] = (_append, append_twin)
 WALKS: tuple[Any, Any] = (_walk, walk_twin)
 INDEXES: tuple[Any, Any] = (_index, index_twin)
+TEXTS: tuple[Any, Any] = (_texts, texts_twin)
 
 
 def outcome(action: Callable[..., Any], *parts: Any, **named: Any) -> tuple[str, Any]:

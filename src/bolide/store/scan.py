@@ -15,10 +15,12 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from bolide.model.message import SysFlag
+from bolide.record.checksum import ABSENT, record_checksum
 from bolide.record.codec import RecordHead, inspect_record
 from bolide.record.layout import BLANK_BYTES, FIXED_BYTES, MAGIC_BLANK, MAGIC_V1, MAGIC_V2
 from bolide.store.offline import GAP_SIZE, StoreFiles, used_bytes
-from bolide.store.walk import BLANK
+from bolide.store.texts import FINE, LAST_UNSEALED, LOST_CHECKSUM, ODD_PROPERTIES, check_texts
+from bolide.store.walk import BLANK, UNSOUND
 
 STRETCH_BYTES = 8 * 1024 * 1024
 TOPIC_BYTES_MAX = 255
@@ -91,8 +93,11 @@ class LogScan:
         self._log = store.log
         self._walk = walk
         self._progress = progress or _nobody_watches
+        self._sealed = False  # whether the last record has a checksum of the whole
         self.end = store.log.start
         """Behind the last sound record; final when the scan is over."""
+        self.odd_properties: dict[int, None] = {}
+        """Records whose properties are no pairs: a client sent them so, or they are damaged."""
 
     def run(self, start: int | None = None) -> Iterator[Step]:
         """Everything in order, from `start`, where a record must begin."""
@@ -116,7 +121,7 @@ class LogScan:
         """Walk one segment; the returned place is where the log goes on."""
         view, limit = self._log.view(base), base + self._log.file_bytes
         while at < limit:
-            position, why = self._walk.go(view, base, at - base, at - base + STRETCH_BYTES, True)
+            position, why = self._step(view, base, at - base)
             if base + position > at:
                 yield Stretch(base, at, base + position)
                 self._progress(base + position - at)
@@ -139,6 +144,35 @@ class LogScan:
                 break
             at = found
         return limit
+
+    def _step(self, view: memoryview, base: int, position: int) -> tuple[int, int]:
+        """Walk some records; stops before one that has lost its checksum as before one that is not sound."""
+        start, limit = position, position + STRETCH_BYTES
+        while position < limit:
+            position, why, self._sealed = check_texts(view, position, limit, self._sealed)
+            if why == LOST_CHECKSUM or (why == LAST_UNSEALED and self._is_sealed_after(base)):
+                return (
+                    (start, UNSOUND)
+                    if position == start
+                    else self._walk.go(view, base, start, position, True)
+                )
+            if why == FINE:
+                break
+            if why == ODD_PROPERTIES:
+                self.odd_properties[base + position] = None
+            else:
+                self._sealed = False
+            position += int.from_bytes(view[position : position + 4], "big")
+        # A byte further where something else is in the way, so that the walk says what.
+        return self._walk.go(view, base, start, position + 1 if position < limit else limit, True)
+
+    def _is_sealed_after(self, base: int) -> bool:
+        """Whether the next segment begins with a record that has a checksum of the whole."""
+        following = self._following(base + self._log.file_bytes)
+        head = None if following is None else sound_at(self._store, following)
+        if head is None:
+            return False
+        return record_checksum(bytes(self._log.view(head.log_offset)[: head.size])) != ABSENT
 
     def _following(self, limit: int) -> int | None:
         """The next segment there is."""
@@ -172,6 +206,8 @@ class LogScan:
             return "a checksum does not match"
         if not is_topic(head.topic):
             return "the topic is none"
+        if self._sealed and record_checksum(bytes(view[at : at + head.size])) == ABSENT:
+            return "the record has lost its checksum, which those around it have"
         return "the properties have holes"
 
     # ---- finding the way back ------------------------------------------------------------------------------

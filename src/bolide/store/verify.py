@@ -17,6 +17,7 @@ from bolide.store.verify_tables import check_checkpoint, check_config, check_off
 from bolide.store.walk import LogWalk
 
 LOST_SHOWN = 5
+ODD_SHOWN = 20
 
 
 @dataclass(slots=True)
@@ -89,6 +90,7 @@ def examine(store: StoreFiles, progress: Progress | None = None) -> Examination:
     found.renumbered = queues.renumbered
     _tell_holes(store, found)
     _tell_tail(store, scan, findings)
+    _tell_properties(store, scan, findings)
     index_ms = 0 if times is None else times.index_ms
     index = IndexCheck(store, found.holes, findings, log_end=scan.end, index_ms=index_ms)
     index.run(progress)
@@ -136,6 +138,15 @@ def _tell_holes(store: StoreFiles, found: Examination) -> None:
             f"{hole.end - hole.at} bytes are no sound records: {hole.why}",
             f"{text}; a recovery that comes by cuts the log here and loses what is behind",
         )
+
+
+def _tell_properties(store: StoreFiles, scan: LogScan, findings: Findings) -> None:
+    for at in list(scan.odd_properties)[:ODD_SHOWN]:
+        base = at - at % store.log.file_bytes
+        text = f"the properties of the record at {at - base} are no pairs: sent so, or damaged"
+        findings.note(store.name(store.log.path(base)), text)
+    if len(scan.odd_properties) > ODD_SHOWN:
+        findings.note("commitlog", f"so are those of {len(scan.odd_properties) - ODD_SHOWN} more records")
 
 
 def _tell_tail(store: StoreFiles, scan: LogScan, findings: Findings) -> None:
