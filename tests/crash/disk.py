@@ -26,7 +26,7 @@ class SimFile:
         self._node: FileNode | None = node
         self._disk = disk
 
-    def map(self) -> memoryview:
+    def map(self, *, scattered: bool = False) -> memoryview:
         if self.size == 0:
             raise ValueError("cannot map an empty file")
         self._opened.modified_ms = self._disk.now_ms

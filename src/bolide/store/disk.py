@@ -15,8 +15,8 @@ class File(Protocol):
     path: str
     size: int
 
-    def map(self) -> memoryview:
-        """The whole file as shared, writable memory."""
+    def map(self, *, scattered: bool = False) -> memoryview:
+        """The whole file as shared, writable memory; `scattered` when it is not used from front to back."""
 
     def read(self, at: int, count: int) -> bytes: ...
 

@@ -26,9 +26,12 @@ class OsFile:
         self._access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
         self._map: mmap.mmap | None = None
 
-    def map(self) -> memoryview:
+    def map(self, *, scattered: bool = False) -> memoryview:
         if self._map is None:
             self._map = mmap.mmap(self._descriptor, self.size, access=self._access)
+            if scattered:  # pages stay by how often they are used, and one that is missing is read alone
+                self._map.madvise(mmap.MADV_RANDOM)
+                return memoryview(self._map)
             # Written and mostly read from front to back.  Saying so makes the kernel take pages in large pieces,
             # which costs a quarter of the time per byte written.
             self._map.madvise(mmap.MADV_SEQUENTIAL)

@@ -44,7 +44,7 @@ class IndexFile:
         self._sizes = sizes
         self._reserved_entries = 0
         self._synced: bytes = b""  # header and mark, as the last sync made them durable
-        self.view = file.map()
+        self.view = file.map(scattered=True)
 
     # ---- making and opening --------------------------------------------------------------------------------
 

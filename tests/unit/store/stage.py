@@ -42,8 +42,8 @@ class WatchedFile:
         self.path = file.path
         self.size = file.size
 
-    def map(self) -> memoryview:
-        return self._file.map()
+    def map(self, *, scattered: bool = False) -> memoryview:
+        return self._file.map(scattered=scattered)
 
     def read(self, at: int, count: int) -> bytes:
         return self._file.read(at, count)
