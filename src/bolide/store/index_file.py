@@ -23,6 +23,8 @@ from bolide.store.index_layout import (
 PIECE_BYTES = 8 * 1024 * 1024
 """So much room for entries is reserved at a time."""
 
+READ_BYTES = 1024 * 1024
+
 FIRST_ENTRY = 1
 
 
@@ -182,6 +184,7 @@ class IndexFile:
         if mark is None or mark.whole:
             self.mark = DurableMark(next_entry, self.header.end_offset if mark is None else mark.next_offset)
             self._file.sync()
+        self._read_ahead(next_entry)
         sound, used = rebuild_slots(self.view, slots, next_entry, log_end)
         again: int | None = None
         if sound < next_entry and sound > FIRST_ENTRY:
@@ -191,6 +194,11 @@ class IndexFile:
             sound, used = rebuild_slots(self.view, slots, sound, log_end)
         self._write_sound_header(sound, used)
         return again
+
+    def _read_ahead(self, next_entry: int) -> None:
+        """Into memory in large pieces: page by page, as the mapping would, takes long after a start of the machine."""
+        for at in range(0, entry_at(self._sizes.slots, next_entry), READ_BYTES):
+            self._file.read(at, READ_BYTES)
 
     def _write_sound_header(self, sound: int, used: int) -> None:
         header = self.header
