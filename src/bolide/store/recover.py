@@ -110,9 +110,10 @@ def recover(
 def _report(found: Recovery) -> None:
     """A line for what was found, and one for each thing that was cut."""
     if not found.clean or found.end > found.start:
-        log.warning(
+        log.log(
+            logging.INFO if found.clean else logging.WARNING,
             "%s; looked at the log from %d to %d, where it ends: %d messages",
-            "the last stop was not clean" if not found.clean else "the log goes on behind the queues",
+            "the checkpoint is not ours" if found.clean else "the last stop was not clean",
             found.start,
             found.end,
             found.records,
@@ -136,11 +137,11 @@ def _begin(
     if mark is not None and _is_true(commit_log, mark):
         queues.load(mark.end, commit_log.start)
         return mark.end, mark.last_record
-    if clean:  # the original's way to say that all is well: every record is in a queue
-        queues.load(EVERYWHERE, commit_log.start)
-        newest = _newest_record(commit_log, queues)
-        if newest is not None:
-            return newest.log_offset + newest.size, newest.log_offset
+    if clean:  # by the original, which leaves what it has cut behind the end, in the log as in the queues
+        start = _newest_segment(commit_log)
+        queues.load(start, commit_log.start)
+        if _newest_record(commit_log, queues) is not None:
+            return start, -1
     start = _segment_by_time(commit_log, checkpoint)
     queues.load(start, commit_log.start)
     return start, -1
@@ -161,6 +162,14 @@ def _is_true(commit_log: CommitLog, mark: Mark) -> bool:
     # The segment was full, and nothing was in the next one yet.
     is_blank = isinstance(inspect_record(segment.view, behind - segment.base, segment.size, False), int)
     return is_blank and mark.end == segment.base + segment.size
+
+
+def _newest_segment(commit_log: CommitLog) -> int:
+    """The newest segment that begins with a record: the log ends in it, or in the one behind."""
+    for segment in reversed(commit_log.segments):
+        if commit_log.head_at(segment.base, check_crc=True) is not None:
+            return segment.base
+    return int(commit_log.start)
 
 
 def _newest_record(commit_log: CommitLog, queues: QueueIndex) -> RecordHead | None:
