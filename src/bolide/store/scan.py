@@ -150,29 +150,31 @@ class LogScan:
         start, limit = position, position + STRETCH_BYTES
         while position < limit:
             position, why, self._sealed = check_texts(view, position, limit, self._sealed)
-            if why == LOST_CHECKSUM or (why == LAST_UNSEALED and self._is_sealed_after(base)):
+            if why == FINE:
+                break
+            behind = position + int.from_bytes(view[position : position + 4], "big")
+            if why == LOST_CHECKSUM or (why == LAST_UNSEALED and self._is_sealed_from(base + behind)):
                 return (
                     (start, UNSOUND)
                     if position == start
                     else self._walk.go(view, base, start, position, True)
                 )
-            if why == FINE:
-                break
             if why == ODD_PROPERTIES:
                 self.odd_properties[base + position] = None
             else:
                 self._sealed = False
-            position += int.from_bytes(view[position : position + 4], "big")
+            position = behind
         # A byte further where something else is in the way, so that the walk says what.
         return self._walk.go(view, base, start, position + 1 if position < limit else limit, True)
 
-    def _is_sealed_after(self, base: int) -> bool:
-        """Whether the next segment begins with a record that has a checksum of the whole."""
-        following = self._following(base + self._log.file_bytes)
-        head = None if following is None else sound_at(self._store, following)
-        if head is None:
+    def _is_sealed_from(self, at: int) -> bool:
+        """Whether the next record, wherever it is, has a checksum of the whole."""
+        found = self._resume(at) if self._log.base_of(at) is not None else None
+        head = None if found is None else sound_at(self._store, found)
+        if found is None or head is None:
             return False
-        return record_checksum(bytes(self._log.view(head.log_offset)[: head.size])) != ABSENT
+        base = found - found % self._log.file_bytes
+        return record_checksum(bytes(self._log.view(base)[found - base : found - base + head.size])) != ABSENT
 
     def _following(self, limit: int) -> int | None:
         """The next segment there is."""

@@ -165,6 +165,7 @@ class IndexCheck:
     def _check_entries(self, file: _File) -> None:
         first = entry_at(file.slots, 1)
         count = file.header.next_entry
+        self._last_offset = -1  # the keys of one message may be in two files, whose times begin differently
         for number in range(1, count, _BLOCK_ENTRIES):
             last = min(count, number + _BLOCK_ENTRIES)
             start = first + (number - 1) * ENTRY_BYTES
