@@ -9,6 +9,7 @@ import errno
 import os
 import random
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 from bolide.store.disk import DiskLock, File
 from tests.crash.image import PAGE_BYTES, FileNode, FolderNode, Node, zeros
@@ -248,8 +249,9 @@ def _missing(path: str) -> FileNotFoundError:
     return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
 
-def _parts(path: str) -> list[str]:
-    return [part for part in path.split("/") if part]
+@lru_cache(10_000)
+def _parts(path: str) -> tuple[str, ...]:
+    return tuple(part for part in path.split("/") if part)
 
 
 def _walk(path: str, node: Node) -> Iterator[tuple[str, Node]]:

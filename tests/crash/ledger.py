@@ -138,7 +138,8 @@ def read_queue(store: MessageStore, queue: Queue) -> Found:
     records: list[bytes] = []
     while offset < end:
         result = store.reader.pull(topic, queue_id, offset, limits=LIMITS, codes=None)
-        expect(result.next_offset > offset and bool(result.data), f"{queue} stops at {offset}: {result}")
+        if result.next_offset <= offset or not result.data:
+            raise Broken(f"{queue} stops at {offset}: {result}")
         records += records_of(result.data)
         expect(start + len(records) == result.next_offset, f"{queue} has a gap before {result.next_offset}")
         offset = type(offset)(result.next_offset)
