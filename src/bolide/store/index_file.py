@@ -115,6 +115,17 @@ class IndexFile:
         offset: int = ENTRY.unpack_from(self.view, entry_at(self._sizes.slots, number))[1]
         return offset
 
+    def first_entry_from(self, log_offset: int) -> int:
+        """The number of the first entry of a message that lies there or behind; entries are in the log's order."""
+        low, high = FIRST_ENTRY, max(FIRST_ENTRY, self.header.next_entry)
+        while low < high:
+            middle = (low + high) // 2
+            if self.log_offset_of(middle) < log_offset:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
     # ---- writing -------------------------------------------------------------------------------------------
 
     @property
@@ -136,9 +147,9 @@ class IndexFile:
         """The header, the slots and entry 0; of a file that RocketMQ made, most slots were never written."""
         self._file.reserve(0, entry_at(self._sizes.slots, FIRST_ENTRY))
 
-    def begin(self, next_offset: int) -> None:
+    def begin(self, mark: DurableMark) -> None:
         """More entries will come: from now on a crash is told by the mark."""
-        self.mark = DurableMark(self.header.next_entry, next_offset)
+        self.mark = mark
         self._file.sync()
         self._synced = self._state()
 
@@ -147,12 +158,12 @@ class IndexFile:
         """Whether something was written since the last sync."""
         return self._synced != self._state()
 
-    def sync(self, next_offset: int) -> None:
+    def sync(self, mark: DurableMark) -> None:
         """Make the entries durable, then say so in the mark, which the next sync makes durable."""
-        state, next_entry = self._state(), self.header.next_entry
+        state = self._state()
         self._file.sync()
         self._synced = state
-        self.mark = DurableMark(next_entry, next_offset)
+        self.mark = mark
 
     def sync_whole(self, next_offset: int | None) -> None:
         """Make everything durable, slots too: the file can be used as it is after any crash.

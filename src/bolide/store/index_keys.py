@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TypeVar
 
 from bolide.model.clock import Clock
@@ -40,6 +41,7 @@ STEPS_MAX = 5_000_000
 """Entries that one search looks at: a word that very many messages share must not hold up the others for ever."""
 
 NAME_DIGITS = 17
+ENDLESS = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,9 @@ class LogState:
     clean: bool  # the last stop, whoever stopped
     full_files_ms: int  # the checkpoint's: files that end before are durable (RocketMQ: indexMsgTimestamp)
     head_at: Callable[[int], RecordHead | None]
+    index_end: int = (
+        0  # the checkpoint's, if RocketMQ has not run since: the index is durable before this place
+    )
 
 
 class KeyIndex:
@@ -78,6 +83,10 @@ class KeyIndex:
         self.durable_offset = 0
         self.full_files_ms = 0
         self.failure: OSError | None = None
+        self.log_durable: Callable[[], int] = lambda: ENDLESS
+        """How far the log is durable.  Messages behind may be lost and replaced by others at their places, so no mark
+        covers their entries."""
+        self._unfinished: list[IndexFile] = []  # full, with entries of such messages
 
     # ---- opening -------------------------------------------------------------------------------------------
 
@@ -114,8 +123,13 @@ class KeyIndex:
                 if mark.next_entry <= FIRST_ENTRY:
                     break
                 self._repair = (file, mark.next_entry)
-            elif not file.is_sane or not (number <= marked or state.clean or _is_old_and_full(file, state)):
+            elif not file.is_sane:
                 break
+            elif not (number <= marked or state.clean or _is_old_and_full(file, state)):
+                if file.header.end_offset >= state.index_end:
+                    break
+                if file is opened[-1]:  # closed cleanly, and a crash came before it was used again
+                    self._repair = (file, file.header.next_entry)
             self._files.append(file)
         for file in opened[len(self._files) :]:
             if file is not None:
@@ -140,6 +154,7 @@ class KeyIndex:
         for file in self._files:
             file.close()
         self._files.clear()
+        self._unfinished.clear()
         self._repair = None
 
     # ---- indexing ------------------------------------------------------------------------------------------
@@ -203,7 +218,7 @@ class KeyIndex:
             return
         file, next_entry = self._repair
         file.reserve_head()
-        again = self._sync(lambda: file.repair(next_entry, self._log_end))
+        again = self._sync(partial(file.repair, next_entry, self._log_end))
         self._repair = None
         if again is not None:
             self.position = min(self.position, again)
@@ -226,7 +241,7 @@ class KeyIndex:
             if self._files and not self._files[-1].is_full:
                 file = self._files[-1]
                 file.make_room()
-                self._sync(lambda: file.begin(self.position))
+                self._sync(partial(file.begin, self._mark_for(file)))
                 self._writes_to = file
             else:
                 self._roll()
@@ -238,16 +253,18 @@ class KeyIndex:
         if not file.is_full:
             file.make_room()
             return
-        self._sync(lambda: file.sync_whole(self.position))
-        self.full_files_ms = max(self.full_files_ms, file.header.end_ms)
         self._writes_to = None
+        self._unfinished.append(file)
+        self._finish()
+        if self._unfinished:
+            self._sync(partial(file.sync, self._mark_for(file)))
 
     def _roll(self) -> None:
         previous = self._files[-1] if self._files else None
         name = self._new_name(previous)
         header = previous.header if previous is not None else None
         file = IndexFile.create(self._disk, os.path.join(self._folder, name), self._sizes, header)
-        file.mark = DurableMark(FIRST_ENTRY, self.position)
+        file.mark = self._mark_for(file)
         self._files.append(file)
         self._writes_to = file
 
@@ -274,7 +291,20 @@ class KeyIndex:
     @property
     def is_dirty(self) -> bool:
         """Whether a sync would make anything durable."""
-        return self.failure is None and self._writes_to is not None and self._writes_to.is_dirty
+        writes = self._writes_to is not None and self._writes_to.is_dirty
+        return self.failure is None and (writes or bool(self._unfinished))
+
+    def _mark_for(self, file: IndexFile) -> DurableMark:
+        """What a sync of this file makes safe: the entries of messages that the log cannot lose any more."""
+        end = min(self.position, self.log_durable())
+        return DurableMark(file.first_entry_from(end), end)
+
+    def _finish(self) -> None:
+        """Full files are whole once the log has all their messages."""
+        while self._unfinished and self._unfinished[0].header.end_offset < self.log_durable():
+            file = self._unfinished.pop(0)
+            self._sync(partial(file.sync_whole, file.header.end_offset))
+            self.full_files_ms = max(self.full_files_ms, file.header.end_ms)
 
     @property
     def durable(self) -> tuple[int, int]:
@@ -283,10 +313,14 @@ class KeyIndex:
 
     def sync(self) -> None:
         """Make durable what is indexed.  A failed sync is final: the index ends, the store does not need it."""
-        file, position = self._writes_to, self.position
-        if file is not None and self.failure is None:
-            self._sync(lambda: file.sync(position))
-            self.durable_offset = position
+        file = self._writes_to
+        if self.failure is not None:
+            return
+        self._finish()
+        if file is not None:
+            mark = self._mark_for(file)
+            self._sync(partial(file.sync, mark))
+            self.durable_offset = mark.next_offset
 
     def _sync(self, work: Callable[[], T]) -> T:
         """Work that ends with a sync."""

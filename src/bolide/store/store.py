@@ -159,8 +159,10 @@ class MessageStore:
         if self._options.index is not None:
             folder = os.path.join(self._options.root, "index")
             self.index = KeyIndex(self._disk, folder, self._options.index, self._clock)
-            full_ms = self.checkpoints.index_ms
-            self.index.open(LogState(self.log.start, self.log.end, clean, full_ms, self.log.head_at))
+            self.index.log_durable = lambda: self.durability.durable
+            index_ms, index_end = self.checkpoints.index_ms, self.checkpoints.index_end
+            state = LogState(self.log.start, self.log.end, clean, index_ms, self.log.head_at, index_end)
+            self.index.open(state)
 
     def _write_abort(self) -> None:
         """While this file is there, a stop was not clean."""

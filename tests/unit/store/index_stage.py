@@ -41,6 +41,14 @@ def put_keyed(store: MessageStore, count: int, first: int = 0) -> None:
     put(store, *(keyed(b"b%d" % n, f"U{n}", "all") for n in range(first, first + count)))
 
 
+def log_synced(store: MessageStore) -> None:
+    """Everything in the log is durable: only of such messages entries are durable too."""
+    point = store.durability.next_point()
+    if point is not None:
+        point.run()
+        store.durability.reached(point)
+
+
 def caught_up(store: MessageStore) -> KeyIndex:
     index = index_of(store)
     index.catch_up(store.log, store.log.end, 2**62)

@@ -21,6 +21,7 @@ from tests.unit.store.index_stage import (
     header_of,
     index_of,
     keyed,
+    log_synced,
     opened_with_index,
     put_keyed,
 )
@@ -44,6 +45,7 @@ def killed_after(tmp_path: Path, synced: int, unsynced: int) -> Path:
     """A store that was killed when so many messages were durably indexed, and more were not."""
     store = opened_with_index(tmp_path)
     put_keyed(store, synced)
+    log_synced(store)
     caught_up(store).sync()
     put_keyed(store, unsynced, first=synced)
     caught_up(store)
@@ -128,11 +130,33 @@ def test_a_file_of_rocketmq_is_made_again_after_its_crash(tmp_path: Path) -> Non
     store.close()
     (path,) = files(tmp_path)
     change(path, FIRST_SLOT, bytes(4 * SIZES.slots))
-    (tmp_path / "abort").touch()
+    rocketmq_was_here(tmp_path)
     store = opened_with_index(tmp_path)
     assert not path.exists()
     assert all_found(store, 5)
     store.close()
+
+
+def rocketmq_was_here(root: Path, index_ms: int = 0) -> None:
+    """It has started, which leaves other times in the checkpoint, and has crashed."""
+    change(root / "checkpoint", 0, struct.pack(">qqq", 1, 1, index_ms))
+    (root / "abort").touch()
+
+
+def test_a_start_without_messages_that_is_killed_costs_nothing(tmp_path: Path) -> None:
+    """The file has no mark then: it was closed, and not used again."""
+    store = opened_with_index(tmp_path)
+    put_keyed(store, 5)
+    store.close()
+    (path,) = files(tmp_path)
+    killed(opened_with_index(tmp_path))
+    change(path, FIRST_SLOT, bytes(4 * SIZES.slots))  # who wants to be sure makes the slots again
+    store = opened_with_index(tmp_path)
+    index_of(store).repair()
+    assert index_of(store).next_part(store.log, store.log.end) is None
+    assert all_found(store, 5)
+    store.close()
+    assert files(tmp_path) == [path]
 
 
 def test_full_files_of_rocketmq_stay_after_its_crash_as_far_as_its_checkpoint_says(tmp_path: Path) -> None:
@@ -143,8 +167,7 @@ def test_full_files_of_rocketmq_stay_after_its_crash_as_far_as_its_checkpoint_sa
     store.close()
     first, second, third = files(tmp_path)
     for index_ms, kept in ((end_ms, [first, second]), (end_ms - 1, [])):
-        change(tmp_path / "checkpoint", 16, struct.pack(">q", index_ms))
-        (tmp_path / "abort").touch()
+        rocketmq_was_here(tmp_path, index_ms)
         store = opened_with_index(tmp_path, sizes)
         assert [path for path in (first, second, third) if path.exists()] == kept
         assert all_found(store, 5)
@@ -165,6 +188,29 @@ def test_entries_behind_the_end_of_the_log_are_dropped(tmp_path: Path) -> None:
     assert found(store, "N") == [b"newer"]
     store.close()
     assert all(entry.log_offset < store.log.end or store.log.end == 0 for entry in entries_of(path))
+
+
+def test_entries_of_messages_that_the_log_may_lose_are_not_durable(tmp_path: Path) -> None:
+    """Or they would lead to other messages, stored at the same places after the loss."""
+    store = opened_with_index(tmp_path, IndexSizes(slots=10, entries=8))
+    put_keyed(store, 2)
+    log_synced(store)
+    durable = store.log.end
+    put_keyed(store, 4, first=2)
+    index = caught_up(store)
+    index.sync()
+    first, second = files(tmp_path)  # the first one is full, of messages that are not all durable
+    slots_end = 40 + 4 * 10
+    marks = [DurableMark.decode(path.read_bytes()[slots_end : slots_end + 20]) for path in (first, second)]
+    assert marks == [DurableMark(5, durable), DurableMark(1, durable)]
+    assert index.durable == (0, durable)
+    log_synced(store)
+    index.sync()
+    mark = DurableMark.decode(first.read_bytes()[slots_end : slots_end + 20])
+    assert mark is not None
+    assert mark.whole
+    assert index.durable == (header_of(first).end_ms, store.log.end)
+    store.close()
 
 
 def test_an_index_of_another_log_is_made_again(tmp_path: Path) -> None:
@@ -285,6 +331,7 @@ def test_after_a_failed_sync_the_index_ends_and_the_store_goes_on(tmp_path: Path
     disk = WatchedDisk()
     store = opened_with_index(tmp_path, disk=disk)
     put_keyed(store, 3)
+    log_synced(store)
     caught_up(store).sync()
     put_keyed(store, 3, first=3)
     caught_up(store)
@@ -356,10 +403,10 @@ def test_a_file_says_how_much_of_it_is_durable_only_after_the_sync(tmp_path: Pat
     file = IndexFile.create(OsDisk(), path, SIZES, None)
     file.header = IndexHeader(1, 1, 0, 100, 1, 2)
     seen: list[tuple[DurableMark | None, bool]] = [(file.mark, file.is_dirty)]
-    for next_offset in (150, 150, None):
-        file.sync_whole(None) if next_offset is None else file.sync(next_offset)
-        seen.append((file.mark, file.is_dirty))
     mark = DurableMark(2, 150)
+    for said in (mark, mark, None):
+        file.sync_whole(None) if said is None else file.sync(said)
+        seen.append((file.mark, file.is_dirty))
     assert seen == [
         (None, True),
         (mark, True),
