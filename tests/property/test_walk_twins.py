@@ -19,7 +19,16 @@ V6 = bytes(range(16)) + bytes((0, 0, 42, 159))
 SEGMENT_BYTES = 8192
 NOW_MS = 1_700_000_000_000
 
-TOPICS = (b"T", b"orders", b"orders-longer-than-eight", b"x" * 130, "ü".encode(), b"\xff", b"")
+TOPICS = (
+    b"T",
+    b"orders",
+    b"orders-longer-than-eight",
+    b"x" * 130,
+    "ü".encode(),
+    b"\xff",
+    b"",
+    b"SCHEDULE_TOPIC_XXXX",
+)
 RECORD = st.fixed_dictionaries(
     {
         "topic": st.sampled_from(TOPICS[:3]) | st.sampled_from(TOPICS),
@@ -92,7 +101,11 @@ def walked(
         tail.reset(offset)
         return True
 
-    walk = WALKS[which].LogWalk(find, mend)
+    def deliver(tail: Any, properties: bytes, stored_ms: int, log_offset: int, size: int) -> int:
+        asked.append((tail.key, properties, stored_ms, log_offset, size))
+        return stored_ms + 1000
+
+    walk = WALKS[which].LogWalk(find, mend, deliver)
     stops: list[tuple[int, int]] = []
     position = first
     for step in steps:

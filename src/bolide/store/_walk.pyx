@@ -58,9 +58,13 @@ cdef bint is_whole(const unsigned char* record, RecordLook* look, Py_ssize_t pos
     return record[look.size - 1] != 0
 
 
+cdef bytes SCHEDULE_TOPIC = b"SCHEDULE_TOPIC_XXXX"
+
+
 cdef class LogWalk:
     cdef object find
     cdef object mend
+    cdef object deliver
     cdef list tails   # by slot; each with the name and the number it is for
     cdef list topics
     cdef int64_t* queue_ids
@@ -69,9 +73,10 @@ cdef class LogWalk:
     cdef readonly int64_t last_record
     cdef readonly int64_t store_timestamp_ms
 
-    def __cinit__(self, find, mend):
+    def __cinit__(self, find, mend, deliver=None):
         self.find = find
         self.mend = mend
+        self.deliver = deliver
         self.tails = [None] * SLOTS
         self.topics = [None] * SLOTS
         self.queue_ids = <int64_t*>calloc(SLOTS, sizeof(int64_t))
@@ -122,13 +127,27 @@ cdef class LogWalk:
         if transaction == PREPARED or transaction == ROLLBACK:
             return True
         if look.queue_offset == tail.next_offset or self.mend(tail, look.queue_offset, look.log_offset):
-            tail.push(
-                look.log_offset,
-                look.size,
-                tags_code_at(record + look.properties_at, look.properties_length),
-            )
+            tail.push(look.log_offset, look.size, self.code_of(tail, record, look))
             self.entries += 1
         return True
+
+    cdef int64_t code_of(self, QueueTail tail, const unsigned char* record, RecordLook* look) except? -1:
+        """The hash of the tags, or for a delayed message the time of its delivery."""
+        cdef const unsigned char* properties = record + look.properties_at
+        cdef Py_ssize_t length = len(SCHEDULE_TOPIC)
+        if (
+            look.topic_length != length
+            or memcmp(record + look.topic_at, PyBytes_AS_STRING(SCHEDULE_TOPIC), length) != 0
+            or self.deliver is None
+        ):
+            return tags_code_at(properties, look.properties_length)
+        return self.deliver(
+            tail,
+            PyBytes_FromStringAndSize(<const char*>properties, look.properties_length),
+            look.store_timestamp_ms,
+            look.log_offset,
+            look.size,
+        )
 
     cdef QueueTail tail_of(self, const unsigned char* topic, Py_ssize_t length, int64_t queue_id):
         cdef Py_ssize_t slot = mix_of(topic, length, queue_id)

@@ -96,6 +96,13 @@ class ConsumeQueue:
         data = self.read(offset, 1)
         return _ENTRY.unpack(data) if len(data) == ENTRY_BYTES else None
 
+    def filed(self, offset: int) -> tuple[int, int, int] | None:
+        """What the file holds in the place of an entry, whether that counts or not."""
+        at = offset * ENTRY_BYTES
+        file = self._handles.get(self._path(at))
+        data = b"" if file is None else file.read(at % self._file_bytes, ENTRY_BYTES)
+        return _ENTRY.unpack(data) if len(data) == ENTRY_BYTES else None
+
     def write_behind(self) -> None:
         """Write the entries in memory to the file."""
         tail = self.tail

@@ -11,9 +11,10 @@ Recovering twice changes nothing.
 import logging
 from dataclasses import dataclass
 
-from bolide.record.codec import RecordHead, inspect_record
+from bolide.record.codec import RecordHead, inspect_record, tags_code_of
 from bolide.store.append import QueueTail
 from bolide.store.checkpoint import Checkpoint, Mark
+from bolide.store.deliver_time import deliver_time_of
 from bolide.store.log import CommitLog
 from bolide.store.progress import Progress
 from bolide.store.queue_index import GAP_ENTRIES_MAX, ConsumeQueue, QueueIndex
@@ -215,7 +216,7 @@ class _Rebuild:
         self._start = start
         self._limit = limit
         self._progress = progress
-        self._walk = LogWalk(self._find, self._mend)
+        self._walk = LogWalk(self._find, self._mend, self._deliver)
         self._loaded = {queue.tail.key: queue.end for queue in queues}
         self._restarts: dict[tuple[str, int], tuple[int, int]] = {}  # (end before, record that began anew)
         self._entries_written = 0
@@ -305,6 +306,16 @@ class _Rebuild:
             return False
         queue.skip_to(offset, log_offset)
         return True
+
+    def _deliver(self, tail: QueueTail, properties: bytes, stored_ms: int, log_offset: int, size: int) -> int:
+        """When a delayed message is due.  Who wrote its entry knew the delays better, if the entry is still there."""
+        queue = tail.owner
+        assert isinstance(queue, ConsumeQueue)
+        filed = queue.filed(tail.next_offset)
+        if filed is not None and filed[:2] == (log_offset, size):
+            return filed[2]
+        due_ms = deliver_time_of(properties, stored_ms)
+        return tags_code_of(properties) if due_ms is None else due_ms
 
     def _is_true(self, queue: ConsumeQueue, offset: int) -> bool:
         """Whether an entry points at a record that says the same."""

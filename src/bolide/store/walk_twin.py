@@ -2,18 +2,21 @@
 
 `LogWalk.go` is the inner loop of recovery: from record to record through a segment, each checked and given to its
 queue.  It decides nothing: a queue it does not know, and a record that does not continue its queue, are handed to
-the two functions it was made with.
+the functions it was made with.
 """
 
 from collections.abc import Callable
 
 from bolide.model.message import TRANSACTION_MASK, SysFlag
+from bolide.model.names import SCHEDULE_TOPIC
 from bolide.record.codec_twin import RecordHead, inspect_record
 from bolide.store.append_twin import QueueTail
 
 LIMIT = 0
 BLANK = 1
 UNSOUND = 2
+
+_SCHEDULE_TOPIC = SCHEDULE_TOPIC.encode()
 
 SECTOR_BYTES = 512
 EARLIEST_MS = 1 << 32
@@ -29,13 +32,18 @@ Mend = Callable[[QueueTail, int, int], bool]
 Brings the tail to that offset, or returns False: the record is then given to no queue.
 """
 
+Deliver = Callable[[QueueTail, bytes, int, int, int], int]
+"""What the entry of a delayed message holds: called with its queue's tail, its properties, when it was stored, where it
+is in the log and its size.  Who does not care about entries leaves it out."""
+
 
 class LogWalk:
     """One walk, over one segment or many."""
 
-    def __init__(self, find: Find, mend: Mend) -> None:
+    def __init__(self, find: Find, mend: Mend, deliver: Deliver | None = None) -> None:
         self._find = find
         self._mend = mend
+        self._deliver = deliver
         self._tails: dict[tuple[bytes, int], QueueTail] = {}
         self.records = 0
         self.entries = 0  # given to queues
@@ -55,7 +63,9 @@ class LogWalk:
                 return position, BLANK if found == len(segment) - position else UNSOUND
             if found is None or found.log_offset != base + position:
                 return position, UNSOUND
-            if not self._is_whole(segment, position, found) or not self._give(found):
+            at = position + found.properties_at
+            properties = segment[at : at + found.properties_length]
+            if not self._is_whole(segment, position, found) or not self._give(found, properties):
                 return position, UNSOUND
             self.records += 1
             self.last_record = found.log_offset
@@ -63,7 +73,7 @@ class LogWalk:
             position += found.size
         return position, LIMIT
 
-    def _give(self, head: RecordHead) -> bool:
+    def _give(self, head: RecordHead, properties: memoryview) -> bool:
         """Give a record to its queue; False when its topic is no name."""
         key = (head.topic, head.queue_id)
         tail = self._tails.get(key) or self._find(*key)
@@ -74,7 +84,11 @@ class LogWalk:
             return True
         offset = head.queue_offset
         if offset == tail.next_offset or self._mend(tail, offset, head.log_offset):
-            tail.append(head.log_offset, head.size, head.tags_code)
+            code = head.tags_code
+            if self._deliver is not None and head.topic == _SCHEDULE_TOPIC:
+                stored_ms = head.store_timestamp_ms
+                code = self._deliver(tail, bytes(properties), stored_ms, head.log_offset, head.size)
+            tail.append(head.log_offset, head.size, code)
             self.entries += 1
         return True
 

@@ -11,6 +11,7 @@ import pytest
 from bolide.model.errors import StoreError
 from bolide.record.layout import MAGIC_BLANK
 from bolide.store import recover as recovery
+from bolide.store.deliver_time import deliver_time_of
 from bolide.store.disk_os import OsDisk
 from bolide.store.progress import LoggedProgress
 from bolide.store.reading import PullStatus
@@ -470,3 +471,35 @@ def test_a_recovery_logs_its_progress_every_few_seconds(caplog: pytest.LogCaptur
         f"recovering: looked at {done} of at most 10240 MiB of the log, {done * 100 // 10240} %"
         for done in (2048, 5120, 8192)
     ]
+
+
+@pytest.mark.parametrize("entries", ["kept", "lost"])
+def test_delayed_messages_stay_due_when_they_were(tmp_path: Path, entries: str) -> None:
+    """The original keeps the time of delivery in their queue entries; here level 3, ten seconds."""
+    store = opened(tmp_path)
+    delayed = message("SCHEDULE_TOPIC_XXXX", queue_id=2, properties=b"TAGS\x01A\x02DELAY\x013\x02")
+    (appended,) = put(store, delayed)
+    killed(store)
+    path = tmp_path / "consumequeue" / "SCHEDULE_TOPIC_XXXX" / "2" / f"{0:020d}"
+    place = (int(appended.log_offset), int(appended.end - appended.log_offset))
+    if entries == "kept":  # by somebody with other delays
+        damage(path, 0, struct.pack(">qiq", *place, 4711))
+    else:
+        damage(path, 0, bytes(20))
+    opened(tmp_path)
+    due = 4711 if entries == "kept" else HeldClock().ms + 10_000
+    assert struct.unpack_from(">qiq", path.read_bytes()) == (*place, due)
+
+
+@pytest.mark.parametrize(
+    ("level", "delay_ms"), [(b"1", 1000), (b"5", 60_000), (b"18", 7_200_000), (b"99", 7_200_000)]
+)
+def test_delay_levels_are_those_of_the_original(level: bytes, delay_ms: int) -> None:
+    assert deliver_time_of(b"DELAY\x01" + level + b"\x02", 5) == 5 + delay_ms
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"DELAY\x010\x02", b"DELAY\x01-1\x02", b"DELAY\x01x\x02", b"XDELAY\x013\x02"]
+)
+def test_without_a_level_there_is_no_time_of_delivery(text: bytes) -> None:
+    assert deliver_time_of(text, 5) is None
