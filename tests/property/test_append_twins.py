@@ -8,11 +8,16 @@ import struct
 from array import array
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bolide.model import send_rows as column
+from bolide.record.codec_twin import encode_record
+from bolide.record.layout import CHECK_LENGTHS, CHECK_SEALED, CHECK_SUMS
 from tests.property.twins import APPENDS, outcome
+
+V4 = bytes((127, 0, 0, 1, 0, 0, 42, 159))
 
 SUFFIX = b"MSG_REGION\x01R\x02TRACE_ON\x01true\x02CLUSTER\x01C\x02"
 STORE_HOST = bytes((127, 0, 0, 1, 0, 0, 42, 159))
@@ -259,7 +264,10 @@ def test_both_find_the_same_wanted_entry(entries: bytes, codes: frozenset[int] |
         st.tuples(
             st.sampled_from([100, 100, 300]),
             st.sampled_from([0, 1, -(2**31)]),
-            st.sampled_from(["sound"] * 4 + ["size", "magic", "place", "gap", "zero", "nowhere", "negative"]),
+            st.sampled_from(
+                ["sound"] * 4
+                + ["size", "magic", "place", "body", "text", "gap", "zero", "nowhere", "negative"]
+            ),
         ),
         max_size=90,
     ),
@@ -269,6 +277,7 @@ def test_both_find_the_same_wanted_entry(entries: bytes, codes: frozenset[int] |
     st.sampled_from([0, 150, 300, 10**9]),
     st.sampled_from([0, 1500, 10**6, 2**63 - 1]),
     st.sampled_from([0, 1000, 1100]),
+    st.sampled_from([CHECK_LENGTHS, CHECK_SUMS, CHECK_SEALED]),
 )
 @settings(max_examples=400)
 def test_both_collect_the_same_records_for_a_pull(
@@ -279,25 +288,24 @@ def test_both_collect_the_same_records_for_a_pull(
     size_max: int,
     end: int,
     start: int,
+    check: int,
 ) -> None:
     base = 1000
     segment, entries = stored(parts, base)
-    compiled, twin = (
-        outcome(m.collect, entries, first, codes, count_max, size_max, end, start, memoryview(segment), base)
-        for m in APPENDS
-    )
+    limits = (first, codes, count_max, size_max, end, start)
+    compiled, twin = (outcome(m.collect, entries, *limits, memoryview(segment), base, check) for m in APPENDS)
     assert compiled == twin
 
 
 def stored(parts: list[tuple[int, int, str]], base: int) -> tuple[bytearray, bytes]:
-    """Records as far as `collect` looks at them, and entries that point at them or are bad in one way."""
+    """Records, every third one sealed, some damaged, and entries that point at them or are bad in one way."""
     segment, entries = bytearray(), b""
     for size, tags_code, state in parts:
         place = base + len(segment)
-        record = bytearray(size)
-        magic = 0xDAA320A7 if size == 100 else 0xDAA320AB
-        struct.pack_into(">iI", record, 0, size + (state == "size"), magic ^ (state == "magic"))
-        struct.pack_into(">q", record, 28, place + (state == "place"))
+        record = bytearray(record_of(size, place, sealed=len(entries) % 3 == 0 and size > 200))
+        at = {"size": 3, "magic": 6, "place": 35, "body": 90, "text": 44}.get(state)
+        if at is not None:
+            record[at] ^= 1
         segment += record
         entry = {
             "gap": (place, 0x7FFFFFFF),
@@ -309,11 +317,46 @@ def stored(parts: list[tuple[int, int, str]], base: int) -> tuple[bytearray, byt
     return segment, entries
 
 
+def record_of(size: int, place: int, *, sealed: bool) -> bytes:
+    """A record of exactly this size."""
+    return encode_record(
+        topic=b"T",
+        body=bytes(size - 92 - (20 if sealed else 0)),
+        properties=b"",
+        queue_id=0,
+        flag=0,
+        queue_offset=0,
+        log_offset=place,
+        sys_flag=0,
+        born_timestamp_ms=0,
+        born_host=V4,
+        store_timestamp_ms=0,
+        store_host=V4,
+        reconsume_times=0,
+        prepared_offset=0,
+        sealed=sealed,
+    )
+
+
+@pytest.mark.parametrize(
+    ("at", "check", "taken"),
+    [(90, CHECK_LENGTHS, 1), (90, CHECK_SUMS, 0), (44, CHECK_SUMS, 0), (44, CHECK_SEALED, 0)],
+)
+def test_a_damaged_record_is_passed_over_as_far_as_it_is_checked(at: int, check: int, taken: int) -> None:
+    segment = bytearray(record_of(300, 0, sealed=True))
+    segment[at] ^= 1
+    entries = struct.pack(">qiq", 0, 300, 0)
+    for module in APPENDS:
+        found = module.collect(entries, 0, None, 9, 10**6, 10**6, 0, memoryview(segment), 0, check)
+        assert found[:3] == (1, taken, 1 - taken)
+
+
 def test_a_record_at_the_end_of_the_log_is_not_collected_from_beyond_it() -> None:
     segment, entries = stored([(100, 0, "sound"), (300, 0, "sound")], 0)
     for module in APPENDS:
         cut = memoryview(segment)[:350]
-        assert module.collect(entries, 0, None, 9, 10**6, 10**6, 0, cut, 0) == (2, 1, 1, bytes(segment[:100]))
+        found = module.collect(entries, 0, None, 9, 10**6, 10**6, 0, cut, 0, CHECK_SUMS)
+        assert found == (2, 1, 1, bytes(segment[:100]))
 
 
 @given(st.data())

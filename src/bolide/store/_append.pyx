@@ -10,12 +10,15 @@ from libc.string cimport memcpy, memmove
 
 from bolide.model cimport send_rows as column
 from bolide.record._codec cimport (
+    SOUND_RECORD,
     PropertyScan,
+    RecordLook,
     RecordParts,
     has_special,
     hash_of,
     load32,
     load64,
+    look_at,
     scan_properties,
     size_of,
     store32,
@@ -40,11 +43,8 @@ cdef enum:
     TRANSACTION_OR_INNER_BATCH = 0xCC
     BATCH_ITEM_FIXED_BYTES = 22
     GAP_SIZE = 0x7FFFFFFF
-    FIXED_BYTES = 91
     CHOSEN_FEW = 64
 
-cdef uint32_t MAGIC_V1 = 0xDAA320A7
-cdef uint32_t MAGIC_V2 = 0xDAA320AB
 
 cdef struct Chosen:
     const unsigned char* at
@@ -370,13 +370,12 @@ def first_wanted(bytes entries not None, codes, int64_t log_offset_end):
     return scanned, False
 
 
-cdef bint is_record(const unsigned char* at, int64_t size, int64_t log_offset) noexcept nogil:
-    """Whether a record of this size and place begins here, as far as its fixed part tells."""
-    cdef uint32_t magic
-    if size < FIXED_BYTES or <int64_t>load32(at) != size or <int64_t>load64(at + 28) != log_offset:
+cdef bint is_record(const unsigned char* at, int64_t size, int64_t log_offset, int check) noexcept nogil:
+    """Whether a sound record of this size and place begins here."""
+    cdef RecordLook look
+    if look_at(at, size, check, &look) != SOUND_RECORD:
         return False
-    magic = load32(at + 4)
-    return magic == MAGIC_V1 or magic == MAGIC_V2
+    return look.size == size and look.log_offset == log_offset
 
 
 def collect(
@@ -389,6 +388,7 @@ def collect(
     int64_t log_offset_start,
     segment,
     int64_t base,
+    int check,
 ):
     cdef const unsigned char* at = <const unsigned char*>PyBytes_AS_STRING(entries) + first * ENTRY_BYTES
     cdef Py_ssize_t available = len(entries) // ENTRY_BYTES - first
@@ -420,7 +420,7 @@ def collect(
                     if taken and total + size > size_bytes_max:
                         break
                     record = <const unsigned char*>log.buf + (log_offset - base)
-                    if size <= log.len - (log_offset - base) and is_record(record, size, log_offset):
+                    if size <= log.len - (log_offset - base) and is_record(record, size, log_offset, check):
                         chosen[taken].at = record
                         chosen[taken].size = size
                         taken += 1

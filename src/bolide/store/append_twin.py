@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from bolide.model import send_rows as column
 from bolide.model.errors import MessageIllegal
-from bolide.record.codec_twin import encode_record, split_batch, tags_code_of
-from bolide.record.layout import BLANK_BYTES, FIXED_BYTES, HOST_V4_BYTES, MAGIC_V1, MAGIC_V2
+from bolide.record.codec_twin import RecordHead, encode_record, inspect_record, split_batch, tags_code_of
+from bolide.record.layout import BLANK_BYTES, FIXED_BYTES, HOST_V4_BYTES
 
 DONE = 0
 SEGMENT_FULL = 1
@@ -20,8 +20,6 @@ NEEDS_GENERAL_PATH = 2
 
 ENTRY_BYTES = 20
 _ENTRY = struct.Struct(">qiq")
-_SIZE_AND_MAGIC = struct.Struct(">iI")
-_PLACE = struct.Struct(">q")
 _PROPERTIES_BYTES_MAX = 32767
 _TRANSACTION_MASK = 0xC
 _INNER_BATCH_MASK = 0xC0
@@ -293,13 +291,15 @@ def collect(
     log_offset_start: int,
     segment: memoryview,
     base: int,
+    check: int,
 ) -> tuple[int, int, int, bytes]:
     """The records of a pull: entries scanned from `first`, records taken, records damaged, and their bytes.
 
     Stops before `log_offset_end`, at the first entry of another segment, at `count_max` messages, or before their
     size passes `size_bytes_max`; the first message is always taken.  `codes` are hashes of the wanted tags, None for
     all.  Passed over are entries that are none (those of size 2147483647, which fill gaps, and zeros), those of
-    records before `log_offset_start`, and those that do not point at a record of their size and place.
+    records before `log_offset_start`, and those that do not point at a record of their size and place whose checksums
+    hold, as far as `check` asks for them (see `record/layout.py`).
     """
     if not 0 <= first <= len(entries) // _ENTRY.size:
         raise ValueError("the first entry lies outside the entries")
@@ -315,7 +315,7 @@ def collect(
                 if records and total + size > size_bytes_max:
                     break
                 record = bytes(segment[log_offset - base : log_offset - base + size])
-                if _is_record(record, size, log_offset):
+                if _is_record(record, size, log_offset, check):
                     records.append(record)
                     total += size
                 else:
@@ -324,10 +324,7 @@ def collect(
     return scanned, len(records), damaged, b"".join(records)
 
 
-def _is_record(record: bytes, size: int, log_offset: int) -> bool:
-    """Whether this is a record of this size and place, as far as its fixed part tells."""
-    if len(record) != size or size < FIXED_BYTES:
-        return False
-    stored_size, magic = _SIZE_AND_MAGIC.unpack_from(record)
-    (place,) = _PLACE.unpack_from(record, 28)
-    return stored_size == size and magic in (MAGIC_V1, MAGIC_V2) and place == log_offset
+def _is_record(record: bytes, size: int, log_offset: int, check: int) -> bool:
+    """Whether this is a sound record of this size and place."""
+    head = inspect_record(record, 0, len(record), check)
+    return isinstance(head, RecordHead) and (head.size, head.log_offset) == (size, log_offset)

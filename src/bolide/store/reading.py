@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from bolide.model.offsets import LogOffset, QueueOffset
 from bolide.record.codec import RecordHead, inspect_record
+from bolide.record.layout import CHECK_SUMS
 from bolide.store.append import QueueTail, collect
 from bolide.store.flush import Durability
 from bolide.store.log import CommitLog, Segment
@@ -165,6 +166,7 @@ class StoreReader:
             self._log.start,
             _NOWHERE if segment is None else segment.view,
             0 if segment is None else segment.base,
+            CHECK_SUMS,
         )
         if scanned == 0:
             if log_offset + size <= self._log.end and segment is not None:  # not durable yet
@@ -205,9 +207,12 @@ class StoreReader:
         return last is None or last[0] + last[1] <= readable_end
 
     def read_at(self, log_offset: int) -> bytes | None:
-        """The record that begins at this place of the log."""
+        """The sound record that begins at this place of the log."""
         head = self.head_at(log_offset)
-        return None if head is None else self._log.read(log_offset, head.size)
+        record = None if head is None else self._log.read(log_offset, head.size)
+        if record is None or inspect_record(record, 0, len(record), CHECK_SUMS) is None:
+            return None
+        return record
 
     def queue_range(self, topic: str, queue_id: int) -> tuple[QueueOffset, QueueOffset]:
         """First and next offset of a queue; (0, 0) for one that was never written."""
