@@ -20,7 +20,7 @@ from tests.crash.disk import SimDisk
 from tests.unit.store.index_stage import index_of, keyed
 from tests.unit.store.stage import HeldClock, body_of, options
 
-SEEDS = int(os.environ.get("BOLIDE_INDEX_SEEDS", "60"))
+SEEDS = int(os.environ.get("BOLIDE_INDEX_SEEDS", "300"))
 LIVES = 4
 STEPS = 12
 SIZES = IndexSizes(slots=2_500, entries=700)  # seven pages
