@@ -72,7 +72,7 @@ def examine(store: StoreFiles, progress: Progress | None = None) -> Examination:
     topics = None if tables.topics is None else frozenset(tables.topics)
     safe_ms = 0 if times is None else times.safe_ms
     queues = QueueCheck(store, found.holes, findings, topics=topics, checkpoint_ms=safe_ms)
-    walk = LogWalk(queues.find, queues.mend)
+    walk = LogWalk(queues.find, queues.mend, queues.deliver)
     scan = LogScan(store, walk, progress)
     found.log_start = store.log.start
     for step in scan.run():

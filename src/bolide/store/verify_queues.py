@@ -14,12 +14,12 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from bolide.model import names
 from bolide.model.data_version import INT64_MAX
-from bolide.record.codec import RecordHead
+from bolide.record.codec import RecordHead, tags_code_of
 from bolide.record.layout import FIXED_BYTES
 from bolide.store.append import QueueTail
 from bolide.store.damage import Findings
+from bolide.store.deliver_time import deliver_time_of
 from bolide.store.offline import EMPTY_ENTRY, ENTRY, ENTRY_BYTES, GAP_SIZE, OfflineQueue, QueueKey, StoreFiles
 from bolide.store.scan import UNQUEUED_MASK, Hole, is_topic, sound_at
 
@@ -153,6 +153,19 @@ class QueueCheck:
             return True
         return self._jump(queue, head)
 
+    def deliver(self, tail: QueueTail, properties: bytes, stored_ms: int, log_offset: int, size: int) -> int:
+        """When a delayed message is due, which stands in its entry instead of the hash of its tags.
+
+        Whoever wrote the entry knew the delays better than anybody can tell from the record.
+        """
+        queue = tail.owner
+        assert isinstance(queue, _Queue)
+        found = (0, 0, 0) if queue.disk is None else queue.disk.entry(tail.next_offset)
+        if found[:2] == (log_offset, size):
+            return found[2]
+        due_ms = deliver_time_of(properties, stored_ms)
+        return tags_code_of(properties) if due_ms is None else due_ms
+
     def compare_some(self) -> None:
         """Hold what has come together against the files, so that memory stays bounded."""
         pending = sum(queue.pending for queue in self._queues.values())
@@ -214,9 +227,8 @@ class QueueCheck:
         if found[1] == GAP_SIZE:
             return "is marked as a gap"
         if found[:2] == wanted[:2]:
-            is_time = queue.key[0] == names.SCHEDULE_TOPIC  # the time of delivery stands there
             is_address = self._has_ext and found[2] <= EXT_ADDRESS_MAX
-            return "" if is_time or is_address else "has the wrong hash of the tags"
+            return "" if is_address else "has the wrong hash of the tags"
         if self._leads_to_its_record(queue.key, offset, found):
             return ""  # a newer record of that number: the topic was deleted and made again
         return "points to another place"

@@ -152,6 +152,16 @@ def test_a_topic_that_was_deleted_and_made_again_is_normal(tmp_path: Path) -> No
     assert found.records == 39
 
 
+def test_delayed_messages_have_the_time_of_their_delivery_in_their_entries(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    delayed = message("SCHEDULE_TOPIC_XXXX", properties=b"DELAY\x013\x02TAGS\x01t\x02")
+    put(store, delayed, delayed)
+    store.close()
+    path = queue_file(tmp_path, "SCHEDULE_TOPIC_XXXX")
+    write_at(path, 12, struct.pack(">q", 1_700_000_010_000))
+    assert list(examine(tmp_path).findings) == []
+
+
 def test_a_running_broker_is_noticed(tmp_path: Path) -> None:
     store = opened(tmp_path)
     put_many(store, 3)
