@@ -31,6 +31,8 @@ GROUP = "billing"
 TOPICS = ("T", "Orders")
 QUEUES = 2
 BODY_BYTES = (0, 10, 40, 100, 200, 300, 600, 1500, 5000)
+NOTE_BYTES = (0, 0, 0, 0, 10, 10, 100, 400, 1200)
+"""Random bytes that become a property of twice the length: longer than a sector, and than a page with the rest."""
 
 
 class PowerLoss(BaseException):
@@ -141,8 +143,7 @@ class Life:
         self._append(self.rng.randint(2, 4))
 
     def _append(self, count: int) -> None:
-        sizes = BODY_BYTES[:-1] if count > 1 else BODY_BYTES
-        self.append_to(self._queue(), [self._message(sizes) for _ in range(count)])
+        self.append_to(self._queue(), [self._message(small=count > 1) for _ in range(count)])
 
     def append_to(self, queue: Queue, given: list[tuple[bytes, bytes]]) -> None:
         """Bodies and properties by the general path: all in one queue, all or none."""
@@ -289,8 +290,11 @@ class Life:
     def _queue(self) -> Queue:
         return self.rng.choice(TOPICS), self.rng.randrange(QUEUES)
 
-    def _message(self, sizes: tuple[int, ...] = BODY_BYTES) -> tuple[bytes, bytes]:
+    def _message(self, *, small: bool = False) -> tuple[bytes, bytes]:
+        """Body and properties; of small ones four fit a segment."""
         self._number += 1
-        filler = self.rng.randbytes(self.rng.choice(sizes))
-        tags = b"TAGS\x01%s\x02" % self.rng.choice((b"a", b"bb", b"c" * 30))
-        return b"%06d" % self._number + filler, b"UNIQ_KEY\x01%032X\x02" % self._number + tags
+        filler = self.rng.randbytes(self.rng.choice(BODY_BYTES[:-2] if small else BODY_BYTES))
+        note = self.rng.randbytes(self.rng.choice(NOTE_BYTES[:-1] if small else NOTE_BYTES)).hex()
+        pairs = (("UNIQ_KEY", f"{self._number:032X}"), ("TAGS", self.rng.choice(("a", "bb"))), ("note", note))
+        properties = "".join(f"{name}\x01{value}\x02" for name, value in pairs if value)
+        return b"%06d" % self._number + filler, properties.encode()
