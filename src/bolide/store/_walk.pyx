@@ -1,6 +1,6 @@
 """The compiled twin of walk_twin.py: from record to record through a segment, each checked and given to its queue."""
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy
@@ -30,6 +30,23 @@ cdef enum:
     SLOTS = 1 << SLOT_BITS  # several times as many as a broker has queues; those that share one are looked up again
 
 cdef int64_t EARLIEST_MS = 1LL << 32
+
+
+cdef struct Known:
+    # A queue that was met before; `LogWalk.kept` owns what this points to.
+    const unsigned char* topic
+    Py_ssize_t topic_length
+    int64_t queue_id
+    void* tail
+
+
+cdef inline bint is_known(Known* known, const unsigned char* topic, Py_ssize_t length, int64_t queue_id) noexcept:
+    return (
+        known.tail != NULL
+        and known.queue_id == queue_id
+        and known.topic_length == length
+        and memcmp(known.topic, topic, length) == 0
+    )
 
 
 cdef inline uint64_t mix_of(const unsigned char* topic, Py_ssize_t length, int64_t queue_id) noexcept nogil:
@@ -65,9 +82,8 @@ cdef class LogWalk:
     cdef object find
     cdef object mend
     cdef object deliver
-    cdef list tails   # by slot; each with the name and the number it is for
-    cdef list topics
-    cdef int64_t* queue_ids
+    cdef Known* known
+    cdef list kept  # what the slots point to
     cdef readonly int64_t records
     cdef readonly int64_t entries
     cdef readonly int64_t last_record
@@ -77,15 +93,14 @@ cdef class LogWalk:
         self.find = find
         self.mend = mend
         self.deliver = deliver
-        self.tails = [None] * SLOTS
-        self.topics = [None] * SLOTS
-        self.queue_ids = <int64_t*>calloc(SLOTS, sizeof(int64_t))
-        if self.queue_ids == NULL:
+        self.kept = []
+        self.known = <Known*>calloc(SLOTS, sizeof(Known))
+        if self.known == NULL:
             raise MemoryError()
         self.last_record = -1
 
     def __dealloc__(self):
-        free(self.queue_ids)
+        free(self.known)
 
     def go(
         self,
@@ -150,19 +165,19 @@ cdef class LogWalk:
         )
 
     cdef QueueTail tail_of(self, const unsigned char* topic, Py_ssize_t length, int64_t queue_id):
-        cdef Py_ssize_t slot = mix_of(topic, length, queue_id)
-        cdef object known = self.topics[slot]
-        if (
-            known is not None
-            and self.queue_ids[slot] == queue_id
-            and PyBytes_GET_SIZE(known) == length
-            and memcmp(PyBytes_AS_STRING(known), topic, length) == 0
-        ):
-            return <QueueTail>self.tails[slot]
-        known = PyBytes_FromStringAndSize(<const char*>topic, length)
-        cdef QueueTail tail = self.find(known, queue_id)
-        if tail is not None:
-            self.topics[slot] = known
-            self.tails[slot] = tail
-            self.queue_ids[slot] = queue_id
+        cdef Known* known = self.known + mix_of(topic, length, queue_id)
+        if is_known(known, topic, length, queue_id):
+            return <QueueTail>known.tail
+        if known.tail != NULL:  # another queue's: there is one more to try
+            known = self.known + ((known - self.known) ^ 1)
+            if is_known(known, topic, length, queue_id):
+                return <QueueTail>known.tail
+        cdef bytes name = PyBytes_FromStringAndSize(<const char*>topic, length)
+        cdef QueueTail tail = self.find(name, queue_id)
+        if tail is not None and known.tail == NULL:
+            self.kept.append((name, tail))
+            known.topic = <const unsigned char*>PyBytes_AS_STRING(name)
+            known.topic_length = length
+            known.queue_id = queue_id
+            known.tail = <void*>tail
         return tail
