@@ -4,8 +4,10 @@ Goal: one behaviour, whichever is installed.  Method: the same runs of requests 
 may be full at any row; segment bytes, rows, ids, queue entries and the reason for stopping must be equal.
 """
 
+import itertools
 import struct
 from array import array
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,11 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bolide.model import send_rows as column
-from bolide.record.codec_twin import encode_record
-from bolide.record.layout import CHECK_LENGTHS, CHECK_SEALED, CHECK_SUMS
+from bolide.record.codec import RecordHead, encode_record, inspect_record
+from bolide.record.layout import CHECK_LENGTHS, CHECK_SEALED, CHECK_SUMS, FIXED_BYTES, RECORD_CHECKSUM_BYTES
 from tests.property.twins import APPENDS, outcome
-
-V4 = bytes((127, 0, 0, 1, 0, 0, 42, 159))
 
 SUFFIX = b"MSG_REGION\x01R\x02TRACE_ON\x01true\x02CLUSTER\x01C\x02"
 STORE_HOST = bytes((127, 0, 0, 1, 0, 0, 42, 159))
@@ -115,6 +115,7 @@ def appended(
     segment_bytes: int,
     born_host: bytes,
     scratch_bytes: int = 70_000,
+    sealed: bool = False,
 ) -> Any:
     """Everything that appending leaves behind, going on past rows that are left to the general path."""
     rows, buffer, properties = table_of(requests)
@@ -123,7 +124,7 @@ def appended(
     lanes = [module.TopicLane(b"T0", tails[0], 2), module.TopicLane(b"x" * 128, tails[1], 3), None]
     segment = bytearray(segment_bytes)
     touched: list[Any] = []
-    appender = module.Appender(STORE_HOST, SUFFIX, BODY_BYTES_MAX)
+    appender = module.Appender(STORE_HOST, SUFFIX, BODY_BYTES_MAX, sealed)
     first, position, history = 0, 0, []
     scratch = bytearray(scratch_bytes)
     while first < len(requests):
@@ -140,14 +141,45 @@ def appended(
     return bytes(segment), rows.tolist(), history, entries, [tail.key for tail in touched]
 
 
-@given(st.lists(request(), max_size=8), st.integers(8, 2500), st.sampled_from([8, 20]), st.integers(1, 2500))
+@given(
+    st.lists(request(), max_size=8),
+    st.integers(8, 2500),
+    st.sampled_from([8, 20]),
+    st.integers(1, 2500),
+    st.booleans(),
+)
 @settings(max_examples=250)
 def test_both_append_the_same_bytes_and_stop_at_the_same_rows(
-    requests: list[dict[str, Any]], segment_bytes: int, host_bytes: int, scratch_bytes: int
+    requests: list[dict[str, Any]], segment_bytes: int, host_bytes: int, scratch_bytes: int, sealed: bool
 ) -> None:
     host = bytes(range(host_bytes))
-    compiled, twin = (appended(m, requests, segment_bytes, host, scratch_bytes) for m in APPENDS)
+    compiled, twin = (appended(m, requests, segment_bytes, host, scratch_bytes, sealed) for m in APPENDS)
     assert compiled == twin
+
+
+def test_a_sealed_record_is_the_plain_one_with_a_checksum_behind_it() -> None:
+    batch = plain(batch_of([(0, b"a", b"UNIQ_KEY\x01K\x02TAGS\x01b"), (1, b"b", b"UNIQ_KEY\x01K\x02")]))
+    requests = [plain(), batch | {"kind": column.KIND_BATCH}, plain(properties=b"UNIQ_KEY\x01K")]
+    for module in APPENDS:
+        segments = [appended(module, requests, 4096, bytes(8), sealed=sealed)[0] for sealed in (False, True)]
+        plain_texts, sealed_texts = (
+            [properties_of(record) for record in records_of(segment)] for segment in segments
+        )
+        assert len(plain_texts) == 4
+        assert [text[:-RECORD_CHECKSUM_BYTES] for text in sealed_texts] == plain_texts
+
+
+def records_of(segment: bytes) -> Iterator[bytes]:
+    at = 0
+    while isinstance(head := inspect_record(segment, at, len(segment), CHECK_SUMS), RecordHead):
+        yield segment[at : at + head.size]
+        at += head.size
+
+
+def properties_of(record: bytes) -> bytes:
+    head = inspect_record(record, 0, len(record), CHECK_LENGTHS)
+    assert isinstance(head, RecordHead)
+    return record[head.properties_at :]
 
 
 def plain(body: bytes = b"body", **changes: Any) -> dict[str, Any]:
@@ -249,6 +281,10 @@ ENTRIES = st.lists(
 ).map(lambda entries: b"".join(struct.pack(">qiq", *entry) for entry in entries))
 
 
+QUEUE_ID = 3
+QUEUE_OFFSET = 70
+DAMAGED_AT = {"size": 3, "magic": 7, "flag": 19, "body": 90}
+STATES = [*DAMAGED_AT, "topic", "queue", "offset", "place", "gap", "zero", "nowhere", "negative"]
 CODES = st.sampled_from([None, frozenset({1}), frozenset({1, -(2**31)}), frozenset({5})])
 
 
@@ -264,10 +300,7 @@ def test_both_find_the_same_wanted_entry(entries: bytes, codes: frozenset[int] |
         st.tuples(
             st.sampled_from([100, 100, 300]),
             st.sampled_from([0, 1, -(2**31)]),
-            st.sampled_from(
-                ["sound"] * 4
-                + ["size", "magic", "place", "body", "text", "gap", "zero", "nowhere", "negative"]
-            ),
+            st.sampled_from(["sound"] * 9 + STATES),
         ),
         max_size=90,
     ),
@@ -277,6 +310,7 @@ def test_both_find_the_same_wanted_entry(entries: bytes, codes: frozenset[int] |
     st.sampled_from([0, 150, 300, 10**9]),
     st.sampled_from([0, 1500, 10**6, 2**63 - 1]),
     st.sampled_from([0, 1000, 1100]),
+    st.sampled_from([b"T", b"T", b""]),
     st.sampled_from([CHECK_LENGTHS, CHECK_SUMS, CHECK_SEALED]),
 )
 @settings(max_examples=400)
@@ -288,24 +322,44 @@ def test_both_collect_the_same_records_for_a_pull(
     size_max: int,
     end: int,
     start: int,
+    topic: bytes,
     check: int,
 ) -> None:
     base = 1000
     segment, entries = stored(parts, base)
     limits = (first, codes, count_max, size_max, end, start)
-    compiled, twin = (outcome(m.collect, entries, *limits, memoryview(segment), base, check) for m in APPENDS)
+    where = (memoryview(segment), base, topic, QUEUE_ID, QUEUE_OFFSET + first, check)
+    compiled, twin = (outcome(m.collect, entries, *limits, *where) for m in APPENDS)
     assert compiled == twin
 
 
 def stored(parts: list[tuple[int, int, str]], base: int) -> tuple[bytearray, bytes]:
-    """Records, every third one sealed, some damaged, and entries that point at them or are bad in one way."""
+    """Records of a queue, the large ones with a checksum, and their entries; any may be bad in one way."""
     segment, entries = bytearray(), b""
-    for size, tags_code, state in parts:
+    for number, (size, tags_code, state) in enumerate(parts):
         place = base + len(segment)
-        record = bytearray(record_of(size, place, sealed=len(entries) % 3 == 0 and size > 200))
-        at = {"size": 3, "magic": 6, "place": 35, "body": 90, "text": 44}.get(state)
-        if at is not None:
-            record[at] ^= 1
+        sealed = size == 300
+        record = bytearray(
+            encode_record(
+                topic=b"X" if state == "topic" else b"T",
+                body=b"b" * (size - FIXED_BYTES - 1 - (RECORD_CHECKSUM_BYTES if sealed else 0)),
+                properties=b"",
+                queue_id=QUEUE_ID + (state == "queue"),
+                flag=0,
+                queue_offset=QUEUE_OFFSET + number + (state == "offset"),
+                log_offset=place + (state == "place"),
+                sys_flag=0,
+                born_timestamp_ms=1,
+                born_host=bytes(8),
+                store_timestamp_ms=2,
+                store_host=bytes(8),
+                reconsume_times=0,
+                prepared_offset=0,
+                sealed=sealed,
+            )
+        )
+        if state in DAMAGED_AT:
+            record[DAMAGED_AT[state]] ^= 1
         segment += record
         entry = {
             "gap": (place, 0x7FFFFFFF),
@@ -317,46 +371,48 @@ def stored(parts: list[tuple[int, int, str]], base: int) -> tuple[bytearray, byt
     return segment, entries
 
 
-def record_of(size: int, place: int, *, sealed: bool) -> bytes:
-    """A record of exactly this size."""
-    return encode_record(
-        topic=b"T",
-        body=bytes(size - 92 - (20 if sealed else 0)),
-        properties=b"",
-        queue_id=0,
-        flag=0,
-        queue_offset=0,
-        log_offset=place,
-        sys_flag=0,
-        born_timestamp_ms=0,
-        born_host=V4,
-        store_timestamp_ms=0,
-        store_host=V4,
-        reconsume_times=0,
-        prepared_offset=0,
-        sealed=sealed,
-    )
+@pytest.mark.parametrize("size", [100, 300])
+@pytest.mark.parametrize("state", STATES)
+def test_nothing_is_handed_out_that_is_not_the_message_asked_for(state: str, size: int) -> None:
+    """An entry that points at no record, at another's, or at a damaged one does not hide the sound ones beside it."""
+    parts = [(size, 0, "sound"), (size, 0, state), (size, 0, "sound")]
+    segment, entries = stored(parts, 0)
+    unseen = {("flag", CHECK_LENGTHS), ("body", CHECK_LENGTHS)}
+    if size == 100:  # no checksum of the whole
+        unseen.add(("flag", CHECK_SUMS))
+    beside = bytes(segment[:size] + segment[2 * size :])
+    for module, check in itertools.product(APPENDS, (CHECK_LENGTHS, CHECK_SUMS)):
+        where = (memoryview(segment), 0, b"T", QUEUE_ID, QUEUE_OFFSET, check)
+        result = module.collect(entries, 0, None, 9, 10**6, 10**8, 0, *where)
+        if state == "nowhere":  # perhaps in another segment: the pull ends before it
+            assert result == (1, 1, 0, bytes(segment[:size]))
+        elif state in {"gap", "zero", "negative"}:
+            assert result == (3, 2, 0, beside)
+        elif (state, check) in unseen:
+            assert result == (3, 3, 0, bytes(segment))
+        else:
+            assert result == (3, 2, 1, beside)
 
 
-@pytest.mark.parametrize(
-    ("at", "check", "taken"),
-    [(90, CHECK_LENGTHS, 1), (90, CHECK_SUMS, 0), (44, CHECK_SUMS, 0), (44, CHECK_SEALED, 0)],
-)
-def test_a_damaged_record_is_passed_over_as_far_as_it_is_checked(at: int, check: int, taken: int) -> None:
-    segment = bytearray(record_of(300, 0, sealed=True))
-    segment[at] ^= 1
-    entries = struct.pack(">qiq", 0, 300, 0)
+def test_a_queue_shared_with_other_topics_asks_only_for_sound_records() -> None:
+    segment, entries = stored([(100, 0, "topic"), (100, 0, "queue"), (100, 0, "offset"), (100, 0, "body")], 0)
     for module in APPENDS:
-        found = module.collect(entries, 0, None, 9, 10**6, 10**6, 0, memoryview(segment), 0, check)
-        assert found[:3] == (1, taken, 1 - taken)
+        where = (memoryview(segment), 0, b"", 0, 0, CHECK_SUMS)
+        assert module.collect(entries, 0, None, 9, 10**6, 10**6, 0, *where) == (4, 3, 1, bytes(segment[:300]))
+
+
+def test_without_a_checksum_a_record_is_not_handed_out_where_all_must_have_one() -> None:
+    segment, entries = stored([(100, 0, "sound"), (300, 0, "sound")], 0)
+    for module in APPENDS:
+        where = (memoryview(segment), 0, b"T", QUEUE_ID, QUEUE_OFFSET, CHECK_SEALED)
+        assert module.collect(entries, 0, None, 9, 10**6, 10**6, 0, *where) == (2, 1, 1, bytes(segment[100:]))
 
 
 def test_a_record_at_the_end_of_the_log_is_not_collected_from_beyond_it() -> None:
     segment, entries = stored([(100, 0, "sound"), (300, 0, "sound")], 0)
     for module in APPENDS:
-        cut = memoryview(segment)[:350]
-        found = module.collect(entries, 0, None, 9, 10**6, 10**6, 0, cut, 0, CHECK_SUMS)
-        assert found == (2, 1, 1, bytes(segment[:100]))
+        where = (memoryview(segment)[:350], 0, b"T", QUEUE_ID, QUEUE_OFFSET, CHECK_SUMS)
+        assert module.collect(entries, 0, None, 9, 10**6, 10**6, 0, *where) == (2, 1, 1, bytes(segment[:100]))
 
 
 @given(st.data())

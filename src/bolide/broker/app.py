@@ -197,6 +197,8 @@ class Broker:
                 segment_bytes=config.segment_bytes,
                 queue_file_bytes=config.queue_file_bytes,
                 sync_flush=config.sync_flush,
+                sealed=config.seal_records,
+                check=config.check_on_read,
                 recent_bytes=self.memory_bytes * config.memory_ratio // 100,
                 index=IndexSizes(config.index_slots, config.index_entries) if config.index_enabled else None,
             ),

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self, get_type_hints
 
 from bolide.model.errors import ConfigError
+from bolide.record.layout import CHECK_SEALED, CHECK_SUMS
 from bolide.store.retention import HOUR_MS, RetentionSettings, parse_hours
 
 log = logging.getLogger(__name__)
@@ -66,6 +67,8 @@ class BrokerConfig:
     flush_queues_thorough_ms: int = _setting("flushConsumeQueueThoroughInterval", 60_000, live=True, low=1)
     sync_flush_timeout_ms: int = _setting("syncFlushTimeout", 5_000, live=True, low=1)
     persist_offsets_ms: int = _setting("flushConsumerOffsetInterval", 5_000, low=1)
+    seal_records: bool = _setting("enabledAppendPropCRC", False)
+    require_seals: bool = _setting("forceVerifyPropCRC", False)
     body_bytes_max: int = _setting("maxMessageSize", 4 * 1024 * 1024, low=1, high=15 * 1024 * 1024)
     # ---- how long messages stay (store/retention.py)
     reserved_hours: int = _setting("fileReservedTime", 72, live=True, low=0, high=HOURS_MAX)
@@ -109,6 +112,11 @@ class BrokerConfig:
             may_force=self.clean_forcibly,
             batch_max=self.delete_batch_max,
         )
+
+    @property
+    def check_on_read(self) -> int:
+        """What of a record must be right before it is handed out, see `record/layout.py`."""
+        return CHECK_SEALED if self.require_seals else CHECK_SUMS
 
     @property
     def writable(self) -> bool:

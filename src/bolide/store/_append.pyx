@@ -3,12 +3,13 @@
 from cpython cimport array as c_array
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcpy, memmove
+from libc.string cimport memcmp, memcpy, memmove
 
 from bolide.model cimport send_rows as column
+from bolide.record._checksum cimport RECORD_CHECKSUM_BYTES, write_checksum
 from bolide.record._codec cimport (
     SOUND_RECORD,
     PropertyScan,
@@ -134,12 +135,14 @@ cdef class TopicLane:
 
 cdef class Appender:
     cdef bytes store_host
-    cdef bytes suffix
+    cdef bytes suffix  # with room for the checksum at its end
+    cdef Py_ssize_t checksum_bytes
     cdef int64_t body_bytes_max
 
-    def __cinit__(self, bytes store_host, bytes suffix, int64_t body_bytes_max):
+    def __cinit__(self, bytes store_host, bytes suffix, int64_t body_bytes_max, bint sealed=False):
         self.store_host = store_host
-        self.suffix = suffix
+        self.checksum_bytes = RECORD_CHECKSUM_BYTES if sealed else 0
+        self.suffix = suffix + bytes(self.checksum_bytes)
         self.body_bytes_max = body_bytes_max
 
     def append_run(
@@ -210,7 +213,7 @@ cdef class Appender:
             before = records
             if values[column.KIND] & column.KIND_BATCH:
                 scan.unique_key_length = 0
-                parts.suffix_length = 0  # the original adds nothing to the messages of a batch
+                parts.suffix_length = self.checksum_bytes  # the original adds no pairs to the messages of a batch
                 outcome = self.write_batch(
                     &parts, tail, to + used, room - used, scratch_bytes - used, offsets, &records, &size
                 )
@@ -263,6 +266,11 @@ cdef class Appender:
             + parts.suffix_length <= PROPERTIES_BYTES_MAX
         )
 
+    cdef void write_sealed(self, unsigned char* to, RecordParts* parts, Py_ssize_t size) noexcept:
+        write_record(to, parts)
+        if self.checksum_bytes:
+            write_checksum(to, size)
+
     cdef int write_one(
         self,
         RecordParts* parts,
@@ -280,7 +288,7 @@ cdef class Appender:
             return C_SEGMENT_FULL
         if size[0] > scratch_room:
             return C_SCRATCH_FULL
-        write_record(to, parts)
+        self.write_sealed(to, parts, size[0])
         tail.push(parts.log_offset, size[0], tags_code(parts, scan))
         return C_DONE
 
@@ -309,7 +317,7 @@ cdef class Appender:
             one = size_of(&parts)
             if used + one + BLANK_BYTES <= room and used + one <= scratch_room:
                 parts.log_offset = batch.log_offset + used
-                write_record(to + used, &parts)
+                self.write_sealed(to + used, &parts, one)
                 tail.push(parts.log_offset, one, tags_code(&parts, &scan))
                 offsets[number] = parts.log_offset
                 parts.queue_offset += 1
@@ -370,12 +378,27 @@ def first_wanted(bytes entries not None, codes, int64_t log_offset_end):
     return scanned, False
 
 
-cdef bint is_record(const unsigned char* at, int64_t size, int64_t log_offset, int check) noexcept nogil:
-    """Whether a sound record of this size and place begins here."""
+cdef bint is_message(
+    const unsigned char* at,
+    int64_t size,
+    int64_t log_offset,
+    bytes topic,
+    int64_t queue_id,
+    int64_t queue_offset,
+    int check,
+) noexcept:
+    """Whether a sound record of this size and place begins here, and is this message of this queue."""
     cdef RecordLook look
-    if look_at(at, size, check, &look) != SOUND_RECORD:
+    if look_at(at, size, check, &look) != SOUND_RECORD or look.size != size or look.log_offset != log_offset:
         return False
-    return look.size == size and look.log_offset == log_offset
+    if PyBytes_GET_SIZE(topic) == 0:
+        return True
+    return (
+        look.queue_offset == queue_offset
+        and look.queue_id == queue_id
+        and look.topic_length == PyBytes_GET_SIZE(topic)
+        and memcmp(at + look.topic_at, PyBytes_AS_STRING(topic), look.topic_length) == 0
+    )
 
 
 def collect(
@@ -388,6 +411,9 @@ def collect(
     int64_t log_offset_start,
     segment,
     int64_t base,
+    bytes topic not None,
+    int64_t queue_id,
+    int64_t queue_offset,
     int check,
 ):
     cdef const unsigned char* at = <const unsigned char*>PyBytes_AS_STRING(entries) + first * ENTRY_BYTES
@@ -420,7 +446,9 @@ def collect(
                     if taken and total + size > size_bytes_max:
                         break
                     record = <const unsigned char*>log.buf + (log_offset - base)
-                    if size <= log.len - (log_offset - base) and is_record(record, size, log_offset, check):
+                    if size <= log.len - (log_offset - base) and is_message(
+                        record, size, log_offset, topic, queue_id, queue_offset + scanned, check
+                    ):
                         chosen[taken].at = record
                         chosen[taken].size = size
                         taken += 1

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 from bolide.model import send_rows as column
 from bolide.model.errors import MessageIllegal
+from bolide.record.checksum_twin import seal_record
 from bolide.record.codec_twin import RecordHead, encode_record, inspect_record, split_batch, tags_code_of
-from bolide.record.layout import BLANK_BYTES, FIXED_BYTES, HOST_V4_BYTES
+from bolide.record.layout import BLANK_BYTES, FIXED_BYTES, HOST_V4_BYTES, RECORD_CHECKSUM_BYTES
 
 DONE = 0
 SEGMENT_FULL = 1
@@ -88,9 +89,10 @@ class TopicLane:
 class Appender:
     """What is the same for every record of this broker."""
 
-    def __init__(self, store_host: bytes, suffix: bytes, body_bytes_max: int) -> None:
+    def __init__(self, store_host: bytes, suffix: bytes, body_bytes_max: int, sealed: bool = False) -> None:
         self._store_host = store_host
-        self._suffix = suffix
+        self._checksum_room = bytes(RECORD_CHECKSUM_BYTES) if sealed else b""
+        self._suffix = suffix + self._checksum_room
         self._body_bytes_max = body_bytes_max
 
     def append_run(
@@ -169,7 +171,7 @@ class Appender:
         now_ms: int,
     ) -> bytes:
         flag, body, text = part
-        return encode_record(
+        record = encode_record(
             topic=lane.topic,
             body=body,
             properties=text,
@@ -185,6 +187,11 @@ class Appender:
             reconsume_times=values[column.RECONSUME_TIMES],
             prepared_offset=0,
         )
+        if not self._checksum_room:
+            return record
+        sealed = bytearray(record)
+        seal_record(sealed)
+        return bytes(sealed)
 
     def _plain_parts(
         self,
@@ -208,7 +215,8 @@ class Appender:
         items, suffix = [(values[column.FLAG], body, text)], self._suffix
         if values[column.KIND] & column.KIND_BATCH:
             try:
-                items, suffix = split_batch(body), b""  # the original adds nothing to the messages of a batch
+                # The original adds no pairs to the messages of a batch.
+                items, suffix = split_batch(body), self._checksum_room
             except MessageIllegal:
                 return None
             if records + len(items) > column.RECORDS_MAX or _has_special(text):
@@ -291,6 +299,9 @@ def collect(
     log_offset_start: int,
     segment: memoryview,
     base: int,
+    topic: bytes,
+    queue_id: int,
+    queue_offset: int,
     check: int,
 ) -> tuple[int, int, int, bytes]:
     """The records of a pull: entries scanned from `first`, records taken, records damaged, and their bytes.
@@ -300,6 +311,9 @@ def collect(
     all.  Passed over are entries that are none (those of size 2147483647, which fill gaps, and zeros), those of
     records before `log_offset_start`, and those that do not point at a record of their size and place whose checksums
     hold, as far as `check` asks for them (see `record/layout.py`).
+
+    The first entry must be that of `queue_offset` in this queue of this topic, and its record must say so; an empty
+    topic stands for a queue whose messages belong to other topics too.
     """
     if not 0 <= first <= len(entries) // _ENTRY.size:
         raise ValueError("the first entry lies outside the entries")
@@ -315,7 +329,8 @@ def collect(
                 if records and total + size > size_bytes_max:
                     break
                 record = bytes(segment[log_offset - base : log_offset - base + size])
-                if _is_record(record, size, log_offset, check):
+                message = (topic, queue_id, queue_offset + scanned)
+                if _is_message(record, size, log_offset, message, check):
                     records.append(record)
                     total += size
                 else:
@@ -324,7 +339,11 @@ def collect(
     return scanned, len(records), damaged, b"".join(records)
 
 
-def _is_record(record: bytes, size: int, log_offset: int, check: int) -> bool:
-    """Whether this is a sound record of this size and place."""
+def _is_message(
+    record: bytes, size: int, log_offset: int, message: tuple[bytes, int, int], check: int
+) -> bool:
+    """Whether this is a sound record of this size and place, and this message: topic, queue, queue offset."""
     head = inspect_record(record, 0, len(record), check)
-    return isinstance(head, RecordHead) and (head.size, head.log_offset) == (size, log_offset)
+    if not isinstance(head, RecordHead) or (head.size, head.log_offset) != (size, log_offset):
+        return False
+    return not message[0] or (head.topic, head.queue_id, head.queue_offset) == message

@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 _PLACE = struct.Struct(">qi")
 _NOWHERE = memoryview(b"")
+_SHARED_PREFIX = "%LMQ%"  # the original's light queues, whose entries point at messages of other topics
 
 WINDOW_ENTRIES = 800
 """Entries read from a queue at once, and looked at by one pull when a filter drops most of them.  Two dozen pulls of a
@@ -68,10 +69,12 @@ class QueueCursor:
     topic is deleted.
     """
 
-    __slots__ = ("_first", "entries", "queue", "segment")
+    __slots__ = ("_first", "entries", "queue", "queue_id", "segment", "topic")
 
     def __init__(self, queue: ConsumeQueue | None) -> None:
         self.queue = queue
+        topic, self.queue_id = ("", 0) if queue is None else queue.tail.key
+        self.topic = b"" if topic.startswith(_SHARED_PREFIX) else topic.encode()
         self.segment: Segment | None = None
         self.entries = b""
         self._first = 0
@@ -108,13 +111,15 @@ class StoreReader:
         *,
         durable_only: bool,
         recent_bytes: int,
+        check: int = CHECK_SUMS,
     ) -> None:
         self._log = log
         self._queues = queues
         self._durability = durability
         self._durable_only = durable_only
         self._recent_bytes = recent_bytes
-        self.damaged = 0  # entries that were passed over because their records are not there
+        self._check = check
+        self.damaged = 0  # entries that were passed over because their records are not there, or damaged
 
     @property
     def readable_end(self) -> LogOffset:
@@ -166,7 +171,10 @@ class StoreReader:
             self._log.start,
             _NOWHERE if segment is None else segment.view,
             0 if segment is None else segment.base,
-            CHECK_SUMS,
+            cursor.topic,
+            cursor.queue_id,
+            offset,
+            self._check,
         )
         if scanned == 0:
             if log_offset + size <= self._log.end and segment is not None:  # not durable yet
@@ -176,7 +184,7 @@ class StoreReader:
             self.damaged += damaged
             topic, queue_id = queue.tail.key
             log.error(
-                "queue %d of %s: %d entries from %d on do not point at their records and are passed over",
+                "queue %d of %s: %d messages from %d on are damaged or not where they should be: passed over",
                 queue_id,
                 topic,
                 damaged,
@@ -210,7 +218,7 @@ class StoreReader:
         """The sound record that begins at this place of the log."""
         head = self.head_at(log_offset)
         record = None if head is None else self._log.read(log_offset, head.size)
-        if record is None or inspect_record(record, 0, len(record), CHECK_SUMS) is None:
+        if record is None or inspect_record(record, 0, len(record), self._check) is None:
             return None
         return record
 

@@ -16,6 +16,7 @@ from bolide.model.errors import ServiceUnavailable, StoreError
 from bolide.model.offsets import LogOffset, QueueOffset
 from bolide.model.send_rows import COLUMNS, RECORDS_AT, RECORDS_COUNT
 from bolide.record.codec import encode_record, tags_code_of
+from bolide.record.layout import CHECK_SUMS
 from bolide.store.append import (
     NEEDS_GENERAL_PATH,
     SEGMENT_FULL,
@@ -53,6 +54,8 @@ class StoreOptions:
     queue_file_bytes: int = 6_000_000
     sync_flush: bool = False
     recent_bytes: int = 8 * 1024**3  # so much of the log's end counts as being in memory
+    sealed: bool = False  # records get a checksum of the whole
+    check: int = CHECK_SUMS  # what of a record is checked when it is read, see record/layout.py
     index: IndexSizes | None = None  # None: messages are not found by their keys
 
 
@@ -89,7 +92,9 @@ class MessageStore:
         self._lock: DiskLock | None = None
         self._last_store_ms = 0
         self._refusal: str | None = None
-        self._appender = Appender(options.store_host, options.properties_suffix, options.body_bytes_max)
+        self._appender = Appender(
+            options.store_host, options.properties_suffix, options.body_bytes_max, options.sealed
+        )
         self._scratch = bytearray(SCRATCH_BYTES)
         self.log = CommitLog(disk, os.path.join(options.root, "commitlog"), options.segment_bytes)
         self.queues = QueueIndex(disk, os.path.join(options.root, "consumequeue"), options.queue_file_bytes)
@@ -144,6 +149,7 @@ class MessageStore:
             self.durability,
             durable_only=self._options.sync_flush,
             recent_bytes=self._options.recent_bytes,
+            check=self._options.check,
         )
         unwritten = [queue.tail for queue in self.queues if queue.tail.start < queue.end]
         for tail in unwritten:  # the disk was full: tried again with the next message
@@ -365,6 +371,7 @@ class MessageStore:
             store_host=self._options.store_host,
             reconsume_times=message.reconsume_times,
             prepared_offset=message.prepared_offset,
+            sealed=self._options.sealed,
         )
 
     @property
@@ -396,4 +403,5 @@ class MessageStore:
             "remainHowManyDataToFlush": f"{self.log.end - self.durability.durable} B",
             "dispatchBehindBytes": str(max(0, self.log.end - self.index.position) if self.index else 0),
             "putMessageTimesTotal": str(self.messages_appended),
+            "damagedMessagesPassedOver": str(self.reader.damaged),
         }

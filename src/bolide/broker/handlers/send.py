@@ -25,6 +25,7 @@ from bolide.model.response_code import ResponseCode
 from bolide.model.topic import TopicConfig
 from bolide.net.link import Link
 from bolide.record.codec import split_batch
+from bolide.record.layout import RECORD_CHECKSUM_BYTES
 from bolide.record.message_id import format_offset_id
 from bolide.store.store import Appended, NewMessage
 from bolide.wire.codes import RequestCode
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
     from bolide.broker.app import Broker
 
 # Pairs the broker writes itself, or that are not worth storing.
-_REPLACED = re.compile(r"(?:^|(?<=\x02))(?:MSG_REGION|TRACE_ON|CLUSTER|POP_CK|WAIT)\x01[^\x02]*(?:\x02|$)")
+_REPLACED = re.compile(
+    r"(?:^|(?<=\x02))(?:MSG_REGION|TRACE_ON|CLUSTER|POP_CK|WAIT|__CRC32#)\x01[^\x02]*(?:\x02|$)"
+)
 
 _SCHEDULING = (
     Property.DELAY,
@@ -191,8 +194,9 @@ def _stored_properties(broker: "Broker", text: str, suffix: bytes) -> bytes:
     if parse_properties(text).get(Property.WAIT) == "false":
         kept += f"{Property.WAIT}{NAME_END}false{PAIR_END}"
     stored = kept.encode() + suffix
-    if len(stored) > PROPERTIES_BYTES_MAX:
-        raise MessageIllegal(f"the properties have {len(stored)} bytes; {PROPERTIES_BYTES_MAX} are allowed")
+    bytes_max = PROPERTIES_BYTES_MAX - (RECORD_CHECKSUM_BYTES if broker.config.seal_records else 0)
+    if len(stored) > bytes_max:
+        raise MessageIllegal(f"the properties have {len(stored)} bytes; {bytes_max} are allowed")
     return stored
 
 
