@@ -1,6 +1,5 @@
 """What a start finds after a clean stop, a kill, and damage (check-list RC-03 to RC-10)."""
 
-import logging
 import os
 import shutil
 import struct
@@ -10,12 +9,8 @@ import pytest
 
 from bolide.model.errors import StoreError
 from bolide.record.layout import MAGIC_BLANK
-from bolide.store import recover as recovery
 from bolide.store.deliver_time import deliver_time_of
-from bolide.store.disk_os import OsDisk
-from bolide.store.progress import LoggedProgress
 from bolide.store.reading import PullStatus
-from bolide.store.store import MessageStore
 from tests.unit.store.stage import (
     LIMITS,
     QUEUE_FILE_BYTES,
@@ -26,7 +21,6 @@ from tests.unit.store.stage import (
     log_bytes,
     message,
     opened,
-    options,
     put,
     put_many,
     queue_bytes,
@@ -424,55 +418,6 @@ def test_after_a_clean_stop_nothing_of_the_log_is_read_but_its_last_record(tmp_p
     assert store.reader.queue_range("T", 0) == (0, 150)
 
 
-def test_a_recovery_says_what_it_found_and_cut(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    store = opened(tmp_path)
-    appended = put_many(store, 120)
-    put_many(store, 1, "Other")
-    killed(store)
-    bad = appended[50]
-    at = int(bad.log_offset)
-    damage(segment(tmp_path, at // SEGMENT_BYTES), at % SEGMENT_BYTES + 88, b"\xff")
-    opened(tmp_path)
-    assert [record.getMessage() for record in caplog.records] == [
-        f"the last stop was not clean; looked at the log from 0 to {at}, where it ends: 50 messages",
-        f"cut the log at {at}: what lay behind was no sound message, and is erased",
-        "deleted 2 segments behind the end of the log",
-        "cut 2 consume queues that pointed behind the end of the log",
-    ]
-    caplog.clear()
-    opened(tmp_path / "fresh").close()
-    opened(tmp_path / "fresh")
-    assert caplog.records == []
-
-
-def test_a_long_recovery_tells_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recovery, "STEP_BYTES", 1000)
-    store = opened(tmp_path)
-    put_many(store, 100)
-    end = int(store.log.end)
-    killed(store)
-    told: list[tuple[int, int]] = []
-    store = MessageStore(OsDisk(), options(tmp_path), HeldClock())
-    store.open(lambda done, total: told.append((done, total)))
-    assert told[-1] == (end, end)
-    assert len(told) > 10
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
-    assert all(done <= total for done, total in told)
-
-
-def test_a_recovery_logs_its_progress_every_few_seconds(caplog: pytest.LogCaptureFixture) -> None:
-    clock = HeldClock()
-    progress = LoggedProgress(clock)
-    with caplog.at_level(logging.INFO):
-        for done in range(0, 10 * 1024**3 + 1, 1024**3):
-            clock.ms += 1000
-            progress(done, 10 * 1024**3)
-    assert [record.getMessage() for record in caplog.records] == [
-        f"recovering: looked at {done} of at most 10240 MiB of the log, {done * 100 // 10240} %"
-        for done in (2048, 5120, 8192)
-    ]
-
-
 @pytest.mark.parametrize("entries", ["kept", "lost"])
 def test_delayed_messages_stay_due_when_they_were(tmp_path: Path, entries: str) -> None:
     """The original keeps the time of delivery in their queue entries; here level 3, ten seconds."""
@@ -503,3 +448,18 @@ def test_delay_levels_are_those_of_the_original(level: bytes, delay_ms: int) -> 
 )
 def test_without_a_level_there_is_no_time_of_delivery(text: bytes) -> None:
     assert deliver_time_of(text, 5) is None
+
+
+@pytest.mark.parametrize("filler", range(200, 712, 8))
+def test_a_queue_whose_first_file_was_lost_before_any_checkpoint_is_what_the_log_says(
+    tmp_path: Path, filler: int
+) -> None:
+    """Wherever its first record lies: what is left of its files is no reason to doubt the log."""
+    store = opened(tmp_path)
+    put(store, message("Other", bytes(filler)))
+    put_many(store, 15)
+    killed(store)
+    (tmp_path / "consumequeue" / "T" / "0" / f"{0:020d}").unlink()
+    store = opened(tmp_path)
+    assert bodies(store) == [b"%05d" % number for number in range(15)]
+    store.close()
