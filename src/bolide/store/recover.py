@@ -289,6 +289,11 @@ class _Rebuild:
             raise _Torn(restart[1])
         missing = offset - tail.next_offset
         is_first = self._loaded.get(tail.key, 0) == tail.next_offset
+        if is_first and missing < 0 and queue.start == queue.end:
+            queue.begin_anew()  # nothing but the name of a file says otherwise, and the file before it may be lost
+            missing = offset
+        if missing == 0:
+            return True
         if is_first and missing > 0:
             if self._start > self._log.start:
                 raise _EntriesMissing(f"queue {tail.key[1]} of {tail.key[0]} lacks {missing} entries")
