@@ -55,6 +55,7 @@ class Life:
             segment_bytes=self.rng.choice((8192, 16384, 20480)),
             queue_file_bytes=self.rng.choice((200, 1000, 6000)),
             sync_flush=self.rng.random() < 0.5,
+            sealed=self.rng.random() < 0.3,
             index=self.rng.choice((None, None, IndexSizes(10, 20), IndexSizes(300, 60))),
         )
         self._number = 0
@@ -132,7 +133,7 @@ class Life:
         self.ledger.durable_to(self.store.durability.durable)
         offset = self.offset_of(self.offsets)
         self.ledger.check_offset(offset)
-        self.ledger.offset_given = offset  # which is promised when it is written next
+        self.ledger.offset_given = self.ledger.offset_promised = offset
 
     # ---- messages ------------------------------------------------------------------------------------------
 

@@ -112,7 +112,8 @@ class MessageStore:
         """Take the directory, find out what is true, and be ready to append."""
         root = self._options.root
         make_root(self._disk, root)
-        make_folder(self._disk, os.path.join(root, "config"))
+        make_folder(self._disk, config := os.path.join(root, "config"))
+        self._disk.sync_dir(config)  # tables that a killed process has written are read as if they were durable
         try:
             self._lock = self._disk.lock(os.path.join(root, "lock"))
         except BlockingIOError:
