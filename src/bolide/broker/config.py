@@ -168,6 +168,7 @@ WITHOUT_EFFECT = frozenset(
         *("osPageCacheBusyTimeOutMills", "transientStorePoolEnable", "warmMapedFileEnable"),
         *("slaveReadEnable", "enablePropertyFilter", "messageDelayLevel", "timerWheelEnable"),
         *("traceTopicEnable", "msgTraceTopicName", "clusterTopicEnable", "brokerTopicEnable"),
+        "checkCRCOnRecover",  # always
         *("rocketmqHome", "storePathCommitLog", "storePathConsumeQueue", "storePathIndex"),
         "transactionTimeOut",
         *("transactionCheckMax", "transactionCheckInterval", "rejectTransactionMessage"),

@@ -16,7 +16,6 @@ cdef enum:
 cdef uint32_t crc32_of(const unsigned char* data, Py_ssize_t length) noexcept nogil
 cdef void write_checksum(unsigned char* record, Py_ssize_t size) noexcept nogil
 cdef int checksum_state(const unsigned char* record, Py_ssize_t size) noexcept nogil
-cdef bint holds_as_a_whole(const unsigned char* record, Py_ssize_t size, int check) noexcept nogil
 cdef bint holds(
     const unsigned char* record, Py_ssize_t size, Py_ssize_t body_at, Py_ssize_t body_length, int check
 ) noexcept nogil

@@ -180,15 +180,6 @@ cdef int checksum_state(const unsigned char* record, Py_ssize_t size) noexcept n
     return CHECKSUM_DAMAGED if alike >= NAME_BYTES_ALIKE else CHECKSUM_ABSENT
 
 
-cdef bint holds_as_a_whole(const unsigned char* record, Py_ssize_t size, int check) noexcept nogil:
-    """Whether the record's own checksum, where it has one, lets it pass."""
-    cdef int state
-    if check == CHECK_LENGTHS:
-        return True
-    state = checksum_state(record, size)
-    return state == CHECKSUM_SOUND or (state == CHECKSUM_ABSENT and check != CHECK_SEALED)
-
-
 cdef bint holds(
     const unsigned char* record, Py_ssize_t size, Py_ssize_t body_at, Py_ssize_t body_length, int check
 ) noexcept nogil:

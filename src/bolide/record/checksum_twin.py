@@ -57,19 +57,14 @@ def record_checksum(record: _Bytes) -> int:
     return DAMAGED if alike >= _NAME_BYTES_ALIKE else ABSENT
 
 
-def holds_as_a_whole(record: _Bytes, check: int) -> bool:
-    """Whether the record's own checksum, where it has one, lets it pass."""
+def holds(record: _Bytes, body_at: int, body_length: int, check: int) -> bool:
+    """Whether the checksums of record and body, as far as `check` asks for them, are right."""
     if check == CHECK_LENGTHS:
         return True
     state = record_checksum(record)
-    return state == SOUND or (state == ABSENT and check != CHECK_SEALED)
-
-
-def holds(record: _Bytes, body_at: int, body_length: int, check: int) -> bool:
-    """Whether the checksums of record and body, as far as `check` asks for them, are right."""
-    if not holds_as_a_whole(record, check):
+    if state == DAMAGED or (state == ABSENT and check == CHECK_SEALED):
         return False
-    if check == CHECK_LENGTHS or body_length == 0:
+    if body_length == 0 or state == SOUND:  # what covers the record covers the body
         return True
     stored = int.from_bytes(record[8:12], "big")
     return masked_crc32(memoryview(record)[body_at : body_at + body_length]) == stored
