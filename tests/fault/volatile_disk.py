@@ -30,7 +30,7 @@ from typing import Any
 
 import mfusepy
 
-SIZE = 256 * 1024 * 1024
+SIZE = 1024 * 1024 * 1024
 PAGE, SECTOR = 4096, 512
 NAME = "/disk"
 RELEASE_SECONDS = 30
@@ -77,8 +77,10 @@ class Images:
         kept = [page for page in pages if chance.random() < likelihood]
         for at, data in kept:
             os.pwrite(self._durable, data, at)
-        if pages:  # one more was being written at that moment
-            at, data = chance.choice(pages)
+        # One more was being written at that moment; not the superblock, of which ext4 expects that it is never torn.
+        torn = [page for page in pages if page[0] != 0]
+        if torn:
+            at, data = chance.choice(torn)
             for start in range(0, len(data), SECTOR):
                 if chance.random() < 0.5:
                     os.pwrite(self._durable, data[start : start + SECTOR], at + start)
@@ -189,7 +191,8 @@ def make_images(folder: Path) -> None:
         with (folder / name).open("wb") as file:
             file.truncate(SIZE)
     at_once = "lazy_itable_init=0,lazy_journal_init=0"  # nothing is left for the kernel to write later
-    words = ["mkfs.ext4", "-q", "-F", "-b", str(PAGE), "-E", at_once, str(folder / "current")]
+    words = ["mkfs.ext4", "-q", "-F", "-b", str(PAGE), "-N", "4096", "-J", "size=16"]
+    words += ["-E", at_once, str(folder / "current")]
     subprocess.run(words, check=True)
     subprocess.run(["cp", "--sparse=always", folder / "current", folder / "durable"], check=True)
 
