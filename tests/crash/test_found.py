@@ -13,6 +13,8 @@ from tests.crash.ledger import read_queue
 from tests.crash.life import Life
 from tests.unit.store.stage import body_of
 
+KEY = b"UNIQ_KEY\x01K\x02"
+
 
 def lives(seed: int = 1) -> Life:
     life = Life(seed)
@@ -21,7 +23,7 @@ def lives(seed: int = 1) -> Life:
 
 
 def append(life: Life, *bodies: bytes) -> None:
-    life.append_to(("T", 0), [(body, b"") for body in bodies])
+    life.append_to(("T", 0), [(body, KEY) for body in bodies])
 
 
 def found(life: Life, disk: SimDisk) -> list[bytes]:
@@ -44,7 +46,7 @@ def sync(life: Life) -> None:
 def test_queue_files_made_by_a_killed_process_are_synced_with_their_names() -> None:
     """The next process found them in their folders and took that for durable; then power was lost."""
     life = lives()
-    life.append_to(("Orders", 0), [(b"another queue", b"")])
+    life.append_to(("Orders", 0), [(b"another queue", KEY)])
     sync(life)
     append(life, b"a")
     life.write_behind()
@@ -83,7 +85,7 @@ def test_an_entry_that_a_killed_process_has_erased_does_not_come_back() -> None:
     store.open()
     disk.after_kill()
     life.resume(disk)
-    life.append_to(("Orders", 0), [(b"at the same place", b"")])
+    life.append_to(("Orders", 0), [(b"at the same place", KEY)])
     sync(life)
     for seed in range(100):
         after = life.disk.after_power_loss(random.Random(seed))
@@ -101,3 +103,26 @@ def with_entry_but_no_record(life: Life) -> SimDisk:
         ):
             return disk
     raise AssertionError
+
+
+def test_the_length_of_a_segment_that_a_killed_process_has_made_is_synced() -> None:
+    """Or power loss cut the segment off behind its first messages, and the next start asked for a human."""
+    life = Life(1)
+    life.disk.on_step = kill_at_first_sync
+    with pytest.raises(Killed):
+        life.start()
+    life.disk.on_step = lambda kind, path: None
+    life.disk.after_kill()
+    life.start()
+    append(life, b"a" * 5000)
+    for seed in range(100):
+        assert found(life, life.disk.after_power_loss(random.Random(seed))) in ([], [b"a" * 5000])
+
+
+class Killed(BaseException):
+    pass
+
+
+def kill_at_first_sync(kind: str, path: str) -> None:
+    if kind == "sync" and "commitlog" in path:
+        raise Killed

@@ -119,6 +119,7 @@ class CommitLog:
                 raise StoreError(f"the commit-log segment before {path} is missing")
             self._add(Segment(int(name), self._disk.open(path)))
         if self._segments:
+            self.current.file.sync()  # likewise: its length
             return True
         self._create(0)
         return False
