@@ -12,6 +12,7 @@ import logging
 from dataclasses import dataclass
 
 from bolide.record.codec import RecordHead, inspect_record, tags_code_of
+from bolide.record.layout import CHECK_SEALED
 from bolide.store.append import QueueTail
 from bolide.store.checkpoint import Checkpoint, Mark
 from bolide.store.deliver_time import deliver_time_of
@@ -341,6 +342,8 @@ class _Rebuild:
         segment = self._log.segment_of(log_offset)
         assert segment is not None
         position = log_offset - segment.base
+        if isinstance(inspect_record(segment.view, position, segment.size, CHECK_SEALED), RecordHead):
+            return False  # a checksum covers them after all
         sector_end = SECTOR_BYTES - position % SECTOR_BYTES  # from the beginning of the record
         for number_end in (_QUEUE_ID_END, _QUEUE_OFFSET_END):
             if number_end <= sector_end <= _NUMBERS_END:

@@ -362,3 +362,24 @@ def test_recovered_entries_that_find_no_room_are_served_from_memory_and_written_
     store.write_behind(store.take_touched())
     assert bodies(store) == expected
     assert len(list((tmp_path / "consumequeue" / "T" / "0").iterdir())) == 4
+
+
+def test_a_record_whose_number_did_not_reach_the_disk_ends_the_log_and_leaves_its_queue_alone(
+    tmp_path: Path,
+) -> None:
+    """A sector ends behind its queue offset, and its last bytes were lost: that says 0, as a new topic would."""
+    store = opened(tmp_path)
+    (first,) = put(store, message(body=b"kept"))
+    (filler,) = put(store, message("Other"))
+    put(store, message("Other", body=b"x" * (1024 - 28 - int(filler.end) - int(filler.end - first.end) + 4)))
+    (torn,) = put(store, message(body=b"lost"))
+    put_many(store, 5, "Other")
+    killed(store)
+    assert int(torn.log_offset) + 28 == 1024
+    with (tmp_path / "commitlog" / f"{0:020d}").open("r+b") as file:
+        file.seek(1024 - 1)
+        file.write(b"\0")
+    store = opened(tmp_path)
+    assert store.log.end == torn.log_offset
+    assert bodies(store) == [b"kept"]
+    assert len(bodies(store, "Other")) == 2
