@@ -1,8 +1,8 @@
 """From record to record through a log that may be damaged, over the damage to the sound records behind it.
 
 The steps are those of recovery (`walk.LogWalk`): a record is sound when its lengths agree, it says the position it is
-at, its checksums match and its topic is a name.  Where none is, the scan looks for the next one: first where this one
-says that it ends, then wherever the bytes of a record's magic stand.  What lies between is a `Hole`.
+at, its checksums match and its topic is a name.  Where none is, the scan looks for the next one: where this one says
+that it ends, if its queue agrees, else wherever the bytes of a record's magic stand.  What lies between is a `Hole`.
 
 Not every sound record belongs to the log.  Behind its end there may be old ones that a recovery has cut, each still
 at its own place.  A record behind a hole counts only if its queue has an entry for it; where the queue has nothing
@@ -221,9 +221,10 @@ class LogScan:
         view = self._log.view(base)
         in_file = broken_at - base
         ends_here = bytes(view[in_file : in_file + BLANK_BYTES]) == bytes(BLANK_BYTES)
-        if len(view) - in_file > FIXED_BYTES and not ends_here:
-            claimed = broken_at + int.from_bytes(view[in_file : in_file + 4], "big")
-            if claimed > broken_at and self._belongs(claimed, ends_here=False):
+        head = inspect_record(view, in_file, len(view), False)
+        if isinstance(head, RecordHead) and self._has_entry(head, broken_at):
+            claimed = broken_at + head.size  # its queue says the same, so what lies inside is not looked at
+            if self._belongs(claimed, ends_here=False):
                 return claimed
         for number in (number for number in self._log.bases if number >= base):
             start = in_file + 1 if number == base else 0
@@ -243,14 +244,21 @@ class LogScan:
                     yield base + low + at - 4
                 at = block.find(_MAGIC_HEAD, at + 1)
 
+    def _entry_of(self, head: RecordHead) -> tuple[int, int]:
+        """Place and size in the queue entry of a record's number; zeros without one."""
+        queue = self._store.queues.get((head.topic.decode("utf-8", "replace"), head.queue_id))
+        return (0, 0) if queue is None else queue.entry(head.queue_offset)[:2]
+
+    def _has_entry(self, head: RecordHead, at: int) -> bool:
+        return self._entry_of(head) == (at, head.size)
+
     def _belongs(self, at: int, ends_here: bool) -> bool:
         """Whether a record is at this place that the log reaches, and not one that a recovery has cut."""
         head = sound_at(self._store, at)
         if head is None:
             return False
         if not head.sys_flag & UNQUEUED_MASK:
-            queue = self._store.queues.get((head.topic.decode(), head.queue_id))
-            log_offset, size, _ = (0, 0, 0) if queue is None else queue.entry(head.queue_offset)
+            log_offset, size = self._entry_of(head)
             if (log_offset, size) == (at, head.size):
                 return True
             if 0 < size < GAP_SIZE:

@@ -20,7 +20,7 @@ from bolide.store.damage import Findings
 from bolide.store.index import rebuild_slots, record_hashes
 from bolide.store.index_layout import ENTRY, ENTRY_BYTES, HEADER_BYTES, DurableMark, IndexHeader, entry_at
 from bolide.store.index_layout import SLOT_BYTES as SLOT
-from bolide.store.offline import StoreFiles
+from bolide.store.offline import StoreFiles, used_bytes
 from bolide.store.scan import Hole, Progress
 
 FAULTS_SHOWN = 20
@@ -88,9 +88,9 @@ class IndexCheck:
         view = self._store.files.view(path)
         header = IndexHeader.read(view)
         room = (size - entry_at(slots, 0)) // ENTRY_BYTES
-        if header.next_entry <= 1 and not any(bytes(view[entry_at(slots, 1) : entry_at(slots, 2)])):
+        if header.next_entry <= 1 and used_bytes(view) <= entry_at(slots, 1):
             return  # made, and nothing put into it yet
-        if not 1 <= header.next_entry <= room:
+        if not 1 < header.next_entry <= room:
             what = f"the header says {header.next_entry - 1} entries where at most {room - 1} fit"
             self._findings.damage(name, 36, what, _NOT_FOUND)
             return

@@ -330,6 +330,8 @@ class QueueCheck:
 
     def _report(self, queue: _Queue) -> None:
         topic, queue_id = queue.key
+        if queue.disk is None and queue.first == UNSEEN:
+            return  # only records that belong to no queue
         folder = self._store.name(self._store.path("consumequeue", topic, str(queue_id)))
         if queue.disk is None and self._topics is not None and topic not in self._topics:
             queue.is_deleted = True
