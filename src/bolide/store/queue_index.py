@@ -96,6 +96,10 @@ class ConsumeQueue:
         data = self.read(offset, 1)
         return _ENTRY.unpack(data) if len(data) == ENTRY_BYTES else None
 
+    def points_at(self, offset: int, log_offset: int) -> bool:
+        entry = self.entry(offset)
+        return entry is not None and entry[0] == log_offset
+
     def filed(self, offset: int) -> tuple[int, int, int] | None:
         """What the file holds in the place of an entry, whether that counts or not."""
         at = offset * ENTRY_BYTES

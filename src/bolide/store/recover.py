@@ -298,6 +298,8 @@ class _Rebuild:
         if is_first and missing > 0:
             if self._start > self._log.start:
                 raise _EntriesMissing(f"queue {tail.key[1]} of {tail.key[0]} lacks {missing} entries")
+        elif is_first and queue.points_at(offset, log_offset):
+            return False  # it has its entry
         elif is_first and offset > 0 and not self._is_true(queue, offset):
             queue.tail.reset(offset)  # what the file says from here on is wrong
             return True
