@@ -29,7 +29,8 @@ ACTIONS = 40
 
 DRAWS_PER_STEP = 0.35
 DRAWS_PER_ACTION = 0.5
-POWER_LOSS_PER_ACTION = 0.08
+LOSS_PER_ACTION = 0.1
+KILLS_PER_LOSS = 0.3
 STEPS_TO_LOSS_MAX = 12
 RECOVERY_STEPS_MAX = 40
 SCRATCH_BYTES = 64 * 1024
@@ -82,8 +83,8 @@ class Run:
         return None
 
     def _act(self) -> None:
-        """One action, or a part of it before the power goes."""
-        if self._draws.random() < POWER_LOSS_PER_ACTION:
+        """One action, or a part of it before the power goes, or only the process."""
+        if self._draws.random() < LOSS_PER_ACTION:
             self._steps_left = self._draws.randint(0, STEPS_TO_LOSS_MAX)
         try:
             with promises():
@@ -92,8 +93,11 @@ class Run:
                 raise PowerLoss
         except PowerLoss:
             self._steps_left = -1
-            disk = self.life.disk.after_power_loss(self._draws)
             with promises():
+                if self._draws.random() < KILLS_PER_LOSS:
+                    self.life.kill()
+                    return
+                disk = self.life.disk.after_power_loss(self._draws)
                 self.life.resume(disk)
             self._watch(disk)
 
