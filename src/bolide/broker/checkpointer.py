@@ -6,6 +6,7 @@ the entries in it can only be trusted again after a recovery.
 """
 
 import asyncio
+import errno
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +25,9 @@ BEHIND_BYTES_MAX = 512 * 1024**2
 
 PAUSE_MS = 5_000
 """Between two checkpoints, however much is written: with many queues each one is hard work for the disk."""
+
+NOT_OF_THE_DISK = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""The sync was not even begun: it can be tried again."""
 
 
 class Checkpointer:
@@ -72,6 +76,9 @@ class Checkpointer:
         try:
             await loop.run_in_executor(self._thread, point.sync)
         except OSError as error:
+            if error.errno in NOT_OF_THE_DISK:
+                self._say(f"cannot open consume queues to sync them: {error.strerror or error}")
+                return
             log.critical("syncing the consume queues failed: %s", error)
             self._store.durability.failed(error)
             self._on_failure()

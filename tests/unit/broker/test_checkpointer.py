@@ -139,6 +139,35 @@ def test_a_failed_sync_of_a_queue_is_final(tmp_path: Path, caplog: pytest.LogCap
     play(tmp_path, act)
 
 
+def test_queue_files_that_cannot_be_opened_are_synced_later(tmp_path: Path) -> None:
+    """No descriptors are left: nothing was synced, and nothing is lost by it."""
+
+    class NoDescriptors(WatchedDisk):
+        refuses = False
+
+        def open(self, path: str) -> File:
+            if self.refuses:
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            return super().open(path)
+
+    disk = NoDescriptors()
+
+    async def act(scene: Scene) -> None:
+        put_many(scene.store, 5)
+        scene.sync_log()
+        disk.refuses = True
+        await scene.checkpointer.checkpoint()
+        assert not scene.is_checkpointed()
+        assert scene.failures == 0
+        disk.refuses = False
+        disk.synced.clear()
+        await scene.checkpointer.checkpoint()
+        assert scene.is_checkpointed()
+        assert len(disk.synced) == 1
+
+    play(tmp_path, act, disk)
+
+
 def test_a_checkpoint_that_cannot_be_written_is_said_once_and_written_later(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
