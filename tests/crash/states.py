@@ -62,7 +62,6 @@ class Run:
         self._only = only
         self._draws = random.Random(f"{seed} draws")
         self._steps_left = -1
-        self._inside = False
         self.life = Life(seed)
 
     def play(self) -> Failure | None:
