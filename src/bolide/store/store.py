@@ -113,7 +113,8 @@ class MessageStore:
         root = self._options.root
         make_root(self._disk, root)
         make_folder(self._disk, config := os.path.join(root, "config"))
-        self._disk.sync_dir(config)  # tables that a killed process has written are read as if they were durable
+        # Tables that a killed process has written are read as if they were durable.
+        self._disk.sync_dir(config)
         try:
             self._lock = self._disk.lock(os.path.join(root, "lock"))
         except BlockingIOError:

@@ -232,7 +232,9 @@ def test_a_cloned_group_stands_where_the_other_stands_and_goes_on_alone(offset_t
     assert offset_table.query("h", "t", 0) == 4
 
 
-def test_groups_that_stand_behind_the_end_of_a_queue_are_brought_back_to_it(offset_table: OffsetTable) -> None:
+def test_groups_that_stand_behind_the_end_of_a_queue_are_brought_back_to_it(
+    offset_table: OffsetTable,
+) -> None:
     for queue_id, offset in enumerate((4, 5, 6)):
         offset_table.commit("G", "T", queue_id, GroupOffset(offset))
     before = offset_table.version
