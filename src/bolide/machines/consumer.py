@@ -55,7 +55,8 @@ class ProcessQueue:
         """A pull answer: the messages that passed the filter, and where the broker says to go on."""
         assert next_offset >= self._next, (next_offset, self._next)
         for message in messages:
-            assert message.queue_offset not in self._open, message.queue_offset
+            if message.queue_offset in self._open:
+                continue  # brings nothing new: in a repaired store a copy may stand in the place of a lost message
             self._open[message.queue_offset] = len(message.body)
             self._bytes += len(message.body)
             self._fresh.append(message)

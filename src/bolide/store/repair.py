@@ -5,7 +5,7 @@ bridged, so that everything behind it stays readable and no recovery ends there:
 
     a hole in the log     becomes filler records that belong to no queue (rolled back, as after a transaction), or a
                           blank record where it reaches to the end of its segment
-    a queue entry whose record is lost     becomes one that fills a gap, which consumers pass over
+    a queue entry whose record is lost     becomes a gap, or a copy of its neighbour's (`verify_queues` says why)
     queue entries that are wrong or missing     are written again from the records
     index files           are made again from the log when anything about them or the log is wrong
     a damaged table       is replaced by its `.bak`
@@ -29,12 +29,12 @@ from bolide.store.disk import Disk, DiskLock, ReadingDisk
 from bolide.store.folders import make_folder
 from bolide.store.index_file import IndexSizes
 from bolide.store.index_layout import entry_at
-from bolide.store.offline import ENTRY, ENTRY_BYTES, GAP_SIZE, Geometry, StoreFiles, used_bytes
+from bolide.store.offline import ENTRY_BYTES, Geometry, StoreFiles, used_bytes
 from bolide.store.repair_index import rebuild_index
 from bolide.store.scan import Hole, Progress
 from bolide.store.small_file import write_whole
 from bolide.store.verify import Examination, examine
-from bolide.store.verify_queues import QueueFix
+from bolide.store.verify_queues import FixKind, QueueFix
 from bolide.store.verify_tables import table_state
 
 FILLER_TOPIC = b"_"
@@ -326,10 +326,11 @@ class Repair:
 def _intent(fix: QueueFix) -> str:
     many = fix.last > fix.first
     which = f"entries {fix.first} to {fix.last}" if many else f"entry {fix.first}"
-    sizes = {size for _, size, _ in ENTRY.iter_unpack(fix.entries)}
-    if sizes == {GAP_SIZE}:
+    if fix.kind is FixKind.LOST:
         return f"mark {which} as lost, so that consumers pass over {'them' if many else 'it'}"
-    return f"erase {which}, which no record explains" if sizes == {0} else f"write {which} again from the log"
+    return (
+        f"erase {which}, which no record explains" if fix.kind is FixKind.ERASED else f"write {which} again"
+    )
 
 
 def filler(at: int, end: int, stored_ms: int) -> bytes:

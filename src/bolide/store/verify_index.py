@@ -63,6 +63,7 @@ class IndexCheck:
         self._last_offset = -1
         self._hashes: list[int] = []
         self._seconds = 0
+        self._previous: IndexHeader | None = None  # of the file before
         self.entries = 0
 
     def run(self, progress: Progress | None = None) -> None:
@@ -99,6 +100,7 @@ class IndexCheck:
         self._check_header(file)
         self._check_chains(file)
         self._check_entries(file)
+        self._previous = header
         if file.faults > FAULTS_SHOWN:
             self._findings.damage(name, 0, f"{file.faults - FAULTS_SHOWN} more faults", _WRONG)
 
@@ -182,9 +184,16 @@ class IndexCheck:
         if hashed not in self._hashes:
             what = f"entry {number} has the hash of no key of the message at {log_offset}"
             self._fault(file, at, what, _WRONG, number)
-        elif number > 1:  # the first one counts from the last message of the file before
+        elif number > 1 or not self._is_first(log_offset, seconds):
             what = f"entry {number} is {seconds} s behind the first one instead of {self._seconds}"
             self._fault(file, at + 12, what, "the message is not found by key and time", number)
+
+    def _is_first(self, log_offset: int, seconds: int) -> bool:
+        """The first entry of a file counts from the last message of the file before, if there was one."""
+        record = self._record(log_offset)
+        if record is None or self._previous is None:
+            return self._store.log.start > 0 or seconds == 0
+        return seconds == min(max(0, store_time_of(record) - self._previous.end_ms) // 1000, SECONDS_MAX)
 
     def _move_to(self, file: _File, number: int, log_offset: int) -> None:
         """Look at the next record that is indexed; no hashes are known of one that is gone or damaged."""

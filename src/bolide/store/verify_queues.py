@@ -10,9 +10,9 @@ and entries that point behind the end of the log.  The next start deals with bot
 """
 
 import bisect
-import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 
 from bolide.model.data_version import INT64_MAX
 from bolide.record.codec import RecordHead, tags_code_of
@@ -35,8 +35,6 @@ UNSEEN = -(2**62)
 
 Entry = tuple[int, int, int]
 
-_PLACE = struct.Struct(">q")
-
 _CONSEQUENCES = {
     "is empty": "the message is skipped, or the queue ends there at the next start",
     "is marked as a gap": "the message is in the log, but consumers skip it",
@@ -58,12 +56,19 @@ class _Run:
     last: int
 
 
+class FixKind(Enum):
+    AGAIN = "written again from the log"
+    LOST = "marked as lost"
+    ERASED = "erased"
+
+
 @dataclass(slots=True)
 class QueueFix:
     """Entries that should stand in a queue instead of those that do."""
 
     key: QueueKey
     first: int
+    kind: FixKind
     entries: bytearray
 
     @property
@@ -82,7 +87,8 @@ class _Queue:
     faults: list[_Run] = field(default_factory=list)
     extra: list[_Run] = field(default_factory=list)  # faults of entries that no record explains
     fixes: list[QueueFix] = field(default_factory=list)
-    newest: int = 0  # where the last record that was compared begins
+    first_entry: Entry | None = None
+    last_entry: Entry | None = None  # of those that were compared
     is_deleted: bool = False  # its topic is
 
     def __post_init__(self) -> None:
@@ -92,10 +98,12 @@ class _Queue:
     def pending(self) -> int:
         return self.tail.next_offset - self.tail.start
 
-    def fix(self, offset: int, entry: bytes) -> None:
-        if not self.fixes or self.fixes[-1].last != offset - 1:
-            self.fixes.append(QueueFix(self.key, offset, bytearray()))
-        self.fixes[-1].entries += entry
+    def fix(self, offset: int, kind: FixKind, entry: bytes) -> None:
+        last = self.fixes[-1] if self.fixes else None
+        if last is None or last.last != offset - 1 or last.kind is not kind:
+            last = QueueFix(self.key, offset, kind, bytearray())
+            self.fixes.append(last)
+        last.entries += entry
 
 
 class QueueCheck:
@@ -148,7 +156,7 @@ class QueueCheck:
         if head is None or head.sys_flag & UNQUEUED_MASK:
             return False
         if queue.first == UNSEEN:
-            queue.first = number
+            queue.first, queue.first_entry = number, self._entry_of(queue, head)
             tail.reset(number)
             return True
         return self._jump(queue, head)
@@ -178,14 +186,15 @@ class QueueCheck:
         """A record whose number is not the next one; tells whether it is to be expected under its number."""
         wanted, number = queue.tail.next_offset, head.queue_offset
         place = head.log_offset, head.size
-        if queue.disk is not None and queue.disk.entry(wanted)[:2] == place:
+        found = [] if queue.disk is None else [queue.disk.entry(at)[:2] for at in (wanted, number)]
+        if found and found[0] == place != found[1]:  # with both it is the copy that stands for a lost one
             _extend(queue.faults, "belongs to a record that says another number", wanted)
             self.renumbered.append((head.log_offset, wanted))
             queue.tail.append(head.log_offset, head.size, head.tags_code)
             return False
         if number > wanted:
             self._compare(queue)
-            self._judge(queue, wanted, number)
+            self._judge(queue, wanted, number, self._entry_of(queue, head))
             queue.tail.reset(number)
             return True
         if queue.disk is None or queue.disk.entry(number)[:2] == place:
@@ -193,7 +202,7 @@ class QueueCheck:
             self._compare(queue)
             queue.faults.clear()
             queue.fixes.clear()
-            queue.first = number
+            queue.first, queue.first_entry, queue.last_entry = number, self._entry_of(queue, head), None
             queue.tail.reset(number)
             return True
         _extend(queue.faults, "is wanted by two records", number)
@@ -209,7 +218,7 @@ class QueueCheck:
         found = bytes(len(wanted)) if queue.disk is None else queue.disk.read(first, last)
         self.entries += last - first
         tail.drop_before(last)
-        (queue.newest,) = _PLACE.unpack_from(wanted, len(wanted) - ENTRY_BYTES)
+        queue.last_entry = ENTRY.unpack_from(wanted, len(wanted) - ENTRY_BYTES)
         if wanted == found:
             return
         for at in range(0, len(wanted), ENTRY_BYTES):
@@ -219,7 +228,7 @@ class QueueCheck:
                 what = self._difference(queue, offset, ENTRY.unpack(entry), ENTRY.unpack_from(found, at))
                 if what:
                     _extend(queue.faults, what, offset)
-                    queue.fix(offset, entry)
+                    queue.fix(offset, FixKind.AGAIN, entry)
 
     def _difference(self, queue: _Queue, offset: int, wanted: Entry, found: Entry) -> str:
         if found == (0, 0, 0):
@@ -243,35 +252,58 @@ class QueueCheck:
 
     # ---- entries that no record explains -------------------------------------------------------------------
 
-    def _judge(self, queue: _Queue, first: int, last: int) -> None:
-        """Entries of numbers that the log does not have."""
+    def _judge(self, queue: _Queue, first: int, last: int, following: Entry | None) -> None:
+        """Entries of numbers that the log does not have; `following` is that of the next record."""
         if queue.disk is None:
             return
         first = max(first, queue.disk.first)
         last = max(first, min(last, queue.disk.end()))
         self.entries += last - first
-        gaps = 0
-        newest = queue.newest if first > queue.first > UNSEEN else 0
+        stand_in = self._stand_in(queue, following)
+        neighbours = [entry[:2] for entry in (following, queue.last_entry) if entry is not None]
+        lost = 0
         for offset, entry in queue.disk.entries(first, last):
             log_offset, size, _ = entry
-            if size == GAP_SIZE or 0 <= log_offset < self._store.log.start:
-                gaps += size == GAP_SIZE and log_offset > 0  # at 0 they only fill the first file
-                continue  # fills a gap, or went with an old segment
+            if size == GAP_SIZE or entry[:2] in neighbours:
+                lost += (log_offset, size) != (0, GAP_SIZE)  # at 0 they only fill the first file
+                continue
+            if 0 <= log_offset < self._store.log.start and entry != (0, 0, 0):
+                continue  # went with an old segment
             hole = self._hole_at(log_offset) if entry != (0, 0, 0) else None
             if hole is not None:
                 hole.lost.append((*queue.key, offset))
-                newest = log_offset
             elif entry == (0, 0, 0):
                 _extend(queue.extra, "is empty", offset)
             elif queue.key[0].startswith("%LMQ%") and sound_at(self._store, log_offset) is not None:
-                newest = log_offset
                 continue  # light queues share the records of other topics
             else:
                 _extend(queue.extra, "is of no record", offset)
-            queue.fix(offset, ENTRY.pack(newest, GAP_SIZE, 0))
-        if gaps:
-            text = f"{gaps} entries stand for messages that were lost; consumers pass over them"
+            queue.fix(offset, FixKind.LOST, stand_in)
+        if lost:
+            text = f"{lost} entries stand for messages that were lost"
             self._findings.note(self._store.name(queue.disk.folder), text)
+
+    def _stand_in(self, queue: _Queue, following: Entry | None) -> bytes:
+        """What to put into the place of an entry whose record is lost, so that both kinds of broker pass over it.
+
+        A gap makes RocketMQ 5.5.0 go on behind the segment that it names, or fail for ever where it does not name
+        the beginning of one.  So a gap names the beginning of the segment before the next message's, and where that
+        would be out of order the entry is a copy of its neighbour's: RocketMQ gives that message once more, we see
+        that its number is another one.
+        """
+        previous, file_bytes = queue.last_entry, self._store.log.file_bytes
+        if following is None:
+            return ENTRY.pack(*previous) if previous is not None else ENTRY.pack(0, GAP_SIZE, 0)
+        base = following[0] - following[0] % file_bytes - file_bytes
+        if base >= (0 if previous is None else previous[0] + previous[1]):
+            return ENTRY.pack(base, GAP_SIZE, 0)
+        return ENTRY.pack(*following)
+
+    def _entry_of(self, queue: _Queue, head: RecordHead) -> Entry:
+        """A record's entry: as it is, if it is right but for what stands in the place of the tags."""
+        found = (0, 0, 0) if queue.disk is None else queue.disk.entry(head.queue_offset)
+        place = (head.log_offset, head.size)
+        return found if found[:2] == place else (*place, head.tags_code)
 
     def _hole_at(self, log_offset: int) -> Hole | None:
         at = bisect.bisect_right(self._holes, log_offset, key=lambda hole: hole.at) - 1
@@ -288,7 +320,9 @@ class QueueCheck:
                 self._queues[key] = _Queue(key, disk)
         for queue in self._queues.values():
             if queue.disk is not None:
-                self._judge(queue, queue.disk.first, queue.first)
+                previous, queue.last_entry = queue.last_entry, None
+                self._judge(queue, queue.disk.first, queue.first, queue.first_entry)
+                queue.last_entry = previous
                 self._finish_queue(queue, max(queue.disk.first, queue.tail.next_offset), log_end)
             self._report(queue)
 
@@ -298,12 +332,12 @@ class QueueCheck:
         cut = end = queue.disk.end()
         while cut > first and queue.disk.entry(cut - 1)[0] >= log_end:
             cut -= 1
-        self._judge(queue, first, cut)
+        self._judge(queue, first, cut, None)
         if cut < end and self._store.is_clean:
             self._judge_behind(queue, cut, end, log_end)
         elif cut < end:
             for offset in range(cut, end):
-                queue.fix(offset, EMPTY_ENTRY)
+                queue.fix(offset, FixKind.ERASED, EMPTY_ENTRY)
             self._findings.note(
                 self._store.name(queue.disk.folder),
                 f"{end - cut} entries point behind the end of the log; the next start cuts them",
@@ -322,11 +356,11 @@ class QueueCheck:
             newest = INT64_MAX if is_garbage else log_offset + size
             if is_garbage:
                 _extend(queue.extra, "is of no record", offset)
-                queue.fix(offset, EMPTY_ENTRY)
+                queue.fix(offset, FixKind.ERASED, EMPTY_ENTRY)
             else:
                 self.behind_end = max(self.behind_end, newest)
                 _extend(queue.extra, "points behind the end of the log", offset)
-                queue.fix(offset, ENTRY.pack(log_offset, GAP_SIZE, 0))
+                queue.fix(offset, FixKind.LOST, self._stand_in(queue, None))
 
     def _report(self, queue: _Queue) -> None:
         topic, queue_id = queue.key

@@ -48,6 +48,12 @@ def test_messages_come_in_the_order_of_the_queue() -> None:
     assert process.next_offset == 9
 
 
+def test_a_message_that_comes_twice_is_given_once() -> None:
+    process = ProcessQueue(GroupOffset(5))
+    process.pulled([message(5), message(7), message(7)], GroupOffset(8))
+    assert offsets(process.take(0, 9)) == [5, 7]
+
+
 def test_the_offset_stays_at_a_slow_message_and_then_jumps_to_the_end() -> None:
     process = filled(0, 10)
     slow = process.take(0, 1)
