@@ -10,7 +10,7 @@ import pytest
 from bolide.store.store import MessageStore
 from tests.crash.disk import SimDisk
 from tests.crash.ledger import read_queue
-from tests.crash.life import Life
+from tests.crash.life import ROOT, Life
 from tests.unit.store.stage import body_of
 
 KEY = b"UNIQ_KEY\x01K\x02"
@@ -126,3 +126,17 @@ class Killed(BaseException):
 def kill_at_first_sync(kind: str, path: str) -> None:
     if kind == "sync" and "commitlog" in path:
         raise Killed
+
+
+def test_queues_made_again_from_the_whole_log_are_not_covered_by_an_old_checkpoint() -> None:
+    """Somebody deleted the queues; they were made again, and power was lost before they were durable."""
+    life = lives()
+    life.append_to(("Orders", 0), [(b"another queue", KEY)])
+    append(life, b"a")
+    sync(life)
+    life.disk.after_kill()
+    life.disk.delete_tree(f"{ROOT}/consumequeue")
+    life.disk.sync_dir(ROOT)
+    life.start()
+    for seed in range(100):
+        assert found(life, life.disk.after_power_loss(random.Random(seed))) == [b"a"]

@@ -24,7 +24,7 @@ import errno
 import os
 import struct
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bolide.store.disk import Disk
 from bolide.store.flush import Durability
@@ -98,11 +98,12 @@ class Checkpoint:
 class NextCheckpoint:
     """A checkpoint to come, and what has to be synced before.  Both may run on another thread."""
 
-    def __init__(self, disk: Disk, path: str, unsynced: Unsynced, says: Checkpoint) -> None:
+    def __init__(self, disk: Disk, path: str, unsynced: Unsynced, says: Checkpoint, wishes: int = 0) -> None:
         self._disk = disk
         self._path = path
         self._unsynced = unsynced
         self.says = says
+        self.wishes = wishes  # for checkpoints, that this one fulfils
 
     def sync(self) -> None:
         """A failure is final, as it is for the log: the kernel may have given up pages of queue files."""
@@ -140,8 +141,9 @@ class Checkpoints:
         self.written = Checkpoint()
         self.end = 0
         """Log and queues are durable before this place, and a recovery would not begin before it."""
-        self.wanted = 0
-        """A checkpoint that reaches this place should not wait for its turn."""
+        self._wanted_end = 0
+        self._wishes = 0  # so many were there
+        self._granted = 0  # and so many of them are fulfilled
         self.index_end = 0
         """How far the key index is durable, in the log; whoever builds it says so."""
         self.index_ms = 0
@@ -153,6 +155,20 @@ class Checkpoints:
         self.index_end = self.written.mark.index_end if self.written.mark is not None else 0
         return self.written
 
+    def forget(self) -> None:
+        """No checkpoint holds any more, until the next one is written."""
+        self._disk.delete(self._path)
+        self._disk.sync_dir(os.path.dirname(self._path))
+        self.written = replace(self.written, log_ms=0, queues_ms=0, mark=None)
+
+    def want(self, end: int) -> None:
+        """A checkpoint from now on that reaches this place should not wait for its turn."""
+        self._wanted_end = end
+        self._wishes += 1
+
+    def is_wanted(self, durable: int) -> bool:
+        return self._granted < self._wishes and self._wanted_end <= durable
+
     def next(
         self, commit_log: CommitLog, queues: QueueIndex, durability: Durability
     ) -> NextCheckpoint | None:
@@ -161,9 +177,11 @@ class Checkpoints:
         Every entry of a durable record must be in its file by now; which of the files are not synced yet is known
         to the queues.
         """
+        wishes = self._wishes if self._wanted_end <= durability.durable else self._granted
         mark = Mark(durability.durable, durability.last_record, self.index_end)
         unsynced = queues.take_unsynced()
         if not unsynced and mark == self.written.mark:
+            self._granted = wishes
             return None
         head = commit_log.head_at(mark.last_record) if mark.last_record >= 0 else None
         stored_ms = 0 if head is None else head.store_timestamp_ms
@@ -176,7 +194,7 @@ class Checkpoints:
             confirmed=before.confirmed,
             mark=mark,
         )
-        return NextCheckpoint(self._disk, self._path, unsynced, says)
+        return NextCheckpoint(self._disk, self._path, unsynced, says, wishes)
 
     def reached(self, point: NextCheckpoint, queues: QueueIndex) -> None:
         """It was synced and written."""
@@ -184,3 +202,4 @@ class Checkpoints:
         queues.synced()
         self.written = point.says
         self.end = point.says.mark.end
+        self._granted = point.wishes

@@ -249,6 +249,7 @@ class QueueIndex:
         They begin at the first record that is still in the log, which begins at `log_start`.
         """
         make_folder(self._disk, self._folder)
+        self._disk.sync_dir(self._folder)  # a process that was killed may have deleted topics
         self._queues.clear()
         for topic in self._disk.list(self._folder):
             for number in self._disk.list(os.path.join(self._folder, topic)):

@@ -9,6 +9,7 @@ Recovering twice changes nothing.
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from bolide.record.codec import RecordHead, inspect_record, tags_code_of
@@ -70,11 +71,17 @@ def recover(
     *,
     clean: bool,
     progress: Progress,
+    forget: Callable[[], None],
 ) -> Recovery:
-    """Set the end of the log and bring the queues in step with it."""
+    """Set the end of the log and bring the queues in step with it.
+
+    `forget` makes the checkpoint durably invalid: queues that are made again from the whole log are not durable, and
+    the mark says that they are.
+    """
     start, start_record = _begin(commit_log, queues, checkpoint, clean=clean)
     if start > commit_log.start and not any(True for _ in queues):
         log.warning("there are no consume queues: they are made again from the whole log")
+        forget()
         start, start_record = int(commit_log.start), -1
     limit = EVERYWHERE
     while True:
@@ -84,6 +91,7 @@ def recover(
             break
         except _EntriesMissing as missing:
             log.warning("%s; all queues are made again from the whole log", missing)
+            forget()
             start, start_record = int(commit_log.start), -1
         except _Torn as torn:
             log.warning("%s", torn)

@@ -134,7 +134,14 @@ class MessageStore:
         if not self.log.open():
             self.queues.destroy()
         self._write_abort()  # before anything is changed: half a recovery is not a clean stop
-        found = recover(self.log, self.queues, self.checkpoints.load(), clean=clean, progress=progress)
+        found = recover(
+            self.log,
+            self.queues,
+            self.checkpoints.load(),
+            clean=clean,
+            progress=progress,
+            forget=self.checkpoints.forget,
+        )
         if self._failed_sync.is_noted:
             self.log.write_again(found.start)
             self._failed_sync.clear()
@@ -393,7 +400,7 @@ class MessageStore:
         self.touched = [tail for tail in self.touched if tail.key[0] != topic]
         self.queues.delete_topic(topic)
         # A recovery that walks over these records would find their queues again.
-        self.checkpoints.wanted = int(self.log.end)
+        self.checkpoints.want(self.log.end)
 
     def runtime(self) -> dict[str, str]:
         """State as text, under the names that admin tools know."""
