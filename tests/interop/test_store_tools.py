@@ -1,7 +1,7 @@
 """The offline tools on stores that the original has written: after a clean stop, and after a kill."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,8 @@ from tests.peers.waiting import wait_until
 
 pytestmark = pytest.mark.needs("java", "mvn")
 
-SETTINGS = {"mappedFileSizeCommitLog": str(64 * 1024), "mappedFileSizeConsumeQueue": "2000"}
+SEGMENT_BYTES = 64 * 1024
+SETTINGS = {"mappedFileSizeCommitLog": str(SEGMENT_BYTES), "mappedFileSizeConsumeQueue": "2000"}
 MESSAGES = 600
 TOPICS = ("tools-a", "tools-b")
 WAIT_SECONDS = 60
@@ -42,13 +43,19 @@ def send(apache: Together, first: int) -> None:
             producer.send(Message(TOPICS[number % 2], body, tags=f"t{number % 3}", keys=[f"k{number}"]))
 
 
-def consume(apache: Together, count: int) -> None:
-    """A group that has read one topic, so that there is progress to look at."""
+def consume(apache: Together, group: str, topics: Sequence[str], count: int) -> set[str]:
+    """The keys of so many different messages, as a group gets them."""
     seen: list[StoredMessage] = []
-    consumer = PushConsumer(apache.nameserver, group="readers", listener=seen.extend, start_from="first")
-    consumer.subscribe(TOPICS[0])
+    consumer = PushConsumer(apache.nameserver, group=group, listener=seen.extend, start_from="first")
+    for topic in topics:
+        consumer.subscribe(topic)
+
+    def found() -> set[str]:
+        return {message.keys[0] for message in list(seen)}
+
     with consumer:
-        wait_until(lambda: len(seen) >= count, WAIT_SECONDS, lambda: f"{len(seen)} of {count} messages came")
+        wait_until(lambda: len(found()) >= count, WAIT_SECONDS, lambda: f"{len(found())} of {count} came")
+    return found()
 
 
 def sound(found: Examination) -> Examination:
@@ -74,7 +81,7 @@ def test_stores_of_the_original_are_sound_and_give_every_message(
 ) -> None:
     apache.start()
     send(apache, 0)
-    consume(apache, MESSAGES // 2)
+    consume(apache, "readers", TOPICS[:1], MESSAGES // 2)
     apache.stop()
     store = store_of(apache)
     found = sound(verify(OsDisk(), str(store)))
@@ -92,3 +99,27 @@ def test_stores_of_the_original_are_sound_and_give_every_message(
     apache.kill()
     sound(verify(OsDisk(), str(store)))
     assert exported(store, capsysbinary) == keys(2 * MESSAGES)
+
+
+def test_a_repaired_store_goes_back_to_the_original_and_misses_only_what_was_lost(
+    apache: Together, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """A message in the first segment and all of the second one, of the store that was killed above."""
+    store = store_of(apache)
+    main(["store", "export", str(store), "-o", str(apache.home / "all.jsonl")])
+    lines = [json.loads(line) for line in (apache.home / "all.jsonl").read_text().splitlines()]
+    places = {line["keys"][0]: line["logOffset"] for line in lines if line["topic"] in TOPICS}
+    at = places["k101"]
+    with (store / "commitlog" / f"{0:020d}").open("r+b") as file:
+        file.seek(at + 88)
+        file.write(b"!")
+    (store / "commitlog" / f"{SEGMENT_BYTES:020d}").unlink()
+    assert main(["store", "repair", str(store), "--apply"]) == 0
+    kept = {key for key, place in places.items() if place // SEGMENT_BYTES != 1 and key != "k101"}
+    assert MESSAGES < len(kept) < len(places) - 100
+    assert set(exported(store, capsysbinary)) == kept
+
+    apache.start()
+    assert consume(apache, "afterwards", TOPICS, len(kept)) == kept
+    apache.stop()
+    sound(verify(OsDisk(), str(store)))
