@@ -145,11 +145,12 @@ class ConsumeQueue:
         self.start = QueueOffset(0)
         self.tail.reset(0)
 
-    def skip_to(self, offset: int, log_offset: int) -> None:
-        """Go on at `offset`, with the record at `log_offset`, although entries before it are missing.
+    def skip_to(self, offset: int, stand_in: tuple[int, int, int]) -> None:
+        """Go on at `offset` although entries before it are missing.
 
-        Their places are filled, because an entry of zeros would end the queue at the next start.  A queue that
-        has nothing, or much too little, begins here instead, with a first file filled as the original does it.
+        Their places are filled with `stand_in`, because an entry of zeros would end the queue at the next start.  A
+        queue that has nothing, or much too little, begins here instead, with a first file filled as the original does
+        it.
         """
         missing = offset - self.end
         if self.end == self.start or missing > GAP_ENTRIES_MAX:
@@ -162,7 +163,7 @@ class ConsumeQueue:
             self.tail.reset(offset)
             return
         for _ in range(missing):
-            self.tail.append(log_offset, GAP_SIZE, 0)
+            self.tail.append(*stand_in)
 
     def expire(self, log_start: int) -> None:
         """Begin at the first entry whose record is still in the log, which now begins at `log_start`.

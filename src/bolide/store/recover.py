@@ -19,7 +19,7 @@ from bolide.store.checkpoint import Checkpoint, Mark
 from bolide.store.deliver_time import deliver_time_of
 from bolide.store.log import CommitLog
 from bolide.store.progress import Progress
-from bolide.store.queue_index import GAP_ENTRIES_MAX, ConsumeQueue, QueueIndex
+from bolide.store.queue_index import GAP_ENTRIES_MAX, GAP_SIZE, ConsumeQueue, QueueIndex
 from bolide.store.walk import BLANK, LIMIT, LogWalk
 
 log = logging.getLogger(__name__)
@@ -320,8 +320,24 @@ class _Rebuild:
         elif not 0 < missing <= GAP_ENTRIES_MAX:
             log.error("the message at %d in the log has a wrong queue offset, %d", log_offset, offset)
             return False
-        queue.skip_to(offset, log_offset)
+        queue.skip_to(offset, self._stand_in(queue, log_offset))
         return True
+
+    def _stand_in(self, queue: ConsumeQueue, log_offset: int) -> tuple[int, int, int]:
+        """What stands for lost entries before the record at `log_offset`.
+
+        We pass over any gap.  RocketMQ 5.5.0 goes on behind the segment that a gap names, and fails for ever where it
+        does not name the beginning of one; so it names the segment before the record's.  Where that would be out of
+        order the record itself stands in, which RocketMQ gives out once more.
+        """
+        segment, head = self._log.segment_of(log_offset), self._log.head_at(log_offset)
+        assert segment is not None
+        assert head is not None
+        previous = queue.entry(queue.end - 1)
+        base = segment.base - segment.size
+        if base >= (0 if previous is None else previous[0] + (previous[1] if previous[1] != GAP_SIZE else 0)):
+            return base, GAP_SIZE, 0
+        return head.log_offset, head.size, head.tags_code
 
     def _deliver(self, tail: QueueTail, properties: bytes, stored_ms: int, log_offset: int, size: int) -> int:
         """When a delayed message is due.  Who wrote its entry knew the delays better, if the entry is still there."""

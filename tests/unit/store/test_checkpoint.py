@@ -383,3 +383,35 @@ def test_a_record_whose_number_did_not_reach_the_disk_ends_the_log_and_leaves_it
     assert store.log.end == torn.log_offset
     assert bodies(store) == [b"kept"]
     assert len(bodies(store, "Other")) == 2
+
+
+@pytest.mark.parametrize("same_segment", [True, False])
+def test_numbers_that_a_log_has_lost_leave_places_that_readers_pass_over(
+    tmp_path: Path, same_segment: bool
+) -> None:
+    """RocketMQ must pass over them too: a gap names a segment's beginning, or the next record stands in."""
+    store = opened(tmp_path)
+    put_many(store, 5)
+    if not same_segment:
+        put(store, message("Other", body=b"x" * 3800), message("Other", body=b"x" * 3800))
+    late = put_many(store, 2)
+    killed(store)
+    for number, one in enumerate(late):
+        at = int(one.log_offset)
+        path = tmp_path / "commitlog" / f"{at - at % SEGMENT_BYTES:020d}"
+        data = bytearray(path.read_bytes())
+        struct.pack_into(">q", data, at % SEGMENT_BYTES + 20, 8 + number)
+        path.write_bytes(data)
+    for stop in (killed, lambda store: store.close()):
+        store = opened(tmp_path)
+        assert store.reader.queue_range("T", 0) == (0, 10)
+        assert bodies(store) == [b"%05d" % number for number in (0, 1, 2, 3, 4, 0, 1)]
+        stop(store)
+    first = int(late[0].log_offset)
+    wanted = (
+        (first, int(late[0].end) - first, 0)
+        if same_segment
+        else (first - first % SEGMENT_BYTES - SEGMENT_BYTES, 0x7FFFFFFF, 0)
+    )
+    entries = list(struct.iter_unpack(">qiq", queue_bytes(tmp_path)[: 10 * 20]))
+    assert entries[5:8] == [wanted] * 3
