@@ -8,6 +8,8 @@ killed too, in the middle of recovery), and what can be read is compared with ev
 before: nothing lost, no place with other bytes than before, every queue in the order of its senders, no committed
 offset behind the end.  Half of the kills meet ASYNC_FLUSH, half SYNC_FLUSH.
 
+A 4.9.7 client (`--version`) waits its send timeout of 3 s for answers that died with the broker, and that counts.
+
 What it cannot show: the operating system survives, so nothing that was written is forgotten.  That is `power.py`.
 """
 
