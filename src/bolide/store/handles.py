@@ -115,7 +115,7 @@ class FileHandles:
         self._named = {path for path in self._named if not path.startswith(inside)}
         self._folders = {path for path in self._folders if not path.startswith(inside) and path != folder}
         self._disk.delete_tree(folder)
-        self._folders.add(os.path.dirname(folder))
+        self._disk.sync_dir(os.path.dirname(folder))  # at once: recovery relies on it
 
     def take_unsynced(self) -> Unsynced:
         """What has to be synced now, together with what was taken before and never said to be `synced`."""

@@ -227,6 +227,7 @@ class _Rebuild:
         self._progress = progress
         self._walk = LogWalk(self._find, self._mend, self._deliver)
         self._loaded = {queue.tail.key: queue.end for queue in queues}
+        self._had_entries = {queue.tail.key for queue in queues if queue.start < queue.end}
         self._restarts: dict[tuple[str, int], tuple[int, int]] = {}  # (end before, record that began anew)
         self._entries_written = 0
         self._may_write = True
@@ -311,7 +312,7 @@ class _Rebuild:
         elif is_first and offset > 0 and not self._is_true(queue, offset):
             queue.tail.reset(offset)  # what the file says from here on is wrong
             return True
-        elif self._may_be_torn(log_offset):
+        elif self._may_be_torn(log_offset) and (offset > 0 or self._was_there(queue, log_offset)):
             raise _Torn(log_offset)
         elif offset == 0:  # the topic was deleted and made again
             self._restarts[tail.key] = (int(tail.next_offset), log_offset)
@@ -359,6 +360,17 @@ class _Rebuild:
             *queue.tail.key,
             offset,
         )
+
+    def _was_there(self, queue: ConsumeQueue, log_offset: int) -> bool:
+        """Whether the files show that the queue did not begin with this record, although that has the number 0.
+
+        A topic that is deleted takes its files along, durably, before it can be made again.
+        """
+        if queue.tail.key in self._had_entries:
+            return True
+        filed = None if self._entries_written else queue.filed(0)
+        head = None if filed is None or filed[0] >= log_offset else self._log.head_at(filed[0])
+        return head is not None and (head.topic.decode("utf-8", "replace"), head.queue_id) == queue.tail.key
 
     def _may_be_torn(self, log_offset: int) -> bool:
         """Whether a sector ends among the record's numbers, which no checksum covers, with zeros.

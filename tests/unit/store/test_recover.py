@@ -463,3 +463,24 @@ def test_a_queue_whose_first_file_was_lost_before_any_checkpoint_is_what_the_log
     store = opened(tmp_path)
     assert bodies(store) == [b"%05d" % number for number in range(15)]
     store.close()
+
+
+@pytest.mark.parametrize("with_files", [True, False])
+@pytest.mark.parametrize("filler", range(200, 712, 8))
+def test_a_topic_that_was_made_again_does_not_cut_the_log(
+    tmp_path: Path, filler: int, with_files: bool
+) -> None:
+    """Wherever its first record lies: its number begins anew, and is not one that was lost with the power."""
+    store = opened(tmp_path)
+    put_many(store, 3)
+    store.delete_topic("T")
+    put(store, message("Other", bytes(filler)))
+    put_many(store, 2)
+    end = store.log.end
+    killed(store)
+    if not with_files:
+        shutil.rmtree(tmp_path / "consumequeue")
+    store = opened(tmp_path)
+    assert store.log.end == end
+    assert bodies(store) == [b"00000", b"00001"]
+    store.close()
