@@ -1,4 +1,4 @@
-"""The offline tools on stores that the original has written: after a clean stop, and after a kill."""
+"""The offline tools on stores that the original has written: after a clean stop, after a kill, and back again."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -76,14 +76,32 @@ def keys(count: int) -> list[str]:
     return sorted(f"k{number}" for number in range(count))
 
 
-def test_stores_of_the_original_are_sound_and_give_every_message(
+def test_stores_of_the_original_are_sound_give_every_message_and_come_back_repaired(
     apache: Together, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
+    """One store through its life, because starting the original takes longest."""
     apache.start()
     send(apache, 0)
     consume(apache, "readers", TOPICS[:1], MESSAGES // 2)
     apache.stop()
-    store = store_of(apache)
+    look_at_clean_store(store_of(apache), capsysbinary)
+
+    apache.start()
+    send(apache, MESSAGES)
+    assert survey(OsDisk(), str(store_of(apache))).is_running
+    apache.kill()
+    sound(verify(OsDisk(), str(store_of(apache))))
+    assert exported(store_of(apache), capsysbinary) == keys(2 * MESSAGES)
+
+    kept = lose_and_repair(store_of(apache))
+    assert set(exported(store_of(apache), capsysbinary)) == kept
+    apache.start()
+    assert consume(apache, "afterwards", TOPICS, len(kept)) == kept
+    apache.stop()
+    sound(verify(OsDisk(), str(store_of(apache))))
+
+
+def look_at_clean_store(store: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     found = sound(verify(OsDisk(), str(store)))
     assert found.records >= MESSAGES
     assert found.index_entries >= 2 * MESSAGES
@@ -93,33 +111,17 @@ def test_stores_of_the_original_are_sound_and_give_every_message(
     assert sum(queue.messages for queue in seen.queues) == MESSAGES // 2
     assert {group.group for group in seen.groups} == {"readers"}
 
-    apache.start()
-    send(apache, MESSAGES)
-    assert survey(OsDisk(), str(store)).is_running
-    apache.kill()
-    sound(verify(OsDisk(), str(store)))
-    assert exported(store, capsysbinary) == keys(2 * MESSAGES)
 
-
-def test_a_repaired_store_goes_back_to_the_original_and_misses_only_what_was_lost(
-    apache: Together, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    """A message in the first segment and all of the second one, of the store that was killed above."""
-    store = store_of(apache)
-    main(["store", "export", str(store), "-o", str(apache.home / "all.jsonl")])
-    lines = [json.loads(line) for line in (apache.home / "all.jsonl").read_text().splitlines()]
+def lose_and_repair(store: Path) -> set[str]:
+    """A message of the first segment and all of the second one are lost; the keys of the others."""
+    main(["store", "export", str(store), "-o", str(store / "all.jsonl")])
+    lines = [json.loads(line) for line in (store / "all.jsonl").read_text().splitlines()]
     places = {line["keys"][0]: line["logOffset"] for line in lines if line["topic"] in TOPICS}
-    at = places["k101"]
     with (store / "commitlog" / f"{0:020d}").open("r+b") as file:
-        file.seek(at + 88)
+        file.seek(places["k101"] + 88)
         file.write(b"!")
     (store / "commitlog" / f"{SEGMENT_BYTES:020d}").unlink()
     assert main(["store", "repair", str(store), "--apply"]) == 0
     kept = {key for key, place in places.items() if place // SEGMENT_BYTES != 1 and key != "k101"}
     assert MESSAGES < len(kept) < len(places) - 100
-    assert set(exported(store, capsysbinary)) == kept
-
-    apache.start()
-    assert consume(apache, "afterwards", TOPICS, len(kept)) == kept
-    apache.stop()
-    sound(verify(OsDisk(), str(store)))
+    return kept
