@@ -59,7 +59,7 @@ class ConsumeQueue:
         self._handles = handles
         self._folder = folder
         self._file_bytes = file_bytes
-        self._files_end = 0  # behind the last byte of the files that were there at the start
+        self._files_end = 0  # no file that may have to be erased lies behind this byte
         self.start = QueueOffset(0)
         self.tail = QueueTail(key, end, self)
 
@@ -142,6 +142,8 @@ class ConsumeQueue:
 
     def begin_anew(self) -> None:
         """Forget all entries: the next one is number 0.  What the files hold is overwritten or erased later."""
+        written = self.tail.start * ENTRY_BYTES
+        self._files_end = max(self._files_end, written - written % self._file_bytes + self._file_bytes)
         self.start = QueueOffset(0)
         self.tail.reset(0)
 

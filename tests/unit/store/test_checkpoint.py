@@ -415,3 +415,19 @@ def test_numbers_that_a_log_has_lost_leave_places_that_readers_pass_over(
     )
     entries = list(struct.iter_unpack(">qiq", queue_bytes(tmp_path)[: 10 * 20]))
     assert entries[5:8] == [wanted] * 3
+
+
+def test_a_topic_made_again_leaves_nothing_of_its_old_queues(tmp_path: Path) -> None:
+    """Its oldest records have expired, so the walk begins its queue far behind 0, in another file, and then anew."""
+    store = opened(tmp_path)
+    put_many(store, 150)
+    store.delete_topic("T")
+    put(store, message(body=b"new 0"), message(body=b"new 1"))
+    killed(store)
+    for number in range(2):
+        (tmp_path / "commitlog" / f"{number * SEGMENT_BYTES:020d}").unlink()
+    for _ in range(3):
+        store = opened(tmp_path)
+        assert store.reader.queue_range("T", 0) == (0, 2)
+        assert bodies(store) == [b"new 0", b"new 1"]
+        store.close()
