@@ -294,9 +294,11 @@ class _Rebuild:
         """
         queue = tail.owner
         assert isinstance(queue, ConsumeQueue)
-        restart = self._restarts.pop(tail.key, None)
-        if restart is not None and offset >= restart[0]:  # it goes on as if there had been no beginning anew
-            raise _Torn(restart[1])
+        end, restart = self._restarts.pop(tail.key, (-1, -1))
+        if tail.next_offset == 1 and offset == end + 1 > 0 and not self._may_be_torn(log_offset):
+            raise _Torn(
+                restart
+            )  # the queue goes on as if it had not begun anew: that record was number `end`
         missing = offset - tail.next_offset
         is_first = self._loaded.get(tail.key, 0) == tail.next_offset
         if is_first and missing < 0 and queue.start == queue.end:
@@ -370,7 +372,11 @@ class _Rebuild:
             return True
         filed = None if self._entries_written else queue.filed(0)
         head = None if filed is None or filed[0] >= log_offset else self._log.head_at(filed[0])
-        return head is not None and (head.topic.decode("utf-8", "replace"), head.queue_id) == queue.tail.key
+        if (
+            head is None or filed is None or filed[1] != head.size
+        ):  # an entry of zeros points at a record, too
+            return False
+        return (head.topic.decode("utf-8", "replace"), head.queue_id) == queue.tail.key
 
     def _may_be_torn(self, log_offset: int) -> bool:
         """Whether a sector ends among the record's numbers, which no checksum covers, with zeros.
