@@ -41,6 +41,19 @@ def test_a_repeated_pull_is_answered_like_the_first_one(tmp_path: Path) -> None:
     play(tmp_path, act)
 
 
+def test_a_pull_of_a_queue_without_messages_has_its_plan_once_there_are_some(tmp_path: Path) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        broker.topics.put(TopicConfig("New", 4, 4))
+        assert (await wire.ask(again(0, topic="New"))).code == 19
+        assert not has_plan(broker)
+        await fill(wire, 3, topic="New")
+        for _ in range(2):
+            assert len(bodies_of(await wire.ask(again(0, topic="New")))) == 3
+        assert has_plan(broker)
+
+    play(tmp_path, act)
+
+
 def test_a_planned_pull_reads_on_over_segments_queue_files_and_new_messages(tmp_path: Path) -> None:
     async def act(broker: Broker, wire: Wire) -> None:
         await fill(wire, 700, body=bytes(3000))

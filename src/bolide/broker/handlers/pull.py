@@ -93,6 +93,10 @@ class PullPlan:
         self._codes = _codes(subscription)
         self._cursor = broker.store.reader.cursor(header.topic, header.queue_id)
 
+    @property
+    def has_queue(self) -> bool:
+        return self._cursor.queue is not None
+
     def serve(self, link: Link, pull: PullFrame) -> bool:
         """Answer with messages; False, with nothing done, when there are none to be had at once."""
         queue = self._cursor.queue
@@ -137,13 +141,13 @@ class PullPlans:
         return self._plans.get(shape)
 
     def learn(self, shape: bytes, request: Command) -> None:
-        """Remember what a pull came to, unless it was refused."""
+        """Remember what a pull came to, unless it was refused or its queue was never written to."""
         try:
             header = PullRequest.decode(request.fields)
             plan = PullPlan(self._broker, header, _check(self._broker, header))
         except RequestError:
             return
-        if self.find(shape) is None and len(self._plans) < PLANS_MAX:
+        if plan.has_queue and self.find(shape) is None and len(self._plans) < PLANS_MAX:
             self._plans[shape] = plan
 
 
