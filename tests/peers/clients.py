@@ -11,6 +11,10 @@ from tests.peers.witness import Fields, Witness
 
 FINISH_SECONDS = 60
 
+RECEIVE_SECONDS = 75
+"""A 5.5.0 client whose first heartbeat meets another one sends its subscription with the next, 30 s later, and until then
+every broker, the original too, answers its pulls with SUBSCRIPTION_NOT_LATEST."""
+
 
 class QueueKey(NamedTuple):
     """One queue of one topic on one broker."""
@@ -130,7 +134,7 @@ class Consumer:
             lambda: f"{self.name} holds {len(self.queues(topic))} queues, not {count}",
         )
 
-    def wait_received(self, count: int, seconds: float = 30) -> None:
+    def wait_received(self, count: int, seconds: float = RECEIVE_SECONDS) -> None:
         """Until it has seen this many messages, duplicates counted."""
         wait_received([self], count, seconds)
 
@@ -138,7 +142,7 @@ class Consumer:
         self.witness.ask("stop", name=self.name)
 
 
-def wait_received(consumers: Sequence[Consumer], count: int, seconds: float = 30) -> None:
+def wait_received(consumers: Sequence[Consumer], count: int, seconds: float = RECEIVE_SECONDS) -> None:
     """Until the consumers together have seen this many different bodies."""
 
     def seen() -> int:
