@@ -12,8 +12,8 @@ from tests.peers.witness import Fields, Witness
 FINISH_SECONDS = 60
 
 RECEIVE_SECONDS = 75
-"""A 5.5.0 client whose first heartbeat meets another one sends its subscription with the next, 30 s later, and until then
-every broker, the original too, answers its pulls with SUBSCRIPTION_NOT_LATEST."""
+"""A 5.5.0 client whose first heartbeat meets another one sends its subscription with the next, 30 s later; until
+then every broker, the original too, answers its pulls with SUBSCRIPTION_NOT_LATEST."""
 
 
 class QueueKey(NamedTuple):
