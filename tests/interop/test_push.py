@@ -71,12 +71,13 @@ def test_a_waiting_consumer_gets_a_new_message_at_once(stage: Stage) -> None:
     """Far below the 15 s for which a push consumer's request is held, and below the 5 s between two scans."""
     topic = stage.topic(queues=1)
     consumer = stage.consume(topic, stage.name("group"))
-    consumer.wait_queues(topic, 1)
+    stage.produce(topic, 1).finish()
+    consumer.wait_received(1)
     let_pass(1)  # the pull now waits at the broker
     production = stage.produce(topic, 10, rate=5)
     production.finish()
     finished = time.monotonic()
-    consumer.wait_received(10, seconds=3)
+    consumer.wait_received(11, seconds=3)
     assert time.monotonic() - finished < 1
 
 
