@@ -13,7 +13,7 @@ FINISH_SECONDS = 60
 
 RECEIVE_SECONDS = 75
 """A 5.5.0 client whose first heartbeat meets another one sends its subscription with the next, 30 s later; until
-then every broker, the original too, answers its pulls with SUBSCRIPTION_NOT_LATEST."""
+then its pulls are answered with SUBSCRIPTION_NOT_LATEST."""
 
 
 class QueueKey(NamedTuple):
