@@ -14,6 +14,8 @@ from libc.string cimport memchr, memcmp, memcpy
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
+from bolide.model.big_endian cimport load16, load32, load64
+
 from bolide.model.errors import MalformedRecord
 from bolide.model.message import parse_properties
 from bolide.pipeline.columns_twin import BROKER_NAME_BYTES_MAX, ROWS_MAX, SIZE_BYTES_MAX
@@ -39,21 +41,6 @@ cdef int64_t TIME_MS_MAX = 9223372036854775LL
 cdef uint64_t HIGH_BITS = 0x8080808080808080ULL
 
 ctypedef const unsigned char* Bytes
-
-# ---- numbers --------------------------------------------------------------------------------------------------
-
-
-cdef inline uint32_t load32(Bytes at) noexcept nogil:
-    return (<uint32_t>at[0] << 24) | (<uint32_t>at[1] << 16) | (<uint32_t>at[2] << 8) | at[3]
-
-
-cdef inline uint64_t load64(Bytes at) noexcept nogil:
-    return (<uint64_t>load32(at) << 32) | load32(at + 4)
-
-
-cdef inline Py_ssize_t load16(Bytes at) noexcept nogil:
-    return (<Py_ssize_t>at[0] << 8) | at[1]
-
 
 include "_buffers.pxi"
 include "_texts.pxi"

@@ -59,10 +59,6 @@ cdef enum:
     BLANK_RECORD = 1
     SOUND_RECORD = 2
 
-cdef uint32_t load32(const unsigned char* at) noexcept nogil
-cdef uint64_t load64(const unsigned char* at) noexcept nogil
-cdef void store32(unsigned char* at, uint32_t value) noexcept nogil
-cdef void store64(unsigned char* at, uint64_t value) noexcept nogil
 cdef int64_t hash_of(const unsigned char* text, Py_ssize_t length) noexcept nogil
 cdef Py_ssize_t size_of(RecordParts* parts) noexcept nogil
 cdef void write_record(unsigned char* to, RecordParts* parts) noexcept nogil

@@ -1,10 +1,11 @@
 """The compiled twin of codec_twin.py; its .pxd is what other compiled modules use."""
 
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memchr, memcmp, memcpy
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 
+from bolide.model.big_endian cimport load16, load32, load64, store32, store64
 from bolide.model.errors import MessageIllegal
 from bolide.record._checksum cimport RECORD_CHECKSUM_BYTES, crc32_of, holds, write_checksum
 
@@ -23,50 +24,6 @@ cdef uint32_t MAGIC_V2 = 0xDAA320AB
 cdef uint32_t MAGIC_BLANK = 0xCBD43194
 
 cdef unsigned char[RECORD_CHECKSUM_BYTES] CHECKSUM_PLACE
-
-# ---- numbers --------------------------------------------------------------------------------------------------
-
-cdef extern from *:
-    """
-    static inline uint32_t bolide_swap32(uint32_t v) { return __builtin_bswap32(v); }
-    static inline uint64_t bolide_swap64(uint64_t v) { return __builtin_bswap64(v); }
-    #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    #define BOLIDE_BE32(v) (v)
-    #define BOLIDE_BE64(v) (v)
-    #else
-    #define BOLIDE_BE32(v) bolide_swap32(v)
-    #define BOLIDE_BE64(v) bolide_swap64(v)
-    #endif
-    """
-    uint32_t BOLIDE_BE32(uint32_t) nogil
-    uint64_t BOLIDE_BE64(uint64_t) nogil
-
-
-cdef inline uint32_t load32(const unsigned char* at) noexcept nogil:
-    cdef uint32_t value
-    memcpy(&value, at, 4)
-    return BOLIDE_BE32(value)
-
-
-cdef inline uint64_t load64(const unsigned char* at) noexcept nogil:
-    cdef uint64_t value
-    memcpy(&value, at, 8)
-    return BOLIDE_BE64(value)
-
-
-cdef inline void store32(unsigned char* at, uint32_t value) noexcept nogil:
-    value = BOLIDE_BE32(value)
-    memcpy(at, &value, 4)
-
-
-cdef inline void store64(unsigned char* at, uint64_t value) noexcept nogil:
-    value = BOLIDE_BE64(value)
-    memcpy(at, &value, 8)
-
-
-cdef inline Py_ssize_t load16(const unsigned char* at) noexcept nogil:
-    return (<Py_ssize_t>at[0] << 8) | at[1]
-
 
 # ---- tags -----------------------------------------------------------------------------------------------------
 
@@ -149,10 +106,16 @@ cdef bint is_special(const unsigned char* name, Py_ssize_t length) noexcept nogi
 cdef bint is_plain_key(const unsigned char* text, Py_ssize_t length) noexcept nogil:
     """Whether the unique key may stand in a JSON answer as it is."""
     cdef Py_ssize_t at
-    for at in range(length):
-        if text[at] < 0x20 or text[at] > 0x7E or text[at] == c'"' or text[at] == c'\\':
-            return False
-    return True
+    cdef unsigned char odd = 0
+    for at in range(length):  # without a way out on the way, so that a compiler looks at many at once
+        odd |= (text[at] < 0x20) | (text[at] > 0x7E) | (text[at] == c'"') | (text[at] == c'\\')
+    return not odd
+
+
+cdef inline Py_ssize_t find(const unsigned char* text, Py_ssize_t at, Py_ssize_t end, int wanted) noexcept nogil:
+    """Where the byte `wanted` is, from `at` on; `end` when it is not there."""
+    cdef const void* found = memchr(text + at, wanted, end - at)
+    return end if found == NULL else <const unsigned char*>found - text
 
 
 cdef void scan_properties(const unsigned char* text, Py_ssize_t length, PropertyScan* scan) noexcept nogil:
@@ -165,12 +128,8 @@ cdef void scan_properties(const unsigned char* text, Py_ssize_t length, Property
     scan.wait_at = scan.wait_end = 0
     scan.needs_separator = length > 0 and text[length - 1] != 2
     while at < length:
-        name_end = at
-        while name_end < length and text[name_end] != 1 and text[name_end] != 2:
-            name_end += 1
-        pair_end = name_end
-        while pair_end < length and text[pair_end] != 2:
-            pair_end += 1
+        pair_end = find(text, at, length, 2)
+        name_end = find(text, at, pair_end, 1)
         name_length = name_end - at
         value_length = pair_end - name_end - 1
         if is_special(text + at, name_length):
@@ -198,17 +157,12 @@ cdef void scan_properties(const unsigned char* text, Py_ssize_t length, Property
 
 cdef bint has_special(const unsigned char* text, Py_ssize_t length) noexcept nogil:
     """Whether one of the names needs the general path."""
-    cdef Py_ssize_t at = 0, name_end
+    cdef Py_ssize_t at = 0, pair_end
     while at < length:
-        name_end = at
-        while name_end < length and text[name_end] != 1 and text[name_end] != 2:
-            name_end += 1
-        if is_special(text + at, name_end - at):
+        pair_end = find(text, at, length, 2)
+        if is_special(text + at, find(text, at, pair_end, 1) - at):
             return True
-        at = name_end
-        while at < length and text[at] != 2:
-            at += 1
-        at += 1
+        at = pair_end + 1
     return False
 
 
@@ -438,9 +392,7 @@ cdef int64_t tags_code_at(const unsigned char* text, Py_ssize_t length) noexcept
     """As everywhere, the last of several pairs of one name counts, and one without a value is none."""
     cdef Py_ssize_t at = 0, end, tags_at = 0, tags_length = 0
     while at < length:
-        end = at
-        while end < length and text[end] != 2:
-            end += 1
+        end = find(text, at, length, 2)
         if end - at > 5 and memcmp(text + at, b"TAGS\x01", 5) == 0:
             tags_at, tags_length = at + 5, end - at - 5
         at = end + 1

@@ -9,6 +9,7 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memmove
 
 from bolide.model cimport send_rows as column
+from bolide.model.big_endian cimport load32, load64, store32, store64
 from bolide.record._checksum cimport RECORD_CHECKSUM_BYTES, write_checksum
 from bolide.record._codec cimport (
     SOUND_RECORD,
@@ -17,13 +18,9 @@ from bolide.record._codec cimport (
     RecordParts,
     has_special,
     hash_of,
-    load32,
-    load64,
     look_at,
     scan_properties,
     size_of,
-    store32,
-    store64,
     write_record,
 )
 

@@ -6,16 +6,13 @@ from array import array
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memchr, memcmp, memcpy, memset
 
+from bolide.model.big_endian cimport load32, load64, store32, store64
 from bolide.record._codec cimport (
     BLANK_RECORD,
     SOUND_RECORD,
     RecordLook,
     hash_of,
-    load32,
-    load64,
     look_at,
-    store32,
-    store64,
 )
 
 cdef enum:

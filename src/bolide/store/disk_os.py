@@ -41,9 +41,10 @@ class OsFile:
         return os.pread(self._descriptor, count, at)
 
     def write(self, at: int, data: bytes | memoryview) -> None:
-        while data:
-            written = os.pwrite(self._descriptor, data, at)
+        left = len(data)
+        while left > (written := os.pwrite(self._descriptor, data, at)):
             data = data[written:]
+            left -= written
             at += written
 
     def erase(self, at: int) -> bool:

@@ -1,9 +1,5 @@
 # Reading and writing the bytes of frames and their headers; included behind _json.pxi.
 
-cdef inline uint32_t load32(const unsigned char* at) noexcept nogil:
-    return (<uint32_t>at[0] << 24) | (<uint32_t>at[1] << 16) | (<uint32_t>at[2] << 8) | at[3]
-
-
 cdef unsigned char* bytes_of(bytearray area) except? NULL:
     return <unsigned char*>PyByteArray_AS_STRING(area)
 
@@ -43,12 +39,5 @@ cdef unsigned char* put_number(unsigned char* to, int64_t value) noexcept nogil:
 
 
 cdef void put_prefix(unsigned char* to, Py_ssize_t header_length, Py_ssize_t body_length) noexcept nogil:
-    cdef Py_ssize_t length = header_length + 4 + body_length
-    to[0] = <unsigned char>(length >> 24)
-    to[1] = <unsigned char>(length >> 16)
-    to[2] = <unsigned char>(length >> 8)
-    to[3] = <unsigned char>length
-    to[4] = 0
-    to[5] = <unsigned char>(header_length >> 16)
-    to[6] = <unsigned char>(header_length >> 8)
-    to[7] = <unsigned char>header_length
+    store32(to, <uint32_t>(header_length + 4 + body_length))
+    store32(to + 4, <uint32_t>header_length)  # its first byte says JSON

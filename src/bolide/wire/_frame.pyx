@@ -7,6 +7,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memchr, memcmp, memcpy, memset
 
 from bolide.model cimport send_rows as column
+from bolide.model.big_endian cimport load32, store32
 
 cdef enum:
     TOPIC_BYTES_MAX = 127

@@ -5,6 +5,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memchr, memcmp, memcpy, memset
 
+from bolide.model.big_endian cimport load32, store32
+
 from bolide.wire.command import LANGUAGE, VERSION
 
 include "_json.pxi"

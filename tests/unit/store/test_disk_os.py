@@ -42,3 +42,16 @@ def test_a_file_that_was_never_written_is_not_read_to_be_erased(tmp_path: Path) 
     file = OsDisk().create(str(tmp_path / "file"), 1 << 40, reserve=False)
     assert not file.erase(0)
     file.close()
+
+
+def test_a_write_that_the_system_cuts_short_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = OsDisk().create(str(tmp_path / "file"), SIZE, reserve=False)
+    write = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda descriptor, data, at: write(descriptor, data[:7], at))
+    file.write(3, memoryview(b"longer than seven bytes"))
+    file.write(100, b"whole")
+    file.write(200, b"")
+    assert file.read(0, 105) == bytes(3) + b"longer than seven bytes" + bytes(74) + b"whole"
+    file.close()
