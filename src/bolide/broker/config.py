@@ -10,6 +10,7 @@ import difflib
 import logging
 import os
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, Self, get_type_hints
 
 from bolide.model.errors import ConfigError
@@ -97,7 +98,7 @@ class BrokerConfig:
     trace_on: bool = _setting("traceOn", True)
     region: str = _setting("regionId", "DefaultRegion")
 
-    @property
+    @cached_property  # asked at every run of sends
     def sync_flush(self) -> bool:
         return self.flush_disk_type == "SYNC_FLUSH"
 

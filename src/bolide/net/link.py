@@ -100,15 +100,15 @@ class Link(asyncio.BufferedProtocol):
 
     def write(self, data: bytes) -> None:
         """Send frames that are encoded already."""
-        if self.is_open:
-            assert self._transport is not None
-            self._transport.write(data)
+        transport = self._transport
+        if transport is not None and not transport.is_closing():
+            transport.write(data)
 
     def write_parts(self, head: bytes, body: bytes) -> None:
         """Send a frame that is encoded already and whose body had better not be copied."""
-        if self.is_open:
-            assert self._transport is not None
-            self._transport.writelines((head, body))
+        transport = self._transport
+        if transport is not None and not transport.is_closing():
+            transport.writelines((head, body))
 
     def call(self, request: Command, timeout_ms: int) -> "asyncio.Future[Command]":
         """Send a request; the future gives its answer, `CallTimeout` or `ConnectionLost`."""

@@ -22,8 +22,8 @@ from bolide.store.folders import make_folder
 _BLANK = struct.Struct(">II")
 _PIECE_BYTES = 1 << 20
 AHEAD_BYTES = 64 * 1024
-"""Zeros are written over this much at once before the first record gets there.  They change nothing, but the kernel then
-holds the part in one large page, and the writes that follow cost half of what they cost page by page."""
+"""Zeros are written over this much at once before the first record gets there.  They change nothing, but the kernel
+then holds the part in one large page, and the writes that follow cost half of what they cost page by page."""
 
 _ZEROS = bytes(AHEAD_BYTES)
 

@@ -96,6 +96,7 @@ class MessageStore:
             options.store_host, options.properties_suffix, options.body_bytes_max, options.sealed
         )
         self._scratch = bytearray(SCRATCH_BYTES)
+        self._scratch_view = memoryview(self._scratch)
         self.log = CommitLog(disk, os.path.join(options.root, "commitlog"), options.segment_bytes)
         self.queues = QueueIndex(disk, os.path.join(options.root, "consumequeue"), options.queue_file_bytes)
         self.checkpoints = Checkpoints(disk, options.root)
@@ -279,7 +280,7 @@ class MessageStore:
             self.touched,
         )
         if row > first:
-            self._write(memoryview(self._scratch)[:size])
+            self._write(self._scratch_view[:size])
             last = (row - 1) * COLUMNS
             records = rows[last + RECORDS_AT] + rows[last + RECORDS_COUNT]
             self.messages_appended += records
