@@ -43,7 +43,9 @@ class Segment:
 class CommitLog:
     """The segments of one log and the place where it grows."""
 
-    def __init__(self, disk: Disk, folder: str, segment_bytes: int) -> None:
+    def __init__(self, disk: Disk, folder: str, segment_bytes: int, *, ahead: bool = True) -> None:
+        """`ahead` costs a log twice the bytes to sync: not for one whose every record waits for that."""
+        self._ahead = ahead
         self._disk = disk
         self._folder = folder
         self._segment_bytes = segment_bytes
@@ -174,9 +176,9 @@ class CommitLog:
         """Add records at the end.  An `OSError` leaves the end where it was, and nobody knows what is behind it."""
         file, position = self._segments[-1].file, self.position
         end = position + len(records)
-        ahead = end - end % AHEAD_BYTES
-        if position <= ahead < end:
-            file.write(ahead, _ZEROS[: file.size - ahead])
+        part = end - end % AHEAD_BYTES
+        if position <= part < end and self._ahead:
+            file.write(part, _ZEROS[: file.size - part])
         file.write(position, records)
         self.position = end
 

@@ -20,8 +20,8 @@ def log(tmp_path: Path) -> Iterator[CommitLog]:
     log.close()
 
 
-def opened(folder: Path, position: int = 0) -> CommitLog:
-    log = CommitLog(OsDisk(), str(folder), SEGMENT_BYTES)
+def opened(folder: Path, position: int = 0, *, ahead: bool = True) -> CommitLog:
+    log = CommitLog(OsDisk(), str(folder), SEGMENT_BYTES, ahead=ahead)
     log.open()
     log.position = position
     return log
@@ -70,7 +70,11 @@ def test_a_log_opened_again_goes_on_behind_its_end(tmp_path: Path) -> None:
         log.close()
 
 
-def test_zeros_are_written_ahead_once_for_each_part(log: CommitLog, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("ahead", [True, False])
+def test_zeros_are_written_ahead_once_for_each_part_where_that_is_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead: bool
+) -> None:
+    log = opened(tmp_path, ahead=ahead)
     file = log.current.file
     zeros: list[int] = []
     write = file.write
@@ -83,4 +87,5 @@ def test_zeros_are_written_ahead_once_for_each_part(log: CommitLog, monkeypatch:
     monkeypatch.setattr(file, "write", watched)
     while log.position + 1000 <= SEGMENT_BYTES:
         log.write(b"x" * 1000)
-    assert zeros == list(range(0, SEGMENT_BYTES, AHEAD_BYTES))
+    assert zeros == (list(range(0, SEGMENT_BYTES, AHEAD_BYTES)) if ahead else [])
+    log.close()
