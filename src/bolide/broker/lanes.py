@@ -24,6 +24,8 @@ class Lanes:
 
     def of(self, topics: list[bytes]) -> list[TopicLane | None]:
         """A lane for each topic name, None for those that need the general path."""
+        if len(topics) == 1 and (lane := self._lanes.get(topics[0])) is not None:  # as nearly always
+            return [lane]
         return [self._lanes.get(topic) or self._find(topic) for topic in topics]
 
     def of_topic(self, topic: TopicConfig) -> TopicLane:

@@ -166,7 +166,8 @@ class Link(asyncio.BufferedProtocol):
     def _serve(self) -> None:
         """Take what has been received, as long as the other side reads what it gets."""
         try:
-            while not self._congested and (item := self._peer.next()) is not None:
+            reader = self._reader
+            while reader.at < reader.end and not self._congested and (item := self._peer.next()) is not None:
                 if type(item) is SendRun:
                     assert self._hot is not None
                     self._hot.on_sends(self, item)

@@ -21,7 +21,7 @@ from bolide.store.folders import make_folder
 
 _BLANK = struct.Struct(">II")
 _PIECE_BYTES = 1 << 20
-AHEAD_BYTES = 64 * 1024
+AHEAD_BYTES = 128 * 1024
 """Zeros are written over this much at once before the first record gets there.  They change nothing, but the kernel
 then holds the part in one large page, and the writes that follow cost half of what they cost page by page."""
 

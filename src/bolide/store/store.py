@@ -265,6 +265,7 @@ class MessageStore:
         Log offsets are valid for the rows of this call only.
         """
         self._check_open()
+        segment, position = self.log.current, self.log.position
         row, size, why = self._appender.append_run(
             rows,
             log_offsets,
@@ -274,14 +275,17 @@ class MessageStore:
             first,
             count,
             self._scratch,
-            self.log.room,
-            self.log.end,
+            segment.size - position,
+            segment.base + position,
             born_host,
             self._store_time_ms(),
             self.touched,
         )
         if row > first:
-            self._write(self._scratch_view[:size])
+            try:
+                self.log.write(self._scratch_view[:size])
+            except OSError as error:
+                raise self._failed(error) from error
             last = (row - 1) * COLUMNS
             records = rows[last + RECORDS_AT] + rows[last + RECORDS_COUNT]
             self.messages_appended += records
@@ -308,7 +312,10 @@ class MessageStore:
             end = LogOffset(log_offset + size)
             appended.append(Appended(LogOffset(log_offset), QueueOffset(queue_offset), end))
             log_offset, queue_offset = end, queue_offset + 1
-        self._write(b"".join(records))
+        try:
+            self.log.write(b"".join(records))
+        except OSError as error:
+            raise self._failed(error) from error
         self.log.last_record = int(appended[-1].log_offset)
         for one, message, size in zip(appended, messages, sizes, strict=True):
             tail.append(one.log_offset, size, tags_code_of(message.properties))
@@ -321,12 +328,6 @@ class MessageStore:
     def _reserve(self, size: int) -> None:
         try:
             self.log.reserve(size)
-        except OSError as error:
-            raise self._failed(error) from error
-
-    def _write(self, records: bytes | memoryview) -> None:
-        try:
-            self.log.write(records)
         except OSError as error:
             raise self._failed(error) from error
 
@@ -392,7 +393,9 @@ class MessageStore:
 
     def _store_time_ms(self) -> int:
         """Never goes back along the log, whatever the clock does."""
-        self._last_store_ms = max(self._last_store_ms, self._clock.now_ms())
+        now_ms = self._clock.now_ms()
+        if now_ms > self._last_store_ms:
+            self._last_store_ms = now_ms
         return self._last_store_ms
 
     # ---- the rest ------------------------------------------------------------------------------------------

@@ -199,13 +199,13 @@ cdef bint fill_row(
     return True
 
 
-def scan_sends(run, Py_ssize_t start, Py_ssize_t end, Py_ssize_t size_max):
+def scan_sends(run, bytearray area not None, Py_ssize_t start, Py_ssize_t end, Py_ssize_t size_max):
     cdef int64_t* rows = numbers_of(run.rows)
-    cdef bytearray area = run.buffer, texts = run.properties
+    cdef bytearray texts = run.properties
     cdef const unsigned char* buffer = bytes_of(area)
     cdef unsigned char* properties = bytes_of(texts)
-    cdef list topics = run.topics
-    cdef Py_ssize_t count = run.count, used = run.properties_used, room = len(texts)
+    cdef list topics = []
+    cdef Py_ssize_t count = 0, used = 0, room = len(texts)
     cdef Py_ssize_t at = start, length, header_length
     cdef const unsigned char* frame
     cdef uint32_t mark
@@ -249,6 +249,8 @@ def scan_sends(run, Py_ssize_t start, Py_ssize_t end, Py_ssize_t size_max):
         used += row[column.PROPERTIES_LENGTH]
         count += 1
         at += 4 + length
+    run.buffer = area
+    run.topics = topics
     run.count = count
     run.properties_used = used
     return at

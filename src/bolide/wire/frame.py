@@ -60,15 +60,15 @@ class Intake:
 class FrameReader:
     """Cuts one connection's bytes into frames.  With `hot`, plain sends and pulls come as `SendRun` and `PullFrame`."""
 
-    __slots__ = ("_area", "_at", "_end", "_hot", "_intake", "_rest", "_size_max", "_whole", "_whole_bytes")
+    __slots__ = ("_area", "_hot", "_intake", "_rest", "_size_max", "_whole", "_whole_bytes", "at", "end")
 
     def __init__(self, intake: Intake, *, hot: bool = False, size_bytes_max: int = FRAME_BYTES_MAX) -> None:
         self._intake = intake
         self._hot = hot
         self._size_max = size_bytes_max
         self._area = intake.buffer  # where the bytes of the current read are
-        self._at = 0
-        self._end = 0
+        self.at = 0  # what was received and not taken is from here
+        self.end = 0  # to here
         self._rest = b""  # the beginning of a frame that fits the intake
         self._whole: bytearray | None = None  # a frame larger than that, while it is being received
         self._whole_bytes = 0
@@ -81,11 +81,11 @@ class FrameReader:
     def writable(self) -> memoryview:
         """Where the next bytes go."""
         if self._whole is not None:
-            if self._end == len(self._whole):  # it grows with what has come, not with what was announced
-                grown = bytearray(min(self._whole_bytes, 2 * self._end))
-                grown[: self._end] = self._whole
+            if self.end == len(self._whole):  # it grows with what has come, not with what was announced
+                grown = bytearray(min(self._whole_bytes, 2 * self.end))
+                grown[: self.end] = self._whole
                 self._whole = grown
-            return memoryview(self._whole)[self._end :]
+            return memoryview(self._whole)[self.end :]
         rest = self._rest
         if not rest:
             return self._intake.view
@@ -95,17 +95,17 @@ class FrameReader:
     def received(self, count: int) -> None:
         """`count` bytes were written to `writable()`."""
         if self._whole is None:
-            self._area, self._at, self._end = self._intake.buffer, 0, len(self._rest) + count
+            self._area, self.at, self.end = self._intake.buffer, 0, len(self._rest) + count
             self._rest = b""
         else:
-            self._area, self._at = self._whole, 0
-            self._end += count
+            self._area, self.at = self._whole, 0
+            self.end += count
 
     def set_aside(self) -> None:
         """Keep what was not taken yet, because the shared memory is about to serve others."""
         if self._whole is None:
-            self._rest = bytes(memoryview(self._area)[self._at : self._end])
-            self._at = self._end = 0
+            self._rest = bytes(memoryview(self._area)[self.at : self.end])
+            self.at = self.end = 0
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[Command]:
         """All items in `data`, for callers that have bytes at hand.  Needs a reader without `hot`."""
@@ -124,27 +124,26 @@ class FrameReader:
 
     def next(self) -> Command | SendRun | PullFrame | None:
         """The next item, or None when more bytes are needed.  A run or pull is valid until the next call."""
-        at, end = self._at, self._end
+        at, end = self.at, self.end
         if self._hot and end - at > _PREFIX_BYTES:
             run = self._intake.run
-            run.clear(self._area)
-            self._at = scan_sends(run, at, end, self._size_max)
+            self.at = scan_sends(run, self._area, at, end, self._size_max)
             if run.count:
                 if self._whole is not None:  # it held exactly this frame; the run keeps it alive
-                    self._whole, self._at, self._end = None, 0, 0
+                    self._whole, self.at, self.end = None, 0, 0
                 return run
             if self._whole is None and (scan := scan_pull(self._area, at, end)) is not None:
-                self._at = self._intake.pull.fill(self._area, at, scan)
+                self.at = self._intake.pull.fill(self._area, at, scan)
                 return self._intake.pull
         elif at == end and self._whole is None:
-            self._at = self._end = 0
+            self.at = self.end = 0
             return None
         return self._next_command()
 
     def _next_command(self) -> Command | None:
-        available = self._end - self._at
+        available = self.end - self.at
         if available >= _PREFIX_BYTES:
-            length, mark = _PREFIX.unpack_from(self._area, self._at)
+            length, mark = _PREFIX.unpack_from(self._area, self.at)
             header_length = mark & 0xFFFFFF
             if length > self._size_max:
                 raise ProtocolError(f"a frame of {length} bytes; {self._size_max} are allowed")
@@ -159,28 +158,28 @@ class FrameReader:
 
     def _take(self, length: int, form: int, header_length: int) -> Command:
         area = memoryview(self._area)
-        body_at = self._at + _PREFIX_BYTES + header_length
-        end = self._at + 4 + length
-        command = decode_command(form, area[self._at + _PREFIX_BYTES : body_at], bytes(area[body_at:end]))
-        self._at = end
+        body_at = self.at + _PREFIX_BYTES + header_length
+        end = self.at + 4 + length
+        command = decode_command(form, area[self.at + _PREFIX_BYTES : body_at], bytes(area[body_at:end]))
+        self.at = end
         if self._whole is not None:  # it held exactly this frame
-            self._whole, self._at, self._end = None, 0, 0
+            self._whole, self.at, self.end = None, 0, 0
         return command
 
     def _keep(self, size_bytes: int) -> None:
         """Put the beginning of a frame aside until the rest of its `size_bytes` has come."""
         if self._whole is not None:
             return
-        part = memoryview(self._area)[self._at : self._end]
+        part = memoryview(self._area)[self.at : self.end]
         if size_bytes > len(self._intake.buffer):
             self._whole_bytes = size_bytes
             self._whole = bytearray(min(size_bytes, 2 * len(self._intake.buffer)))
             self._whole[: len(part)] = part
-            self._end = len(part)
+            self.end = len(part)
         else:
             self._rest = bytes(part)
-            self._end = 0
-        self._at = 0
+            self.end = 0
+        self.at = 0
 
 
 def decode_frame(frame: bytes) -> Command:

@@ -77,8 +77,9 @@ class NotPlain(Exception):
     """The request needs the general path."""
 
 
-def scan_sends(run: SendRun, start: int, end: int, size_max: int) -> int:
-    """Add the plain sends of `run.buffer[start:end]` to the run; returns where it stopped."""
+def scan_sends(run: SendRun, buffer: bytearray, start: int, end: int, size_max: int) -> int:
+    """Make the plain sends at the beginning of `buffer[start:end]` the run; returns where they end."""
+    run.clear(buffer)
     at = start
     while run.count < ROWS_MAX and end - at >= 8:
         length, mark = _PREFIX.unpack_from(run.buffer, at)
