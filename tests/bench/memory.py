@@ -2,8 +2,8 @@
 
 A virtual machine may give its free memory back to its host, a while after it became free.  The first write to a page
 then waits for the host: ten microseconds for what is otherwise half of one.  How often that happens depends on what
-ran before: it made the figures of one server differ by a third.  So free memory is fetched before every workload, on
-both sides.  A machine that has its memory does this in a second.
+ran before: it made the figures of one server differ by a third.  So free memory is fetched before sending is measured,
+on both sides.  A machine that has its memory does this in a second.
 """
 
 import mmap

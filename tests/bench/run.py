@@ -4,10 +4,9 @@ from collections import defaultdict
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from tests.bench.memory import touch_free_memory
-from tests.bench.rows import FRESH_WORKLOADS, OWN_WORKLOADS, START, WORKLOADS, Workload
+from tests.bench.rows import FRESH_WORKLOADS, OWN_WORKLOADS, START, WORKLOADS
 from tests.bench.scale import Scale
-from tests.bench.sides import OURS, THEIRS, Side, running_side
+from tests.bench.sides import OURS, THEIRS, running_side
 from tests.bench.starting import seconds_to_first_send
 from tests.bench.workloads import warm_up
 
@@ -53,7 +52,7 @@ def _run_workloads(
     with running_side(name, home / name) as side:
         warm_up(side, scale)
         for key, workload in wanted.items():
-            figures = _measured(workload, side, scale)
+            figures = workload(side, scale)
             samples.add(name, key, figures)
             say(f"  {key}: {_brief(figures)}")
 
@@ -73,7 +72,7 @@ def _run_fresh(
         for side in sides if key in chosen else ():
             with running_side(side, home / f"{key}-{side}", flush=flush) as fresh:
                 warm_up(fresh, scale)
-                figures = _measured(workload, fresh, scale)
+                figures = workload(fresh, scale)
             samples.add(side, key, figures)
             say(f"{key} of {side}: {_brief(figures)}")
 
@@ -83,14 +82,9 @@ def _run_own(chosen: Collection[str], scale: Scale, home: Path, samples: Samples
         if key in chosen:
             with running_side(OURS, home / key) as side:
                 warm_up(side, scale)
-                figures = _measured(workload, side, scale)
+                figures = workload(side, scale)
             samples.add(OURS, key, figures)
             say(f"{key}: {_brief(figures)}")
-
-
-def _measured(workload: Workload, side: Side, scale: Scale) -> dict[str, float]:
-    touch_free_memory()
-    return workload(side, scale)
 
 
 def _brief(figures: dict[str, float]) -> str:

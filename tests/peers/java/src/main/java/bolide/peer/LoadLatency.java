@@ -1,6 +1,7 @@
 package bolide.peer;
 
 import java.nio.ByteBuffer;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
@@ -13,6 +14,7 @@ import org.apache.rocketmq.client.producer.SendCallback;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.MessageQueue;
 
 /**
  * {@code load-latency}: how long after its due time a message reaches the listener, at a fixed rate.
@@ -30,6 +32,7 @@ final class LoadLatency {
     private final Latencies latencies = new Latencies();
     private final AtomicLong received = new AtomicLong();
     private final AtomicLong failed = new AtomicLong();
+    private final AtomicLong early = new AtomicLong();
     private volatile long countFrom = Long.MAX_VALUE;
 
     LoadLatency(Command command) {
@@ -50,6 +53,7 @@ final class LoadLatency {
         consumer.start();
         try {
             awaitQueues(consumer);
+            awaitListener();
             long expected = sendOnSchedule();
             awaitArrival(expected);
             Map<String, Object> fields = latencies.summary();
@@ -74,6 +78,21 @@ final class LoadLatency {
     private long held(DefaultMQPushConsumer consumer) {
         return consumer.getDefaultMQPushConsumerImpl().getRebalanceImpl().getProcessQueueTable().keySet().stream()
             .filter(queue -> queue.getTopic().equals(command.text("topic"))).count();
+    }
+
+    /**
+     * Sends a message to every queue and waits until they have arrived. A client that holds its queues may still wait for half
+     * a minute: its pulls are refused until the broker knows its subscription, which comes with a heartbeat.
+     */
+    private void awaitListener() throws Exception {
+        List<MessageQueue> queues = producer.fetchPublishMessageQueues(command.text("topic"));
+        for (MessageQueue queue : queues) {
+            producer.send(new Message(command.text("topic"), new byte[size]), queue);
+        }
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(90);
+        while (early.get() < queues.size() && System.nanoTime() < end) {
+            TimeUnit.MILLISECONDS.sleep(20);
+        }
     }
 
     private long sendOnSchedule() throws Exception {
@@ -121,6 +140,8 @@ final class LoadLatency {
         if (due >= countFrom) {
             latencies.add(now - due);
             received.incrementAndGet();
+        } else {
+            early.incrementAndGet();
         }
     }
 
