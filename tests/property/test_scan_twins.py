@@ -144,8 +144,7 @@ def scanned(module: Any, data: bytes, properties_bytes: int = 4096) -> tuple[Any
     """Everything a scan leaves behind."""
     run = SendRun(properties_bytes)
     buffer = bytearray(data)
-    run.clear(buffer)
-    stop = module.scan_sends(run, 0, len(buffer), FRAME_BYTES_MAX)
+    stop = module.scan_sends(run, buffer, 0, len(buffer), FRAME_BYTES_MAX)
     rows = [tuple(run.rows[row * column.COLUMNS :][: column.QUEUE_OFFSET]) for row in range(run.count)]
     return (
         stop,
