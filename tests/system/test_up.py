@@ -35,7 +35,9 @@ Start = Callable[..., tuple[ManagedProcess, str, str]]
 
 
 def test_it_says_address_data_and_a_first_command_and_the_command_works(start: Start, tmp_path: Path) -> None:
-    process, nameserver, broker = start("--set", "diskMaxUsedSpaceRatio=95")  # silent on a well filled disk too
+    process, nameserver, broker = start(
+        "--set", "diskMaxUsedSpaceRatio=95"
+    )  # silent on a well filled disk too
     address, data, first = lines_of(process.log)
     assert nameserver in address
     assert broker in address
@@ -137,7 +139,9 @@ def test_a_name_server_and_a_broker_alone_find_each_other(form: str, tmp_path: P
     )
     broker.wait_ready(lambda: frames.knows_broker(f"127.0.0.1:{port}", "alone"), READY_SECONDS)
     wait_until(
-        lambda: "broker alone serves at" in broker.log.read_text(), READY_SECONDS, "the broker does not say so"
+        lambda: "broker alone serves at" in broker.log.read_text(),
+        READY_SECONDS,
+        "the broker does not say so",
     )
     assert run("send", "t", "-m", "x", "-n", f"127.0.0.1:{port}").code == 0
     for process in (broker, nameserver):
