@@ -376,3 +376,22 @@ def test_store_times_do_not_go_back_when_the_clock_did_over_a_restart(tmp_path: 
     head = inspect_record(log, int(later.log_offset), len(log), True)
     assert isinstance(head, RecordHead)
     assert head.store_timestamp_ms == 5000
+
+
+@pytest.mark.parametrize("sync_flush", [True, False])
+def test_only_a_log_that_is_synced_later_is_written_ahead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sync_flush: bool
+) -> None:
+    store = opened(tmp_path, sync_flush=sync_flush)
+    file = store.log.current.file
+    sizes: list[int] = []
+    write = file.write
+
+    def watched(at: int, data: bytes | memoryview) -> None:
+        sizes.append(len(data))
+        write(at, data)
+
+    monkeypatch.setattr(file, "write", watched)
+    put(store, message("T"))
+    assert sizes == ([store.log.position] if sync_flush else [SEGMENT_BYTES, store.log.position])
+    store.close()
