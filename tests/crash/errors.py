@@ -54,10 +54,11 @@ class FailingLife(Life):
 
     def play(self) -> None:
         """From the first start to a power loss, and one start more."""
-        self.do(self.start)
-        for _ in range(ACTIONS):
-            self.step()
-        self.do(self.lose_power)
+        with self.scaled_down():
+            self.do(self.start)
+            for _ in range(ACTIONS):
+                self.step()
+            self.do(self.lose_power)
 
     def do(self, action: Callable[[], None]) -> None:
         try:

@@ -6,10 +6,14 @@ time; bodies are random, so that a page in the wrong place cannot look right.
 
 import random
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from unittest.mock import patch
 
 from bolide.model import send_rows as column
 from bolide.model.offsets import GroupOffset
+from bolide.store import log as log_module
+from bolide.store import store as store_module
 from bolide.store.append import QueueTail
 from bolide.store.checkpoint import NextCheckpoint
 from bolide.store.cleaning import StoreCleaning
@@ -20,6 +24,7 @@ from bolide.store.tables import OffsetTable
 from bolide.wire.frame import FrameReader, Intake
 from bolide.wire.send_run import SendRun
 from tests.crash.disk import SimDisk
+from tests.crash.image import PAGE_BYTES
 from tests.crash.keys import check_keys
 from tests.crash.ledger import LIMITS, Ledger, Queue, expect
 from tests.unit.store.stage import V4, HeldClock
@@ -33,6 +38,11 @@ QUEUES = 2
 BODY_BYTES = (0, 10, 40, 100, 200, 300, 600, 1500, 5000)
 NOTE_BYTES = (0, 0, 0, 0, 10, 10, 100, 400, 1200)
 """Random bytes that become a property of twice the length: longer than a sector, and than a page with the rest."""
+
+SCRATCH_BYTES = 64 * 1024
+"""What a store keeps for runs of sends; making megabytes of it in every state would take most of the time."""
+AHEAD_BYTES = (PAGE_BYTES, 2 * PAGE_BYTES, 3 * PAGE_BYTES)
+"""Zeros are written ahead of the log's end in parts of one of these: a segment has several, and may end within one."""
 
 
 class PowerLoss(BaseException):
@@ -58,6 +68,7 @@ class Life:
             sealed=self.rng.random() < 0.3,
             index=self.rng.choice((None, None, IndexSizes(10, 20), IndexSizes(300, 60))),
         )
+        self._ahead_bytes = self.rng.choice(AHEAD_BYTES)
         self._number = 0
         self._point: FlushPoint | None = None
         self._behind: list[QueueTail] = []
@@ -82,6 +93,16 @@ class Life:
             self.restart: 1,
             self.kill: 1,
         }
+
+    @contextmanager
+    def scaled_down(self) -> Iterator[None]:
+        """Sizes that the store's code fixes, as small in here as its files are."""
+        with (
+            patch.object(store_module, "SCRATCH_BYTES", SCRATCH_BYTES),
+            patch.object(log_module, "AHEAD_BYTES", self._ahead_bytes),
+            patch.object(log_module, "_ZEROS", bytes(self._ahead_bytes)),
+        ):
+            yield
 
     def step(self) -> None:
         self.clock.ms += self.rng.choice((0, 1, 5, 1000))

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from unittest.mock import PropertyMock, patch
 
+from bolide.store import log as log_module
 from bolide.store import recover as recovery
 from bolide.store import small_file
 from bolide.store.checkpoint import NextCheckpoint
-from bolide.store.disk import Disk
+from bolide.store.disk import Disk, File
 from bolide.store.failed_sync import FailedSync
 from bolide.store.flush import Durability, FlushPoint
 from bolide.store.handles import Unsynced
@@ -21,6 +22,7 @@ from bolide.store.reading import StoreReader
 from bolide.store.store import Appended, MessageStore, NewMessage
 from bolide.store.walk import LogWalk
 from tests.crash.disk import SimDisk, SimFile
+from tests.crash.image import PAGE_BYTES
 
 ENTRY = struct.Struct(">qiq")
 
@@ -183,6 +185,57 @@ def forget_the_blank_record(stack: ExitStack) -> None:
     stack.enter_context(patch.object(CommitLog, "roll", roll))
 
 
+# ---- zeros ahead of the log's end ------------------------------------------------------------------------------
+
+
+def _write_entering_a_part(stack: ExitStack, enter: Callable[[File, int, int, bytes], None]) -> None:
+    """Records that reach from one part of a segment into the next are written in another way."""
+
+    def write(log: CommitLog, records: bytes | memoryview) -> None:
+        end = log.position + len(records)
+        part = end - end % log_module.AHEAD_BYTES
+        if log.position < part < end and log._ahead:
+            enter(log.current.file, log.position, part, bytes(records))
+            log.position = end
+        else:
+            real(log, records)
+
+    real = CommitLog.write
+    stack.enter_context(patch.object(CommitLog, "write", write))
+
+
+def write_zeros_over_the_page_of_the_end(stack: ExitStack) -> None:
+    """They begin with that page, and what it held is put back with the new records: later, when power may be gone."""
+
+    def enter(file: File, position: int, part: int, records: bytes) -> None:
+        page = position - position % PAGE_BYTES
+        before = file.read(page, position - page)
+        file.write(page, bytes(min(file.size, part + log_module.AHEAD_BYTES) - page))
+        file.write(page, before + records)
+
+    _write_entering_a_part(stack, enter)
+
+
+def write_zeros_over_new_records(stack: ExitStack) -> None:
+    """They are written behind the records that they should be ahead of."""
+
+    def enter(file: File, position: int, part: int, records: bytes) -> None:
+        file.write(position, records)
+        file.write(part, bytes(min(file.size - part, log_module.AHEAD_BYTES)))
+
+    _write_entering_a_part(stack, enter)
+
+
+def write_zeros_past_the_segment(stack: ExitStack) -> None:
+    """The last part of a segment is taken for a whole one."""
+
+    def enter(file: File, position: int, part: int, records: bytes) -> None:
+        file.write(part, bytes(log_module.AHEAD_BYTES))
+        file.write(position, records)
+
+    _write_entering_a_part(stack, enter)
+
+
 # ---- recovery ------------------------------------------------------------------------------------------------
 
 
@@ -284,6 +337,9 @@ PLANTS: dict[str, Plant] = {
         lose_one_write_of_entries,
         accept_a_bad_checksum,
         forget_the_blank_record,
+        write_zeros_over_the_page_of_the_end,
+        write_zeros_over_new_records,
+        write_zeros_past_the_segment,
         cut_the_log_by_the_queues,
         end_the_log_at_the_checkpoint,
         trust_queues_behind_the_mark,

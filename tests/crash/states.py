@@ -14,9 +14,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from unittest.mock import patch
 
-from bolide.store import store as store_module
 from bolide.store.store import MessageStore
 from bolide.store.tables import OffsetTable
 from tests.crash.disk import SimDisk
@@ -33,8 +31,6 @@ LOSS_PER_ACTION = 0.1
 KILLS_PER_LOSS = 0.3
 STEPS_TO_LOSS_MAX = 12
 RECOVERY_STEPS_MAX = 40
-SCRATCH_BYTES = 64 * 1024
-"""What a store keeps for runs of sends; making megabytes of it in every state would take most of the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +61,7 @@ class Run:
         self.life = Life(seed)
 
     def play(self) -> Failure | None:
-        with patch.object(store_module, "SCRATCH_BYTES", SCRATCH_BYTES):
+        with self.life.scaled_down():
             return self._play()
 
     def _play(self) -> Failure | None:
