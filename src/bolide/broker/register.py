@@ -5,7 +5,8 @@ once when a topic has changed, and again soon after a failure or a lost connecti
 registration is under way are told together by the next one.
 
 A few new or changed topics are told alone (217) to name servers that take them so; everything else is told by
-sending the whole table (103), which is right for every version and every setting of a name server.
+sending the whole table (103), which is right for every version and every setting of a name server.  Only the whole
+table is a sign of life there, so it goes out every period, however much is told in between.
 
 The connection that carried a registration is the broker's life line: the name server drops the broker when it
 closes.  So over a new connection the broker always registers, even where it could ask first whether that is needed.
@@ -158,21 +159,26 @@ class Registrar:
     # ---- one name server -----------------------------------------------------------------------------------
 
     async def _keep_registered(self, contact: _Contact) -> None:
-        woken = False
+        now = asyncio.get_running_loop().time
+        whole_at = now()
         while True:
             contact.wake.clear()
             goal = self._wanted
+            only_news = now() < whole_at
             try:
-                await self._register(contact, only_news=woken)
+                await self._register(contact, only_news=only_news)
             except Exception as error:
                 self._failed(contact, error)
+                retry_ms = RETRY_MS << min(contact.failures - 1, 16)
+                whole_at = now() + min(retry_ms, self.period_ms) / 1000
             else:
                 self._succeeded(contact)
+                if not only_news:
+                    whole_at = now() + self.period_ms / 1000
             contact.tried = goal
             self._progress.set()
             self._progress = asyncio.Event()
-            retry_ms = RETRY_MS << min(contact.failures - 1, 16) if contact.failures else self.period_ms
-            woken = await _within(contact.wake, min(retry_ms, self.period_ms))
+            await _until(whole_at, contact.wake)
 
     async def _register(self, contact: _Contact, *, only_news: bool) -> None:
         link = await self._caller.link(contact.address)
@@ -245,14 +251,13 @@ class Registrar:
         contact.problem = str(error) or type(error).__name__
 
 
-async def _within(event: asyncio.Event, wait_ms: int) -> bool:
-    """Whether the event came in time."""
+async def _until(moment: float, event: asyncio.Event) -> None:
+    """Wait for the moment, by the loop's clock, or the event, whichever comes first."""
     try:
-        async with asyncio.timeout(wait_ms / 1000):
+        async with asyncio.timeout_at(moment):
             await event.wait()
     except TimeoutError:
-        return False
-    return True
+        pass
 
 
 def _news(answer: Command) -> RegistrationNews:

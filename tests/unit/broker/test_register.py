@@ -274,6 +274,28 @@ def test_registration_is_repeated_every_period(monkeypatch: pytest.MonkeyPatch) 
     asyncio.run(scenario())
 
 
+def test_a_broker_whose_topics_change_all_the_time_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topic told alone does not tell the name server that the broker lives; only the whole registration does."""
+    monkeypatch.setattr(register, "PERIOD_MS_MIN", 300)
+
+    async def scenario() -> None:
+        topics, options = Topics(TopicConfig("orders", 4, 4)), RegisterOptions(period_ms=300)
+        async with serving() as stage, registering([stage.address], topics, options=options) as registrar:
+            whole = count_requests(stage.server, RequestCode.REGISTER_BROKER)
+
+            async def change_and_look() -> bool:
+                queues = topics.topics[0].read_queues % 8 + 1
+                topics.topics[0] = TopicConfig("orders", queues, queues)
+                topics.version = topics.version.next(0)
+                registrar.topic_changed()
+                assert await registrar.settled()
+                return len(whole) >= 2
+
+            await eventually(change_and_look, seconds=30)
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize(("asked", "used"), [(1, 10_000), (30_000, 30_000), (600_000, 60_000)])
 def test_the_period_stays_between_ten_seconds_and_a_minute(asked: int, used: int) -> None:
     options = RegisterOptions(period_ms=asked)
