@@ -9,9 +9,9 @@ import asyncio
 import errno
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 from bolide.broker.config import BrokerConfig
+from bolide.broker.sync_thread import SyncThread
 from bolide.model.clock import Clock
 from bolide.model.errors import ServiceUnavailable
 from bolide.net.ticks import ticks
@@ -42,7 +42,7 @@ class Checkpointer:
         self._settings = settings
         self._clock = clock
         self._on_failure = on_failure
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="bolide-checkpoint")
+        self._thread = SyncThread("bolide-checkpoint")
         # What a recovery has found is not left waiting for the next one.
         waits_ms = 0 if store.checkpoints.end < store.log.end else settings().flush_queues_thorough_ms
         self._due_ms = clock.monotonic_ms() + waits_ms
@@ -72,9 +72,8 @@ class Checkpointer:
             return
         if point is None:
             return
-        loop = asyncio.get_running_loop()
         try:
-            await loop.run_in_executor(self._thread, point.sync)
+            await self._thread.sync(point.sync)
         except OSError as error:
             if error.errno in NOT_OF_THE_DISK:
                 self._say(f"cannot open consume queues to sync them: {error.strerror or error}")
@@ -84,7 +83,7 @@ class Checkpointer:
             self._on_failure()
             return
         try:
-            await loop.run_in_executor(self._thread, point.write)
+            await self._thread.write(point.write)
         except OSError as error:
             self._say(f"cannot write the checkpoint: {error.strerror or error}")
             return
@@ -92,7 +91,12 @@ class Checkpointer:
         self._store.checkpoint_reached(point)
 
     def close(self) -> None:
-        self._thread.shutdown(wait=True)
+        """End the thread.  A sync that outlived its task may have failed since."""
+        error = self._thread.close()
+        if error is None or error.errno in NOT_OF_THE_DISK or self._store.durability.failure is not None:
+            return
+        log.critical("the last sync of the consume queues failed: %s", error)
+        self._store.durability.failed(error)
 
     def _is_due(self) -> bool:
         now_ms = self._clock.monotonic_ms()

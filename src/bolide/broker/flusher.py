@@ -9,9 +9,9 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 from bolide.broker.config import BrokerConfig
+from bolide.broker.sync_thread import SyncThread
 from bolide.model.clock import Clock
 from bolide.net.ticks import ticks
 from bolide.store.store import MessageStore
@@ -36,7 +36,7 @@ class Flusher:
         self._settings = settings
         self._clock = clock
         self._on_durable = on_durable
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="bolide-sync")
+        self._thread = SyncThread("bolide-sync")
         self._wanted = asyncio.Event()
         self._waiting: deque[tuple[int, int, Ready]] = deque()  # (log end, deadline, whom to tell)
         self._last_sync_ms = clock.monotonic_ms()
@@ -76,7 +76,11 @@ class Flusher:
                 self._waiting.popleft()[2](False)
 
     def close(self) -> None:
-        self._thread.shutdown(wait=True)
+        """End the thread.  A sync that outlived its task may have failed since."""
+        error = self._thread.close()
+        if error is not None and self._store.durability.failure is None:
+            log.critical("the last sync of the commit log failed: %s", error)
+            self._store.durability.failed(error)
 
     def _is_due(self) -> bool:
         config = self._settings()
@@ -90,9 +94,8 @@ class Flusher:
         durability = self._store.durability
         point = durability.next_point()
         if point is not None:
-            loop = asyncio.get_running_loop()
             try:
-                await loop.run_in_executor(self._thread, point.run)
+                await self._thread.sync(point.run)
             except OSError as error:
                 durability.failed(error)
                 self._give_up(error)

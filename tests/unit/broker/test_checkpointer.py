@@ -4,6 +4,7 @@ import asyncio
 import errno
 import logging
 import os
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -214,5 +215,30 @@ def test_a_broker_whose_queues_cannot_be_synced_ends(tmp_path: Path) -> None:
             error = await asyncio.wait_for(broker.failed(), 10)
             assert error.errno == errno.EIO
             disk.before_sync = lambda: None
+
+    asyncio.run(main())
+
+
+def test_a_sync_of_a_queue_that_fails_while_the_broker_stops_is_as_final(tmp_path: Path) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def fail() -> None:
+        begun.set()
+        go_on.wait(10)
+        raise OSError(errno.EIO, "Input/output error")
+
+    async def main() -> None:
+        clock, disk = HeldClock(), WatchedDisk()
+        scene = Scene(tmp_path, opened(tmp_path, clock=clock, disk=disk), clock, disk)
+        put_many(scene.store, 5)
+        scene.sync_log()
+        disk.before_sync = fail
+        task = asyncio.create_task(scene.checkpointer.checkpoint())
+        await eventually(begun.is_set)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        go_on.set()
+        scene.checkpointer.close()
+        assert scene.store.durability.failure is not None
 
     asyncio.run(main())

@@ -1,6 +1,7 @@
 """Flusher alone: who waits, who is told what, and when a sync is due."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -96,3 +97,31 @@ def test_a_segment_that_was_rolled_is_synced_with_the_one_behind_it(tmp_path: Pa
         assert len({path for path in disk.synced if "commitlog" in path}) == 2
 
     play(tmp_path, act)
+
+
+def test_a_sync_that_fails_while_the_broker_stops_is_as_final(tmp_path: Path) -> None:
+    """Goal: a stop does not sync a second time what a failed sync may have lost, and does not call itself clean."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def fail() -> None:
+        begun.set()
+        go_on.wait(10)
+        raise OSError(5, "Input/output error")
+
+    async def main() -> None:
+        disk = WatchedDisk()
+        store = opened(tmp_path, disk=disk)
+        flusher = Flusher(store, lambda: CONFIG, HeldClock(), lambda: None)
+        task = asyncio.create_task(flusher.run())
+        disk.before_sync = fail
+        store.append([message()])
+        flusher.wake()
+        await eventually(begun.is_set)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        go_on.set()
+        flusher.close()
+        assert store.durability.failure is not None
+        assert store.durability.failure.errno == 5
+
+    asyncio.run(main())
