@@ -54,14 +54,15 @@ class Assignment:
 
     async def rebalance(self) -> int | None:
         """One round; a short pause until the next if something was missing, None if all is settled."""
-        for topic in self._subscriptions():  # brokers must know us before they are asked for members
+        subscriptions = dict(self._subscriptions())  # more may be added while this waits; they come next
+        for topic in subscriptions:  # brokers must know us before they are asked for members
             try:
                 await self._instance.routes.route(topic)
             except RouteNotFound:
                 continue
         await self._instance.greet_all()
         settled = True
-        for topic, subscription in self._subscriptions().items():
+        for topic, subscription in subscriptions.items():
             try:
                 settled &= await self._rebalance_topic(topic, subscription)
             except RouteNotFound as error:

@@ -39,6 +39,12 @@ class LoopThread:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run the coroutine on the loop and wait for it.  An interrupt here cancels it there."""
+        if self.pid != os.getpid():  # threads do not survive a fork: nobody would ever run it
+            work.close()
+            raise ClientNotRunning(
+                "this client was made before the process was forked, and its connections belong to the other"
+                " process: make a new client in this one"
+            )
         if threading.current_thread() is self._thread:
             work.close()
             raise ClientNotRunning(

@@ -50,9 +50,12 @@ class Round:
             self._wake.clear()
             try:
                 pause_ms = await self._work() or self._period_ms
-            except BolideError as error:
+            except Exception as error:  # a client without heartbeats or offsets is worse than one bad round
                 pause_ms = self._period_ms
-                log.warning("%s failed, again in %g s: %s", self._name, pause_ms / 1000, error)
+                unforeseen = None if isinstance(error, BolideError) else error
+                log.warning(
+                    "%s failed, again in %g s: %s", self._name, pause_ms / 1000, error, exc_info=unforeseen
+                )
             if self._gap_ms:
                 await wait_at_most(asyncio.Event(), self._gap_ms)
 

@@ -114,6 +114,25 @@ def test_a_forked_process_gets_a_loop_of_its_own(monkeypatch: pytest.MonkeyPatch
     assert second.run(answer()) == 42
 
 
+def test_a_client_from_before_a_fork_says_so_instead_of_waiting_for_ever() -> None:
+    code = """
+import os, signal
+from bolide import Message, Producer
+signal.alarm(30)
+producer = Producer("127.0.0.1:1")
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    try:
+        producer.send(Message("orders", b"x"))
+    except Exception as error:
+        os._exit(0 if "fork" in str(error) else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert run.stdout.strip() == "0", run.stderr
+
+
 @pytest.mark.parametrize("name", ["Producer", "PullConsumer", "PushConsumer"])
 def test_both_shells_offer_the_same_methods_with_the_same_arguments(name: str) -> None:
     plain, awaitable = getattr(bolide, name), getattr(bolide.aio, name)

@@ -301,3 +301,17 @@ def test_impossible_options_are_refused() -> None:
     for options in ({"start_from": "yesterday"}, {"concurrency": 0}, {"messages_max": 0}):
         with pytest.raises(ConfigError):
             PushConsumer("127.0.0.1:9876", group="g", listener=Collector(), **options)
+
+
+def test_topics_that_are_added_while_queues_are_being_shared_are_consumed_too() -> None:
+    async def scenario(c: Cluster) -> None:
+        topics = [f"late-{number}" for number in range(20)]
+        for topic in topics:
+            c.create(topic, 1)
+        async with await consumer_of(c, Collector()) as consumer:
+            for topic in topics:
+                c.brokers[0].notify_members("g")  # so that shares are worked out all the time
+                await consumer.subscribe(topic)
+            await wait_for(lambda: set(topics) <= {queue.topic for queue in consumer.queues}, "all queues")
+
+    on_cluster(scenario)
