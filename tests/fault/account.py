@@ -7,11 +7,9 @@ later that happens.  It judges nothing by time and reads no files of the store.
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
-
-PROBLEMS_SHOWN_MAX = 10
 
 
 class Place(NamedTuple):
@@ -91,22 +89,14 @@ class Account:
         self._owed.clear()
         return forgiven
 
-    def delivered(self, places: Iterable[Place]) -> None:
-        """What a consumer group saw: at least everything that was read."""
-        seen: defaultdict[int, set[int]] = defaultdict(set)
-        for queue, offset in places:
-            seen[queue].add(offset)
+    def delivered(self, seen: Mapping[int, set[int]]) -> None:
+        """The offsets of each queue that a consumer group saw: at least everything that was read."""
         for queue, read in self._read.items():
-            missing = set(range(len(read))) - seen[queue]
+            missing = set(range(len(read))) - seen.get(queue, set())
             if missing:
                 self.problems.append(
                     f"not delivered: {len(missing)} messages of queue {queue}, first {min(missing)}"
                 )
-
-    def verdict(self) -> str:
-        """The problems as text, empty when there are none."""
-        more = len(self.problems) - PROBLEMS_SHOWN_MAX
-        return "\n".join(self.problems[:PROBLEMS_SHOWN_MAX] + ([f"and {more} more"] if more > 0 else []))
 
     def _owe(self, place: Place, message: int, answered_ms: int) -> None:
         read = self._read[place.queue]

@@ -1,20 +1,40 @@
 """Load that outlives its broker: a Java client that sends on and on, a group that consumes, a reader that compares."""
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.fault.account import Account, Ack, Place, parse_outcome
+from tests.fault.account import Account, Ack, parse_outcome
 from tests.peers import frames
 from tests.peers.waiting import wait_until
 from tests.peers.witness import Fields, Witness
 
-SWEEP_SECONDS = 120
+SWEEP_SECONDS = STOP_SECONDS = CONSUME_SECONDS = 240
 NUMBERS_OF_A_RUN = 1_000_000
 OVERLAP = 300
 """Messages of each queue that a reading sees again, to notice a place that changed."""
+
+
+class GrowingFile:
+    """Lines that another program adds to a file, each given once."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._offset = 0
+        self._rest = ""
+
+    def new_lines(self) -> list[str]:
+        if not self.path.exists():
+            return []
+        with self.path.open() as file:
+            file.seek(self._offset)
+            text = self._rest + file.read()
+            self._offset = file.tell()
+        *lines, self._rest = text.split("\n")
+        return lines
 
 
 @dataclass
@@ -29,10 +49,13 @@ class Load:
     account: Account = field(default_factory=Account)
     failed: int = 0
     _runs: int = 0
-    _offset: int = 0
-    _rest: str = ""
     _sweeps: "itertools.count[int]" = field(default_factory=itertools.count)
     _answer: "Future[Fields] | None" = None
+    _seen: "defaultdict[int, set[int]]" = field(default_factory=lambda: defaultdict(set))
+
+    def __post_init__(self) -> None:
+        self._outcomes = GrowingFile(self.home / f"{self.topic}.sent")
+        self._consumed = GrowingFile(self.home / f"{self.topic}.consumed")
 
     def start(self, options: Mapping[str, object]) -> "Load":
         """Begin to send, or go on with numbers never used; the topic must be known to the name server."""
@@ -41,7 +64,7 @@ class Load:
             "endure",
             name=self.topic,
             topic=self.topic,
-            file=self._outcomes,
+            file=self._outcomes.path,
             first=self._runs * NUMBERS_OF_A_RUN,
             nameserver=self.nameserver,
             poll=1000,
@@ -56,7 +79,7 @@ class Load:
             name=f"{self.topic}-consumer",
             topics=[self.topic],
             group=self.group,
-            file=self._consumed,
+            file=self._consumed.path,
             nameserver=self.nameserver,
             persist=500,
             poll=1000,
@@ -66,7 +89,7 @@ class Load:
         """No more sends; consuming goes on."""
         self.witness.ask("stop", name=self.topic)
         assert self._answer is not None
-        self._answer.result(60)
+        self._answer.result(STOP_SECONDS)
 
     def stop_consuming(self) -> None:
         self.witness.ask("stop", name=f"{self.topic}-consumer")
@@ -74,7 +97,7 @@ class Load:
     def new_acks(self) -> list[Ack]:
         """Acknowledgements since the last call."""
         acks: list[Ack] = []
-        for line in self._new_lines():
+        for line in self._outcomes.new_lines():
             ack = parse_outcome(line)
             if ack is None:
                 self.failed += 1
@@ -130,37 +153,20 @@ class Load:
                     beyond.append(f"queue {queue}: committed {committed}, end {end}")
         return beyond
 
-    def consumed(self) -> Iterator[Place]:
-        """Every place the group has seen so far, repetitions included."""
-        if self._consumed.exists():
-            with self._consumed.open() as lines:
-                for line in lines:
-                    queue, offset, _ = line.split()
-                    yield Place(int(queue), int(offset))
+    def consumed(self) -> Mapping[int, set[int]]:
+        """The offsets of each queue that the group has seen so far."""
+        for line in self._consumed.new_lines():
+            queue, offset, _ = line.split()
+            self._seen[int(queue)].add(int(offset))
+        return self._seen
 
-    def wait_consumed(self, seconds: float = 60) -> None:
+    def wait_consumed(self) -> None:
         """Until the group has seen all that was read."""
 
         def behind() -> int:
-            ends = self.account.ends()
-            return sum(ends.values()) - len(set(self.consumed()))
+            return sum(self.account.ends().values()) - sum(map(len, self.consumed().values()))
 
-        wait_until(lambda: behind() <= 0, seconds, lambda: f"the group misses {behind()} messages", 0.5)
-
-    @property
-    def _outcomes(self) -> Path:
-        return self.home / f"{self.topic}.sent"
-
-    @property
-    def _consumed(self) -> Path:
-        return self.home / f"{self.topic}.consumed"
-
-    def _new_lines(self) -> list[str]:
-        if not self._outcomes.exists():
-            return []
-        with self._outcomes.open() as file:
-            file.seek(self._offset)
-            text = self._rest + file.read()
-            self._offset = file.tell()
-        *lines, self._rest = text.split("\n")
-        return lines
+        wait_until(
+            lambda: behind() <= 0, CONSUME_SECONDS, lambda: f"the group misses {behind()} messages", 0.5
+        )
+        self.account.delivered(self.consumed())

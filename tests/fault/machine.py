@@ -12,7 +12,10 @@ from tests.peers.bolide import Bolide
 from tests.peers.process import ManagedProcess
 from tests.peers.server import Broker
 
-CUT_SECONDS = 20
+IDLE_SECONDS = 20
+"""So long a disk may take to come to the moment of its power loss; then it is now."""
+ANSWER_SECONDS = 120
+"""The disk is broken when it has not answered a command by then."""
 
 
 def missing_tools() -> str:
@@ -45,11 +48,12 @@ class Disk:
     def cut(self, steps: int, pages: int, seed: int) -> None:
         self._tell(f"cut {steps} {pages} {seed}")
 
-    def wait_cut(self, seconds: float) -> str:
-        """What survived; when the disk is too idle to come to the moment, it is now."""
-        if not select.select([self.process.stdout], [], [], seconds)[0]:
+    def wait_cut(self) -> tuple[int, str]:
+        """When it was, in milliseconds, and what survived; a disk too idle to come to the moment is cut now."""
+        if not self._has_said_something(IDLE_SECONDS):
             self._tell("cut 0 0 0")
-        return self._expect("cut")
+        cut_ms, _, survived = self._expect("cut").partition(" ")
+        return int(cut_ms), survived
 
     def thaw(self) -> None:
         self._tell("thaw")
@@ -67,8 +71,12 @@ class Disk:
         self.process.stdin.write(f"{line}\n".encode())
         self.process.stdin.flush()
 
+    def _has_said_something(self, seconds: float) -> bool:
+        return bool(select.select([self.process.stdout], [], [], seconds)[0])
+
     def _expect(self, word: str) -> str:
         """The next line, which must begin with a word."""
+        assert self._has_said_something(ANSWER_SECONDS), f"no {word!r}\n{self.process.log_tail()}"
         line = self.process.stdout.readline().decode().strip()
         assert line.split(" ")[0] == word, f"expected {word!r}, got {line!r}\n{self.process.log_tail()}"
         return line.partition(" ")[2]
@@ -94,11 +102,14 @@ class OnVolatileDisk(Bolide):
         return {"storePathRootDir": str(self.mount / "store")}
 
 
-def lose_power(broker: Broker, disk: Disk) -> str:
-    """Wait for the moment that was given to the disk, end the broker there, and keep what is durable."""
-    survived = disk.wait_cut(CUT_SECONDS)
+def lose_power(broker: Broker, disk: Disk) -> tuple[int, str]:
+    """Wait for the moment that was given to the disk, end the broker there, and keep what is durable.
+
+    Returns when it was, in milliseconds, and what survived.
+    """
+    cut = disk.wait_cut()
     assert broker.process is not None
     broker.process.signal(signal.SIGKILL)  # before the disk moves again: nothing it does from now on counts
     disk.thaw()
     broker.kill()
-    return survived
+    return cut

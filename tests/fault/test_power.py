@@ -1,15 +1,13 @@
 """Some losses of power under load, on a real file system; `python -m tests.fault.power` runs more of the same."""
 
-import random
 from pathlib import Path
 
 import pytest
 
 from tests.fault import machine, power
-from tests.peers import java
-from tests.peers.witness import Witness
+from tests.fault.campaign import random_seed
 
-pytestmark = pytest.mark.needs("java", "mvn")
+pytestmark = [pytest.mark.needs("java", "mvn"), pytest.mark.timeout(1800)]
 
 LOSSES = 8
 
@@ -19,13 +17,7 @@ def test_power_loss_costs_nothing_under_sync_flush_and_at_most_the_flush_window_
 ) -> None:
     if missing := machine.missing_tools():
         pytest.skip(f"needs a disk that forgets: {missing}")
-    seed = random.SystemRandom().randrange(1_000_000)
-    progress: list[str] = [f"seed {seed}"]
-    witness = Witness(java.LATEST, tmp_path / "java")
-    try:
-        summary = power.campaign(witness, tmp_path, LOSSES, seed, progress.append)
-    finally:
-        witness.stop()
-    assert not summary.problems, "\n".join([*progress, *summary.problems[:20]])
-    assert summary.losses == LOSSES
-    assert summary.acknowledged > LOSSES * 50, "that was no load"
+    progress: list[str] = []
+    summary = power.campaign(tmp_path, LOSSES, random_seed(), progress.append)
+    assert not summary.problems, summary.story(progress)
+    assert summary.rounds == LOSSES

@@ -10,8 +10,9 @@ A flush copies everything written before it; nothing else does.
 Commands on standard input, each answered by one line:
 
     cut N PAGES SEED   lose power before the Nth write or flush from now on (0: at once), or a later one if at that
-                 moment fewer pages than that wait for a flush; then answer and stand still.  Of what was written since
-                 the last flush any part survives, by pages, and one page torn in sectors
+                 moment fewer pages than that wait for a flush; then answer with the time in milliseconds and what
+                 survived, and stand still.  Of what was written since the last flush any part survives, by pages, and
+                 one page torn in sectors.  Where power is lost already: nothing, and no answer
     thaw         go on serving the machine that has no power, so that its processes can be ended; nothing is kept of it
     boot         wait until the loop device has let go, then show the next machine what is durable
 
@@ -25,6 +26,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,7 @@ import mfusepy
 SIZE = 1024 * 1024 * 1024
 PAGE, SECTOR = 4096, 512
 NAME = "/disk"
-RELEASE_SECONDS = 30
+RELEASE_SECONDS = 100
 PATIENCE_STEPS = 300
 
 
@@ -119,6 +121,8 @@ class VolatileDisk(mfusepy.Operations):  # type: ignore[misc]  # the library shi
             verb, *numbers = line.split()
             if verb == "cut":
                 with self._lock:
+                    if not self._images.has_power:
+                        continue  # the moment came before its command to hurry
                     self._steps_left, self._pages_wanted = int(numbers[0]), int(numbers[1])
                     self._chance = random.Random(int(numbers[2]))
                     if self._steps_left == 0:
@@ -146,7 +150,8 @@ class VolatileDisk(mfusepy.Operations):  # type: ignore[misc]  # the library shi
     def _cut(self) -> None:
         self._steps_left = None
         self._thawed.clear()
-        _say(f"cut {self._images.lose_power(self._chance)}")
+        now_ms = time.time_ns() // 1_000_000  # noqa: TID251 - compared with what Java notes on this machine
+        _say(f"cut {now_ms} {self._images.lose_power(self._chance)}")
 
     # ---- what the kernel asks
 
