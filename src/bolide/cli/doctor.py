@@ -88,6 +88,8 @@ async def _checks(nameserver: str, data: Path, probe: bool) -> "AsyncIterator[Fi
 
 def _print(finding: "Finding") -> None:
     mark, color = MARKS[finding.verdict.value]
+    if not (sys.stdout.encoding or "").lower().startswith("utf"):
+        mark = f"[{finding.verdict.value}]"
     if sys.stdout.isatty():
         mark = typer.style(mark, fg=color)
     print(f"{mark} {finding.check}: {finding.text}")

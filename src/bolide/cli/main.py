@@ -13,7 +13,7 @@ import typer
 
 from bolide.cli import doctor, message, send, serve, store, tail, topic
 from bolide.cli.outcome import MEANINGS, ExitCode, exit_code_of, explain
-from bolide.cli.output import say_error
+from bolide.cli.output import prepare_streams, say_error
 from bolide.model.errors import BolideError
 
 SERVERS, MESSAGES, OPERATIONS = "Run servers", "Send and read messages", "Look after them"
@@ -68,18 +68,40 @@ app.command(rich_help_panel=OPERATIONS)(doctor.doctor)
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command line; returns the exit code."""
+    prepare_streams()
     try:
         outcome: Any = app(words, prog_name="bolide", standalone_mode=False)
     except USAGE_ERROR as error:
         return _usage(error)
     except (KeyboardInterrupt, typer.Abort):
         return ExitCode.INTERRUPTED
-    except (BolideError, OSError) as error:
+    except Exception as error:
         if os.environ.get("BOLIDE_DEBUG") == "1":
             raise
+        return _failed(error, sys.argv[1:] if words is None else words)
+    return outcome if isinstance(outcome, int) else ExitCode.OK
+
+
+def _failed(error: Exception, words: Sequence[str]) -> int:
+    """One line, whatever it was; what nobody foresaw asks for a report."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, BolideError | OSError):
         say_error(explain(error))
         return exit_code_of(error)
-    return outcome if isinstance(outcome, int) else ExitCode.OK
+    if isinstance(error, UnicodeEncodeError | TypeError) and not all(map(_is_text, words)):
+        say_error("a word of this command is not UTF-8 text; only the bodies of messages may be any bytes")
+        return ExitCode.USAGE
+    say_error(
+        f"unforeseen {type(error).__name__}: {' '.join(str(error).split())}."
+        " This is a fault in bolide: run it again with BOLIDE_DEBUG=1 and report what that prints."
+    )
+    return ExitCode.FAILED
+
+
+def _is_text(word: str) -> bool:
+    """Whether a word of the command line came as UTF-8; bytes that are none arrive as lone surrogates."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in word)
 
 
 def _usage(error: Any) -> int:

@@ -3,6 +3,7 @@
 The codes are a contract: scripts rely on them, and `bolide --help` lists them.
 """
 
+import os
 from enum import IntEnum
 
 from bolide.model.errors import (
@@ -85,9 +86,16 @@ def exit_code_of(error: BaseException) -> ExitCode:
 
 def explain(error: BaseException) -> str:
     """One line: what happened, then what to do."""
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = " ".join(_words(error).split()) or type(error).__name__
     hint = _hint(error)
     return text if not hint or hint in text else f"{text.rstrip('.')}. {hint}"
+
+
+def _words(error: BaseException) -> str:
+    """An error of the system without its number: what is wrong, and with which file."""
+    if not isinstance(error, OSError) or isinstance(error, BolideError) or not error.strerror:
+        return str(error)
+    return error.strerror if error.filename is None else f"{os.fsdecode(error.filename)}: {error.strerror}"
 
 
 def _hint(error: BaseException) -> str:

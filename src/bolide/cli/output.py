@@ -1,9 +1,26 @@
 """What commands write: results to stdout, words about them to stderr, tables for people and JSON for programs."""
 
+import io
 import os
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+
+def prepare_streams() -> None:
+    """Closed descriptors lead nowhere, so that no socket or file takes their place; characters that a terminal does
+    not have are escaped, so that none of them is an error.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+    sys.stdin = sys.stdin or os.fdopen(0, closefd=False)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def write_json(value: Any) -> None:

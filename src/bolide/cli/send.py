@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bolide.cli.options import DEFAULT_NAMESERVER, Nameserver
-from bolide.cli.outcome import Partly
-from bolide.cli.output import say
+from bolide.cli.outcome import Partly, explain
+from bolide.cli.output import reader_gone, say
+from bolide.cli.progress import progress_bar
 from bolide.model.errors import BolideError, ConfigError
 
 if TYPE_CHECKING:
@@ -87,57 +88,74 @@ def send(
         say("type messages, one per line; Ctrl-D ends")
     envelope = Envelope(topic, tag, tuple(keys or ()), _parse_properties(properties or ()))
     read = envelope.json if from_json else envelope.text
-    sending = _Sending(read, _print_receipt if receipts else None)
+    unit = "line" if messages is None else "message"
+    sending = _Sending(read, unit, _print_receipt if receipts else None)
     asyncio.run(_send_all(nameserver, group, sending, messages))
     if not quiet:
-        say(f"sent {sending.sent} message{'' if sending.sent == 1 else 's'} to {topic}")
+        say(f"sent {_count(sending.sent)} to {topic}")
 
 
 async def _send_all(nameserver: str, group: str, sending: "_Sending", texts: Sequence[str] | None) -> None:
     from bolide.aio import Producer
 
     async with Producer(nameserver, group=group, timeout_ms=SEND_TIMEOUT_MS) as producer:
-        with _Progress() as advance:
-            runs = _given(texts) if texts is not None else read_lines(STDIN, advance)
-            await sending.run(producer, runs)
+        if texts is not None:
+            await sending.run(producer, _given(texts))
+            return
+        total = _stdin_file_bytes()
+        with progress_bar("sending", total, wanted=total >= PROGRESS_FROM_BYTES) as advance:
+            await sending.run(producer, read_lines(STDIN, advance or (lambda count: None)))
 
 
 class _Sending:
     """Sends what an iterator of numbered lines gives, many at a time."""
 
     def __init__(
-        self, read: "Callable[[bytes], Message]", on_receipt: "Callable[[SendReceipt], None] | None"
+        self,
+        read: "Callable[[bytes], Message]",
+        unit: str,
+        on_receipt: "Callable[[SendReceipt], None] | None",
     ) -> None:
         self._read = read
+        self._unit = unit
         self._on_receipt = on_receipt
         self._free = asyncio.Semaphore(IN_FLIGHT_MAX)
-        self._failure: tuple[int, BolideError] | None = None
+        self._failure: tuple[str, BolideError | OSError] | None = None
         self.sent = 0
 
     async def run(self, producer: "Producer", runs: AsyncIterator[list[Line]]) -> None:
-        is_first = True
         async with asyncio.TaskGroup() as tasks:
-            async for lines in runs:
-                for batch in _batches(self._messages(lines)):
-                    await self._free.acquire()
-                    sending = self._send(producer, batch)
-                    if is_first:  # alone: it finds the route, and the others then leave in their order
-                        await sending
-                        is_first = False
-                    else:
-                        tasks.create_task(sending)
-                if self._failure is not None:
-                    break
+            try:
+                await self._send_each(producer, runs, tasks)
+            except (BolideError, OSError) as error:
+                self._failed("reading stopped", error)
         if self._failure is not None:
-            number, trouble = self._failure
-            raise Partly(f"line {number} failed, {self.sent} messages are stored: {trouble}") from trouble
+            what, trouble = self._failure
+            stored = f"{_count(self.sent)} {'is' if self.sent == 1 else 'are'} stored"
+            raise Partly(f"{what}, {stored}: {explain(trouble)}") from trouble
+
+    async def _send_each(
+        self, producer: "Producer", runs: AsyncIterator[list[Line]], tasks: asyncio.TaskGroup
+    ) -> None:
+        is_first = True
+        async for lines in runs:
+            for batch in _batches(self._messages(lines)):
+                await self._free.acquire()
+                sending = self._send(producer, batch)
+                if is_first:  # alone: it finds the route, and the others then leave in their order
+                    await sending
+                    is_first = False
+                else:
+                    tasks.create_task(sending)
+            if self._failure is not None:
+                return
 
     def _messages(self, lines: list[Line]) -> "Iterator[tuple[int, Message]]":
         for number, line in lines:
             try:
                 message = self._read(line)
             except BolideError as error:
-                self._failed(number, error)
+                self._failed(f"{self._unit} {number} failed", error)
             if self._failure is not None:
                 return
             yield number, message
@@ -149,18 +167,25 @@ class _Sending:
             else:
                 receipts = await producer.send_batch([message for _, message in batch])
         except BolideError as error:
-            self._failed(batch[0][0], error)
+            self._failed(f"{self._unit} {batch[0][0]} failed", error)
         else:
             self.sent += len(batch)
-            if self._on_receipt is not None:
-                for receipt in receipts:
-                    self._on_receipt(receipt)
+            self._report(receipts)
         finally:
             self._free.release()
 
-    def _failed(self, number: int, error: BolideError) -> None:
+    def _report(self, receipts: "Sequence[SendReceipt]") -> None:
+        if self._on_receipt is None:
+            return
+        try:
+            for receipt in receipts:
+                self._on_receipt(receipt)
+        except OSError as error:
+            self._failed("a receipt could not be written", error)
+
+    def _failed(self, what: str, error: BolideError | OSError) -> None:
         if self._failure is None:
-            self._failure = (number, error)
+            self._failure = (what, error)
 
 
 def _batches(messages: "Iterable[tuple[int, Message]]") -> "Iterator[Batch]":
@@ -188,10 +213,14 @@ async def read_lines(descriptor: int, on_read: Callable[[int], None]) -> AsyncIt
 
     Waits on the event loop, so that Ctrl-C is heard.
     """
-    number, rest = 0, b""
+    number, rest = 0, bytearray()
     while chunk := await _read_chunk(descriptor):
         on_read(len(chunk))
-        *lines, rest = (rest + chunk).split(b"\n")
+        *lines, end = chunk.split(b"\n")
+        if lines:
+            lines[0] = bytes(rest) + lines[0]
+            rest.clear()
+        rest += end
         cut = (line.removesuffix(b"\r") for line in lines)
         yield [(at, line) for at, line in enumerate(cut, start=number + 1) if line]
         number += len(lines)
@@ -200,7 +229,7 @@ async def read_lines(descriptor: int, on_read: Callable[[int], None]) -> AsyncIt
                 f"line {number + 1} is longer than {LINE_BYTES_MAX} bytes: that cannot be one message"
             )
     if rest:
-        yield [(number + 1, rest)]
+        yield [(number + 1, bytes(rest))]
 
 
 async def _read_chunk(descriptor: int) -> bytes:
@@ -223,40 +252,7 @@ def _wake(readable: "asyncio.Future[None]") -> None:
 
 
 async def _given(texts: Sequence[str]) -> AsyncIterator[list[Line]]:
-    yield [(number, text.encode()) for number, text in enumerate(texts, start=1)]
-
-
-class _Progress:
-    """A bar on stderr when stdin is a file that is worth one and a person is watching.
-
-    Entering it gives the function to call with the number of bytes read.
-    """
-
-    def __init__(self) -> None:
-        self._stop: Callable[[], None] = lambda: None
-
-    def __enter__(self) -> Callable[[int], None]:
-        total = _stdin_file_bytes()
-        if total < PROGRESS_FROM_BYTES or not sys.stderr.isatty():
-            return lambda count: None
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            DownloadColumn,
-            Progress,
-            TimeRemainingColumn,
-            TransferSpeedColumn,
-        )
-
-        columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-        bar = Progress(*columns, console=Console(stderr=True))
-        task = bar.add_task("send", total=total)
-        bar.start()
-        self._stop = bar.stop
-        return lambda count: bar.advance(task, count)
-
-    def __exit__(self, *error: object) -> None:
-        self._stop()
+    yield [(number, os.fsencode(text)) for number, text in enumerate(texts, start=1)]
 
 
 def _stdin_file_bytes() -> int:
@@ -289,4 +285,11 @@ def _print_receipt(receipt: "SendReceipt") -> None:
         "offset": receipt.queue_offset,
         "status": receipt.status.name,
     }
-    print(orjson.dumps(members).decode())
+    try:
+        print(orjson.dumps(members).decode())
+    except BrokenPipeError:  # `| head`: the messages are what this is about
+        reader_gone()
+
+
+def _count(messages: int) -> str:
+    return f"{messages} message{'' if messages == 1 else 's'}"

@@ -13,7 +13,7 @@ import typer
 from bolide.cli.outcome import ExitCode
 from bolide.cli.output import reader_gone, say
 from bolide.cli.progress import progress_bar
-from bolide.cli.since import format_moment
+from bolide.cli.since import format_moment, is_in_calendar
 from bolide.model.errors import ConfigError, MalformedRecord
 from bolide.model.message import StoredMessage
 from bolide.record.decode import decode_messages
@@ -143,7 +143,4 @@ def export_line(message: StoredMessage) -> bytes:
 
 def _moment(moment_ms: int) -> str | None:
     """ISO in UTC; a time that no calendar holds is none."""
-    try:
-        return format_moment(moment_ms)
-    except (OverflowError, ValueError, OSError):
-        return None
+    return format_moment(moment_ms) if is_in_calendar(moment_ms) else None
