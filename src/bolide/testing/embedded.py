@@ -27,6 +27,7 @@ TEST_SETTINGS: Mapping[str, str] = {
     "maxHashSlotNum": "50000",
     "maxIndexNum": "200000",
     "flushConsumerOffsetInterval": "500",
+    "diskMaxUsedSpaceRatio": "95",
     "diskSpaceWarningLevelRatio": "100",
     "cleanFileForciblyEnable": "false",
 }
