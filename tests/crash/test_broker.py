@@ -120,7 +120,9 @@ def fail_one(kind: str, number: int) -> None:
             for seed in range(5):
                 assert taken <= found_after_power_loss(disk, seed), (kind, number)
             if kind == "sync":
-                assert (await asyncio.wait_for(broker.failed(), 10)).errno == errno.EIO
+                failure = await asyncio.wait_for(broker.failed(), 10)
+                assert isinstance(failure, OSError)
+                assert failure.errno == errno.EIO
                 answer = await wire.ask(send_request(b"late", 1000))
                 assert answer.code == 14
                 assert "Input/output error" in (answer.remark or "")

@@ -40,6 +40,7 @@ from bolide.net.clock import SystemClock
 from bolide.net.dispatch import Dispatcher
 from bolide.net.link import Link, encode_host
 from bolide.net.server import Server
+from bolide.net.tasks import Tasks
 from bolide.net.ticks import ticks
 from bolide.record.message_id import UniqueIds
 from bolide.store.append import QueueTail, TopicLane
@@ -100,7 +101,7 @@ class Broker:
         self._undurable: set[QueueTail] = set()
         self._behind_timer: asyncio.TimerHandle | None = None
         self._chosen: dict[str, TopicLane] = {}
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks = Tasks()
         self._registrar: Registrar | None = None
         self._new_topics: dict[str, asyncio.Future[None]] = {}
         self._files_thread = ThreadPoolExecutor(1, thread_name_prefix="bolide-tables")
@@ -146,9 +147,7 @@ class Broker:
             await self._registrar.stop()
         await self._server.close()
         await self._dispatcher.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.close()
         await self._caller.close()
         if self._behind_timer is not None:
             self._behind_timer.cancel()
@@ -172,7 +171,7 @@ class Broker:
             except (BolideError, OSError) as error:
                 log.error("the store could not be closed, the next start will recover it: %s", error)
 
-    async def failed(self) -> OSError:
+    async def failed(self) -> Exception:
         """Returns only when the store can no longer be trusted."""
         return await asyncio.shield(self.flusher.failure)
 
@@ -243,24 +242,20 @@ class Broker:
         await self._registrar.start()
 
     def _start_tasks(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._tasks = [
-            loop.create_task(work)
-            for work in (
-                self.flusher.run(),
-                self.indexer.run(),
-                self.flusher.watch_deadlines(),
-                self.checkpointer.run(),
-                *self.cleaner.work(),
-                self._every(SWEEP_HOLD_S, lambda: self.hold.sweep(self.clock.monotonic_ms())),
-                self._every(SWEEP_CLIENTS_S, lambda: expire_clients(self)),
-                self._every(SAMPLE_MS / 1000, lambda: sample_traffic(self)),
-                *(
-                    writer.run()
-                    for writer in (self._topics_writer, self._groups_writer, self._offsets_writer)
-                ),
-            )
-        ]
+        for name, work in (
+            ("sync", self.flusher.run()),
+            ("answers to a slow disk", self.flusher.watch_deadlines()),
+            ("key index", self.indexer.run()),
+            ("checkpoint", self.checkpointer.run()),
+            *((f"retention {number}", work) for number, work in enumerate(self.cleaner.work(), 1)),
+            ("held pulls", self._every(SWEEP_HOLD_S, lambda: self.hold.sweep(self.clock.monotonic_ms()))),
+            ("silent clients", self._every(SWEEP_CLIENTS_S, lambda: expire_clients(self))),
+            ("traffic", self._every(SAMPLE_MS / 1000, lambda: sample_traffic(self))),
+            ("topics.json", self._topics_writer.run()),
+            ("subscriptionGroup.json", self._groups_writer.run()),
+            ("consumerOffset.json", self._offsets_writer.run()),
+        ):
+            self._tasks.start(work, name)
 
     async def _every(self, seconds: float, work: Callable[[], object]) -> None:
         async for _ in ticks(seconds):

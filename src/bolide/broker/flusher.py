@@ -1,8 +1,8 @@
 """Flusher: decides when the log is synced, on a thread of its own, and who may be answered then.
 
 SYNC_FLUSH is group commit: one sync answers everybody whose record lies before it.  ASYNC_FLUSH syncs by interval
-once enough pages are dirty.  After a failed write or sync of the log nothing is ever acknowledged again: `failure` is
-set and the broker ends.
+once enough pages are dirty.  After a failed write or sync of the log, or any error that ends the syncing, nothing is
+ever acknowledged again: `failure` is set and the broker ends.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ class Flusher:
         self._wanted = asyncio.Event()
         self._waiting: deque[tuple[int, int, Ready]] = deque()  # (log end, deadline, whom to tell)
         self._last_sync_ms = clock.monotonic_ms()
-        self.failure: asyncio.Future[OSError] = asyncio.get_running_loop().create_future()
+        self.failure: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
 
     def wait(self, end: int, ready: Ready) -> None:
         """Tell `ready` when the log is durable up to `end`."""
@@ -54,6 +54,13 @@ class Flusher:
 
     async def run(self) -> None:
         """Sync for ever; ends when the log has failed."""
+        try:
+            await self._sync_when_due()
+        except Exception as error:  # a broker that syncs no more must not go on as if it did
+            log.critical("syncing ended with an unforeseen error", exc_info=error)
+            self._give_up(error)
+
+    async def _sync_when_due(self) -> None:
         while not self.failure.done():
             interval_ms = self._settings().flush_interval_ms
             try:
@@ -106,7 +113,7 @@ class Flusher:
             self._waiting.popleft()[2](True)
         self._on_durable()
 
-    def _give_up(self, error: OSError) -> None:
+    def _give_up(self, error: Exception) -> None:
         log.critical("the commit log failed, nothing more is acknowledged: %s", error)
         self._waiting.clear()  # no answer is the only true one
         self.failure.set_result(error)

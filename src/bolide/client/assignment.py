@@ -13,11 +13,11 @@ from bolide.client.held import HeldQueue
 from bolide.client.instance import ClientInstance
 from bolide.client.queue_calls import QueueCalls
 from bolide.client.reader import Reading, read_queue
-from bolide.client.rounds import Tasks
 from bolide.model.errors import BolideError, RouteNotFound
 from bolide.model.names import RETRY_PREFIX
 from bolide.model.offsets import GroupOffset, MessageQueue
 from bolide.model.topic import Subscription
+from bolide.net.tasks import Tasks
 from bolide.rules.allocate import allocate_average
 
 log = logging.getLogger(__name__)

@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from bolide.client.held import HeldQueue
-from bolide.client.rounds import Tasks
 from bolide.model.clock import Clock
 from bolide.model.message import StoredMessage
+from bolide.net.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

@@ -9,13 +9,14 @@ import ipaddress
 import logging
 from collections.abc import Callable
 
-from bolide.client.rounds import Round, Tasks
+from bolide.client.rounds import Round
 from bolide.client.routes import RouteCache
 from bolide.client.surroundings import Surroundings, local_address
 from bolide.model.errors import BolideError, ClientError, ClientNotRunning, RemoteError, RequestError
 from bolide.model.offsets import MessageQueue
 from bolide.net.caller import Caller, parse_addresses
 from bolide.net.link import Link
+from bolide.net.tasks import Tasks
 from bolide.record.message_id import UniqueIds
 from bolide.wire.bodies.client import MASTER_ID, ConsumerState, encode_heartbeat
 from bolide.wire.codes import RequestCode, ResponseCode

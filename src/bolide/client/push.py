@@ -19,13 +19,14 @@ from bolide.client.instance import ClientInstance
 from bolide.client.pull import to_ms
 from bolide.client.queue_calls import QueueCalls
 from bolide.client.reader import PULL_MESSAGES, Reading
-from bolide.client.rounds import Round, Tasks
+from bolide.client.rounds import Round
 from bolide.client.surroundings import Surroundings
 from bolide.model.errors import ConfigError
 from bolide.model.message import Property, StoredMessage
 from bolide.model.names import check_group, check_topic, retry_topic
 from bolide.model.offsets import MessageQueue
 from bolide.model.topic import Subscription
+from bolide.net.tasks import Tasks
 from bolide.wire.bodies.client import ConsumerState
 
 CONCURRENCY = 20

@@ -1,12 +1,10 @@
-"""Work that a client does again and again in the background, and the tasks that do it.
-
-A `Round` runs at its period, or at once when somebody says `soon()`.  `Tasks` owns background tasks: nothing is
-started that nobody ends and awaits.
+"""Work that a client does again and again in the background: a `Round` runs at its period, or at once when somebody
+says `soon()`.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 
 from bolide.model.errors import BolideError
 
@@ -58,28 +56,3 @@ class Round:
                 )
             if self._gap_ms:
                 await wait_at_most(asyncio.Event(), self._gap_ms)
-
-
-class Tasks:
-    """Background tasks of one owner."""
-
-    def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    def start(self, work: Coroutine[None, None, None], name: str) -> "asyncio.Task[None]":
-        task = asyncio.get_running_loop().create_task(work, name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-        return task
-
-    async def close(self) -> None:
-        """Cancel what still runs and wait until it has ended."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _ended(self, task: "asyncio.Task[None]") -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("the background task %r ended with an error", task.get_name(), exc_info=error)

@@ -213,6 +213,7 @@ def test_a_broker_whose_queues_cannot_be_synced_ends(tmp_path: Path) -> None:
             disk.before_sync = fail
             await broker.checkpointer.checkpoint()
             error = await asyncio.wait_for(broker.failed(), 10)
+            assert isinstance(error, OSError)
             assert error.errno == errno.EIO
             disk.before_sync = lambda: None
 

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from bolide.broker.config import BrokerConfig
 from bolide.broker.flusher import Flusher
 from bolide.store.store import MessageStore
@@ -76,7 +78,9 @@ def test_a_failed_sync_is_final_and_tells_nobody(tmp_path: Path) -> None:
         disk.before_sync = fail
         (appended,) = store.append([message()])
         flusher.wait(appended.end, told.append)
-        assert (await asyncio.wait_for(asyncio.shield(flusher.failure), 10)).errno == 5
+        failure = await asyncio.wait_for(asyncio.shield(flusher.failure), 10)
+        assert isinstance(failure, OSError)
+        assert failure.errno == 5
         disk.before_sync = lambda: None
         flusher.wake()
         clock.ms += 60_000
@@ -85,6 +89,25 @@ def test_a_failed_sync_is_final_and_tells_nobody(tmp_path: Path) -> None:
         assert store.durability.durable < store.log.end
 
     play(tmp_path, act)
+
+
+def test_any_error_that_ends_the_syncing_is_the_failure_of_the_broker(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def act(flusher: Flusher, store: MessageStore, clock: HeldClock, disk: WatchedDisk) -> None:
+        def fail() -> None:
+            raise RuntimeError("a bug")
+
+        told: list[bool] = []
+        disk.before_sync = fail
+        (appended,) = store.append([message()])
+        flusher.wait(appended.end, told.append)
+        failure = await asyncio.wait_for(asyncio.shield(flusher.failure), 10)
+        assert str(failure) == "a bug"
+        assert told == []
+
+    play(tmp_path, act)
+    assert "a bug" in caplog.text
 
 
 def test_a_segment_that_was_rolled_is_synced_with_the_one_behind_it(tmp_path: Path) -> None:

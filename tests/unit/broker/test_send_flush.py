@@ -222,7 +222,9 @@ def test_after_a_failed_sync_nothing_is_acknowledged_any_more(tmp_path: Path) ->
         await fill(wire, 1)
         disk.before_sync = fail
         wire.send(send_request(b"waits", 1))
-        assert (await asyncio.wait_for(broker.failed(), 10)).errno == 5
+        failure = await asyncio.wait_for(broker.failed(), 10)
+        assert isinstance(failure, OSError)
+        assert failure.errno == 5
         clock.ahead_ms += 60_000
         await pause(0.3)  # longer than the look at the deadlines
         for request in (send_request(b"x", 2), send_request(b"x", 3, properties="TAGS\x01A\x02")):
