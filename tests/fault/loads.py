@@ -13,6 +13,7 @@ from tests.peers.waiting import wait_until
 from tests.peers.witness import Fields, Witness
 
 SWEEP_SECONDS = STOP_SECONDS = CONSUME_SECONDS = 240
+SWEPT_PER_SECOND_MIN = 2_000
 NUMBERS_OF_A_RUN = 1_000_000
 OVERLAP = 300
 """Messages of each queue that a reading sees again, to notice a place that changed."""
@@ -130,7 +131,7 @@ class Load:
         ends = {} if everything else self.account.ends()
         self.witness.ask(
             "sweep",
-            SWEEP_SECONDS,
+            SWEEP_SECONDS + self.account.acknowledged / SWEPT_PER_SECOND_MIN,
             topic=self.topic,
             nameserver=self.nameserver,
             file=file,

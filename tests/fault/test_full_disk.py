@@ -18,6 +18,10 @@ from bolide.model.response_code import ResponseCode
 from tests.peers.ports import free_broker_port, free_port
 from tests.peers.waiting import wait_until
 
+pytestmark = pytest.mark.timeout(1200)
+
+SECONDS_MAX = 120
+"""Nothing here takes so long on a machine that works; only a failure waits for it."""
 MIB = 1024 * 1024
 SEGMENT_BYTES = 8 * MIB
 BOLIDE = Path(sys.executable).with_name("bolide")
@@ -83,12 +87,14 @@ def server_on(tmp_path: Path, mib: int, settings: Mapping[str, str]) -> Iterator
             ["unshare", "--mount", "--map-root-user", "sh", "-c", command], stdout=out, stderr=out
         )
     try:
-        wait_until(lambda: b"serves" in log.read_bytes(), 20, lambda: f"the server: {log.read_text()}")
+        wait_until(
+            lambda: b"serves" in log.read_bytes(), SECONDS_MAX, lambda: f"the server: {log.read_text()}"
+        )
         yield SmallDisk(f"127.0.0.1:{nameserver_port}", process.pid, folder, log)
         assert process.poll() is None, log.read_text()
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(SECONDS_MAX)
 
 
 def test_a_full_disk_refuses_sends_serves_reads_and_recovers_when_space_returns(tmp_path: Path) -> None:
@@ -106,7 +112,7 @@ def test_a_full_disk_refuses_sends_serves_reads_and_recovers_when_space_returns(
 
             disk.empty()
             disk.grow_to(40)
-            wait_until(lambda: ledger.sends(60_000), 20, "sends to be taken again")
+            wait_until(lambda: ledger.sends(60_000), SECONDS_MAX, "sends to be taken again")
             for _ in range(50):
                 ledger.send(os.urandom(1000))
             ledger.check_all_is_there()
@@ -122,11 +128,11 @@ def test_a_disk_above_the_warning_level_refuses_sends_and_takes_them_again_by_it
                 for _ in range(20):
                     ledger.send(os.urandom(1000))
                 disk.fill_to(93)
-                wait_until(lambda: not ledger.sends(1000), 20, "sends to be refused")
+                wait_until(lambda: not ledger.sends(1000), SECONDS_MAX, "sends to be refused")
                 assert "full, above diskSpaceWarningLevelRatio (90 %)" in ledger.refusal
                 ledger.check_all_is_there()
                 disk.empty()
-                wait_until(lambda: ledger.sends(1000), 20, "sends to be taken again")
+                wait_until(lambda: ledger.sends(1000), SECONDS_MAX, "sends to be taken again")
             ledger.check_all_is_there()
         text = disk.log.read_text()
         assert "or lower fileReservedTime" in text  # the warning came first
@@ -146,8 +152,8 @@ def test_forced_cleaning_keeps_a_small_disk_going(tmp_path: Path) -> None:
         ledger = Ledger(disk.nameserver)
         with ledger:
             for _ in range(4 * 40 * MIB // 60_000):
-                wait_until(lambda: ledger.sends(60_000), 20, lambda: ledger.refusal)
-            wait_until(lambda: used_percent(disk) <= 85, 20, "the disk to be cleaned")
+                wait_until(lambda: ledger.sends(60_000), SECONDS_MAX, lambda: ledger.refusal)
+            wait_until(lambda: used_percent(disk) <= 85, SECONDS_MAX, "the disk to be cleaned")
             first = ledger.check_all_is_there()
             assert first > 0
             assert disk.segments()[0] > 0
@@ -163,7 +169,7 @@ class Ledger:
     """Sends to one queue and remembers what was acknowledged."""
 
     def __init__(self, nameserver: str) -> None:
-        self._producer = Producer(nameserver, group="filler")
+        self._producer = Producer(nameserver, group="filler", timeout_ms=1000 * SECONDS_MAX)
         self._reader = PullConsumer(nameserver, group="reader")
         self._queue: MessageQueue | None = None
         self._stack = contextlib.ExitStack()

@@ -6,7 +6,7 @@ from pathlib import Path
 from bolide import Message, Producer, PullConsumer
 from bolide.admin.connection import AdminConnection
 from bolide.admin.messages import find_messages
-from tests.fault.test_full_disk import BY_ROOM_ONLY, SEGMENT_BYTES, server_on
+from tests.fault.test_full_disk import BY_ROOM_ONLY, SECONDS_MAX, SEGMENT_BYTES, server_on
 from tests.peers.waiting import wait_until
 
 WHOLE_INDEX = {"maxHashSlotNum": "5000000", "maxIndexNum": "20000000"}
@@ -32,11 +32,12 @@ def test_without_room_for_the_index_messages_are_taken_and_found_later(tmp_path:
             queue = receipts[0].queue
             pulled = reader.pull(queue, receipts[0].queue_offset)
             assert pulled.messages[0].body == b"0"
-        assert "indexing messages pauses: No space left on device" in disk.log.read_text()
+        pauses = "indexing messages pauses: No space left on device"
+        wait_until(lambda: pauses in disk.log.read_text(), SECONDS_MAX, f"{pauses!r} in the log")
         assert not list(disk.inside.glob("**/index/*"))
 
         disk.grow_to(80)
         wanted = [b"%d" % n for n in range(20)]
-        wait_until(lambda: found(disk.nameserver, "k") == wanted, 20, "the messages to be found")
+        wait_until(lambda: found(disk.nameserver, "k") == wanted, SECONDS_MAX, "the messages to be found")
         (path,) = disk.inside.glob("**/index/*")
         assert path.stat().st_size == 420_000_040
