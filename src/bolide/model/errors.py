@@ -48,6 +48,12 @@ class NothingFound(RequestError):
     code = ResponseCode.QUERY_NOT_FOUND
 
 
+class SubscriptionMalformed(RequestError):
+    """An expression that says which messages a group wants, and cannot."""
+
+    code = ResponseCode.SUBSCRIPTION_PARSE_FAILED
+
+
 class SubscriptionMissing(RequestError):
     code = ResponseCode.SUBSCRIPTION_NOT_EXIST
 

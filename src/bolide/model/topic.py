@@ -5,7 +5,11 @@ from dataclasses import dataclass, field
 from enum import IntFlag
 from typing import Any
 
+from bolide.model.errors import SubscriptionMalformed
 from bolide.model.java_hash import java_hash
+
+EXPRESSION_LENGTH_MAX = 32_768
+"""Of a tag expression: each of its characters goes into a hash, and pulls may bring one each."""
 
 
 class Permission(IntFlag):
@@ -96,6 +100,10 @@ class Subscription:
     @classmethod
     def parse(cls, topic: str, expression: str | None, version: int = 0) -> "Subscription":
         """A tag expression: `*` or nothing for all, else `A || B`."""
+        if expression is not None and len(expression) > EXPRESSION_LENGTH_MAX:
+            raise SubscriptionMalformed(
+                f"the tag expression has {len(expression)} characters; {EXPRESSION_LENGTH_MAX} are allowed"
+            )
         tags = [tag.strip() for tag in (expression or "*").split("||")]
         tags = [tag for tag in tags if tag]
         if not tags or tags == ["*"]:

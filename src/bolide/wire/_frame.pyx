@@ -96,9 +96,7 @@ cdef bint read_fields(Cursor* c, Head* head) noexcept nogil:
     if take(c, c'}'):
         return True
     while True:
-        if not take(c, c'"') or not read_string(c, &key) or key.escaped or not take(c, c':'):
-            return False
-        if not read_scalar(c, &value):
+        if not read_key(c, &key) or not read_scalar(c, &value):
             return False
         place = field_of(head, &key)
         if place != NULL:
@@ -108,10 +106,8 @@ cdef bint read_fields(Cursor* c, Head* head) noexcept nogil:
                 memset(place, 0, sizeof(Text))
             else:
                 return False
-        if take(c, c'}'):
-            return True
         if not take(c, c','):
-            return False
+            return take(c, c'}')
 
 
 cdef bint read_head(Cursor* c, Head* head) noexcept nogil:
@@ -123,7 +119,7 @@ cdef bint read_head(Cursor* c, Head* head) noexcept nogil:
     if not is_utf8(c.at, c.end - c.at) or not take(c, c'{'):
         return False
     while True:
-        if not take(c, c'"') or not read_string(c, &key) or key.escaped or not take(c, c':'):
+        if not read_key(c, &key):
             return False
         if named(&key, b"code", 4):
             if head.code or not read_integer(c, &head.code):
@@ -144,12 +140,61 @@ cdef bint read_head(Cursor* c, Head* head) noexcept nogil:
             head.has_fields = True
         elif not read_scalar(c, &value):
             return False
-        if take(c, c'}'):
-            break
         if not take(c, c','):
-            return False
-    skip_blank(c)
-    return c.at == c.end and head.has_fields and head.has_flag and head.has_opaque
+            break
+    return take(c, c'}') and is_at_end(c) and head.has_fields and head.has_flag and head.has_opaque
+
+
+cdef Py_ssize_t unescape(Text* text, unsigned char* to) noexcept nogil:
+    """The string's UTF-8, which is never longer than its escaped form.  `read_string` has checked the escapes."""
+    cdef const unsigned char* at = text.at
+    cdef const unsigned char* end = text.at + text.length
+    cdef unsigned char* start = to
+    cdef const unsigned char* stop
+    cdef uint32_t point
+    if not text.escaped:
+        memcpy(to, at, text.length)
+        return text.length
+    while at < end:
+        stop = <const unsigned char*>memchr(at, c'\\', end - at)
+        if stop == NULL:
+            stop = end
+        memcpy(to, at, stop - at)
+        to += stop - at
+        if stop == end:
+            break
+        if stop[1] == c'u':
+            point = read_unit(stop + 2, end)
+            at = stop + 6
+            if point >= 0xD800 and point <= 0xDBFF:
+                point = 0x10000 + ((point - 0xD800) << 10) + (read_unit(at + 2, end) - 0xDC00)
+                at += 6
+            to += put_utf8(to, point)
+        else:
+            to[0] = <unsigned char>simple_escape(stop[1])
+            to += 1
+            at = stop + 2
+    return to - start
+
+
+cdef int put_utf8(unsigned char* to, uint32_t point) noexcept nogil:
+    if point < 0x80:
+        to[0] = <unsigned char>point
+        return 1
+    if point < 0x800:
+        to[0] = <unsigned char>(0xC0 | (point >> 6))
+        to[1] = <unsigned char>(0x80 | (point & 0x3F))
+        return 2
+    if point < 0x10000:
+        to[0] = <unsigned char>(0xE0 | (point >> 12))
+        to[1] = <unsigned char>(0x80 | ((point >> 6) & 0x3F))
+        to[2] = <unsigned char>(0x80 | (point & 0x3F))
+        return 3
+    to[0] = <unsigned char>(0xF0 | (point >> 18))
+    to[1] = <unsigned char>(0x80 | ((point >> 12) & 0x3F))
+    to[2] = <unsigned char>(0x80 | ((point >> 6) & 0x3F))
+    to[3] = <unsigned char>(0x80 | (point & 0x3F))
+    return 4
 
 
 cdef bint number_or(Text* text, int64_t default, int64_t* value) noexcept nogil:

@@ -28,6 +28,11 @@ cdef inline bint take(Cursor* c, unsigned char mark) noexcept nogil:
     return False
 
 
+cdef inline bint is_at_end(Cursor* c) noexcept nogil:
+    skip_blank(c)
+    return c.at == c.end
+
+
 cdef bint read_string(Cursor* c, Text* text) noexcept nogil:
     """The inside of a string; the cursor is behind its opening quote."""
     cdef const unsigned char* start = c.at
@@ -71,6 +76,11 @@ cdef bint skip_escape(Cursor* c) noexcept nogil:
         c.at += 6
         return 0xDC00 <= unit <= 0xDFFF
     return True
+
+
+cdef inline bint read_key(Cursor* c, Text* key) noexcept nogil:
+    """A member's name and the colon behind it."""
+    return take(c, c'"') and read_string(c, key) and not key.escaped and take(c, c':')
 
 
 cdef bint read_scalar(Cursor* c, Text* text) noexcept nogil:
@@ -157,38 +167,6 @@ cdef int read_unit(const unsigned char* at, const unsigned char* end) noexcept n
     return value
 
 
-cdef Py_ssize_t unescape(Text* text, unsigned char* to) noexcept nogil:
-    """The string's UTF-8, which is never longer than its escaped form.  `read_string` has checked the escapes."""
-    cdef const unsigned char* at = text.at
-    cdef const unsigned char* end = text.at + text.length
-    cdef unsigned char* start = to
-    cdef const unsigned char* stop
-    cdef uint32_t point
-    if not text.escaped:
-        memcpy(to, at, text.length)
-        return text.length
-    while at < end:
-        stop = <const unsigned char*>memchr(at, c'\\', end - at)
-        if stop == NULL:
-            stop = end
-        memcpy(to, at, stop - at)
-        to += stop - at
-        if stop == end:
-            break
-        if stop[1] == c'u':
-            point = read_unit(stop + 2, end)
-            at = stop + 6
-            if point >= 0xD800 and point <= 0xDBFF:
-                point = 0x10000 + ((point - 0xD800) << 10) + (read_unit(at + 2, end) - 0xDC00)
-                at += 6
-            to += put_utf8(to, point)
-        else:
-            to[0] = <unsigned char>simple_escape(stop[1])
-            to += 1
-            at = stop + 2
-    return to - start
-
-
 cdef int simple_escape(unsigned char mark) noexcept nogil:
     if mark == c'"' or mark == c'\\' or mark == c'/':
         return mark
@@ -203,26 +181,6 @@ cdef int simple_escape(unsigned char mark) noexcept nogil:
     if mark == c'f':
         return 12
     return -1
-
-
-cdef int put_utf8(unsigned char* to, uint32_t point) noexcept nogil:
-    if point < 0x80:
-        to[0] = <unsigned char>point
-        return 1
-    if point < 0x800:
-        to[0] = <unsigned char>(0xC0 | (point >> 6))
-        to[1] = <unsigned char>(0x80 | (point & 0x3F))
-        return 2
-    if point < 0x10000:
-        to[0] = <unsigned char>(0xE0 | (point >> 12))
-        to[1] = <unsigned char>(0x80 | ((point >> 6) & 0x3F))
-        to[2] = <unsigned char>(0x80 | (point & 0x3F))
-        return 3
-    to[0] = <unsigned char>(0xF0 | (point >> 18))
-    to[1] = <unsigned char>(0x80 | ((point >> 12) & 0x3F))
-    to[2] = <unsigned char>(0x80 | ((point >> 6) & 0x3F))
-    to[3] = <unsigned char>(0x80 | (point & 0x3F))
-    return 4
 
 
 cdef bint is_utf8(const unsigned char* at, Py_ssize_t length) noexcept nogil:

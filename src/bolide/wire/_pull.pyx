@@ -36,9 +36,7 @@ cdef bint read_pull_fields(Cursor* c, PullHead* head) noexcept nogil:
     if not take(c, c'{'):
         return False
     while True:
-        if not take(c, c'"') or not read_string(c, &key) or key.escaped or not take(c, c':'):
-            return False
-        if not read_scalar(c, &value):
+        if not read_key(c, &key) or not read_scalar(c, &value):
             return False
         if named(&key, b"queueOffset", 11):
             place = &head.queue_offset
@@ -50,10 +48,8 @@ cdef bint read_pull_fields(Cursor* c, PullHead* head) noexcept nogil:
             if place.at != NULL or not value.quoted:
                 return False
             place[0] = value
-        if take(c, c'}'):
-            return True
         if not take(c, c','):
-            return False
+            return take(c, c'}')
 
 
 cdef bint read_pull_head(Cursor* c, PullHead* head) noexcept nogil:
@@ -62,7 +58,7 @@ cdef bint read_pull_head(Cursor* c, PullHead* head) noexcept nogil:
     if not is_utf8(c.at, c.end - c.at) or not take(c, c'{'):
         return False
     while True:
-        if not take(c, c'"') or not read_string(c, &key) or key.escaped or not take(c, c':'):
+        if not read_key(c, &key):
             return False
         if named(&key, b"code", 4):
             if head.code or not read_integer(c, &head.code):
@@ -84,12 +80,9 @@ cdef bint read_pull_head(Cursor* c, PullHead* head) noexcept nogil:
             head.has_fields = True
         elif not read_scalar(c, &value):
             return False
-        if take(c, c'}'):
-            break
         if not take(c, c','):
-            return False
-    skip_blank(c)
-    return c.at == c.end and head.has_fields and head.has_flag and head.flag == 0
+            break
+    return take(c, c'}') and is_at_end(c) and head.has_fields and head.has_flag and head.flag == 0
 
 
 cdef bytes shape_of(const unsigned char* header, Py_ssize_t length, PullHead* head):

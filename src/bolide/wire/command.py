@@ -146,11 +146,17 @@ def _decode_json(header: bytes | memoryview, body: bytes) -> Command:
             opaque=_integer(head, "opaque"),
             flag=_integer(head, "flag"),
             language=str(head.get("language") or "OTHER"),
-            version=_integer(head, "version"),
+            version=_version(head),
             form=JSON,
         )
-    except (ValueError, TypeError, OverflowError) as error:  # also what is nested too deeply to be text
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:  # the last: nested too deeply
         raise ProtocolError(f"malformed header: {error}") from error
+
+
+def _version(head: dict[str, Any]) -> int:
+    """It is only compared, so one that cannot be is no reason to refuse what the scans of plain requests take."""
+    value = int(head.get("version") or 0)
+    return value if -0x8000_0000 <= value <= 0x7FFF_FFFF else 0
 
 
 def _integer(head: dict[str, Any], name: str) -> int:

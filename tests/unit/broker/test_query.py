@@ -112,6 +112,15 @@ def test_a_query_without_its_fields_is_refused(tmp_path: Path) -> None:
     play(tmp_path, act)
 
 
+def test_a_key_that_no_message_can_have_is_refused_before_it_is_hashed(tmp_path: Path) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        answer = await wire.ask(query("k" * 32_768))
+        assert (answer.code, answer.remark) == (29, "the key has 32768 characters; 32767 are allowed")
+        assert (await wire.ask(query("k" * 32_767))).code == 22
+
+    play(tmp_path, act)
+
+
 def test_without_an_index_a_query_says_why_it_finds_nothing(tmp_path: Path) -> None:
     async def act(broker: Broker, wire: Wire) -> None:
         await stored(wire, keyed(1, KEYS="k"))

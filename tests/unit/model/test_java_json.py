@@ -45,8 +45,28 @@ def test_read_only_maps_are_written_like_others() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [b"", b"{", b"{0:1", b"{0 1}", b"[1,", b"{0:1}}", b'{0:"a}', b"{0:\xff}", b"{0:tru}", b"[" * 100 + b"0:"],
+    [
+        b"{0:" + b"9" * 5000 + b"}",
+        b"",
+        b"{",
+        b"{0:1",
+        b"{0 1}",
+        b"[1,",
+        b"{0:1}}",
+        b'{0:"a}',
+        b"{0:\xff}",
+        b"{0:tru}",
+        b"[" * 100 + b"0:",
+    ],
 )
 def test_malformed_text_is_refused(text: bytes) -> None:
     with pytest.raises(InvalidRequest):
         java_json.loads(text)
+
+
+def test_the_slow_dialect_can_be_bounded_and_standard_text_is_not() -> None:
+    dialect, standard = b'{0:"' + b"a" * 100 + b'"}', b'{"0":"' + b"a" * 100 + b'"}'
+    assert java_json.loads(standard, dialect_length_max=10) == java_json.loads(dialect)
+    with pytest.raises(InvalidRequest, match="106 bytes that are not standard JSON"):
+        java_json.loads(dialect, dialect_length_max=105)
+    assert java_json.loads(dialect, dialect_length_max=106) == java_json.loads(dialect)

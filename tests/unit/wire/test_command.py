@@ -126,6 +126,8 @@ def test_an_answer_always_has_a_map_of_fields() -> None:
         b'{"remark":"\\ud800"}',
         b'{"a":' + b"[" * 5000 + b"]" * 5000 + b"}",
         b'{"extFields":{"a":' + b"[" * 900 + b"]" * 900 + b"}}",
+        b'{"language":' + b"[" * 1020 + b"]" * 1020 + b"}",
+        b'{"remark":' + b"[" * 1020 + b"]" * 1020 + b"}",
     ],
     ids=lambda header: header[:24].decode("ascii", "replace"),
 )
@@ -162,6 +164,11 @@ def test_every_cut_of_a_compact_header_is_a_protocol_error() -> None:
 def test_an_unknown_header_form_is_a_protocol_error() -> None:
     with pytest.raises(ProtocolError, match="form 2"):
         decode_command(2, b"{}", b"")
+
+
+@pytest.mark.parametrize("version", [b"2147483648", b"-2147483649", b"999999999999999999"])
+def test_a_version_that_cannot_be_is_none(version: bytes) -> None:
+    assert decode_command(JSON, b'{"code":11,"version":' + version + b"}", b"").version == 0
 
 
 def test_an_unknown_language_is_other() -> None:

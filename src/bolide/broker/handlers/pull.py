@@ -199,8 +199,8 @@ def _check(broker: "Broker", header: PullRequest) -> Subscription:
         raise InvalidRequest(
             f"queue {header.queue_id} cannot be read: the topic {topic.name} has {topic.read_queues} read queues"
         )
-    if header.queue_offset < 0 or header.max_msg_nums < 1:
-        raise InvalidRequest("queueOffset must not be negative and maxMsgNums at least 1")
+    if header.max_msg_nums < 1:
+        raise InvalidRequest(f"maxMsgNums must be at least 1, not {header.max_msg_nums}")
     if header.sys_flag & PullFlag.SUBSCRIPTION:
         return _inline_subscription(header)
     return _known_subscription(broker, header, group)

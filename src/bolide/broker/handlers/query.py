@@ -3,7 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from bolide.model.errors import RequestError, TooBusy
+from bolide.model.errors import InvalidRequest, RequestError, TooBusy
+from bolide.model.message import PROPERTIES_BYTES_MAX
 from bolide.model.offsets import LogOffset
 from bolide.model.response_code import ResponseCode
 from bolide.net.link import Link
@@ -28,6 +29,9 @@ async def query_message(broker: "Broker", link: Link, request: Command) -> Comma
     Nobody is asked whether the topic exists: its messages may outlive it.  Keys of the same hash are not told apart.
     """
     header = QueryMessage.decode(request.fields)
+    for what, text in (("topic", header.topic), ("key", header.key)):
+        if len(text) > PROPERTIES_BYTES_MAX:  # none of a message is longer, and it would be hashed here
+            raise InvalidRequest(f"the {what} has {len(text)} characters; {PROPERTIES_BYTES_MAX} are allowed")
     lookup = Lookup(
         topic=header.topic,
         word=header.key,

@@ -90,6 +90,8 @@ def send(broker: "Broker", link: Link, request: Command) -> Command | Coroutine[
         raise InvalidRequest(
             f"queue {queue_id} does not exist: the topic {topic.name} has {topic.queues} queues"
         )
+    if len(header.properties) > 2 * PROPERTIES_BYTES_MAX:  # too many even without those that are not stored
+        raise MessageIllegal(f"the properties have {len(header.properties)} characters")
     properties = parse_properties(header.properties)
     _refuse_what_is_not_kept(header, properties)
     messages = _messages(broker, link, request, header, topic.name, queue_id)

@@ -21,6 +21,9 @@ SUBSCRIPTIONS_MAX = 16_384
 TAGS_MAX = 65_536
 """What one heartbeat may name; a process with more would need several clients."""
 
+BYTES_MAX = 2 * 1024 * 1024
+"""Of a heartbeat or a check: what they say is looked at word by word while everybody else waits."""
+
 NAME_LENGTH_MAX = 1024
 
 
@@ -107,7 +110,7 @@ class HeartbeatData:
 
     @classmethod
     def decode(cls, body: bytes) -> "HeartbeatData":
-        members = parse_object(body, "the heartbeat")
+        members = _parse("the heartbeat", body)
         producers, consumers = rows(members, "producerDataSet"), rows(members, "consumerDataSet")
         _check_count("groups", len(producers) + len(consumers), GROUPS_MAX)
         return cls(
@@ -134,7 +137,7 @@ class ClientCheck:
 
     @classmethod
     def decode(cls, body: bytes) -> "ClientCheck":
-        members = parse_object(body, "the client check")
+        members = _parse("the client check", body)
         subscription = table(members, "subscriptionData")
         return cls(
             client_id=text(members, "clientId"),
@@ -184,6 +187,12 @@ def subscription_from_json(members: Mapping[str, Any]) -> Subscription:
         version=version,
         expression_type=expression_type,
     )
+
+
+def _parse(what: str, body: bytes) -> dict[str, Any]:
+    if len(body) > BYTES_MAX:
+        raise InvalidRequest(f"{what} has {len(body)} bytes; {BYTES_MAX} are allowed")
+    return parse_object(body, what)
 
 
 E = TypeVar("E", bound=StrEnum)

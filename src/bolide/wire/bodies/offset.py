@@ -52,5 +52,6 @@ def encode_consume_stats(queues: Mapping[MessageQueue, QueueProgress]) -> bytes:
 
 
 def decode_consume_stats(body: bytes) -> dict[MessageQueue, QueueProgress]:
-    queues = table(parse_object(body, "the progress"), "offsetTable")
+    members = parse_object(body, "the progress", dialect_bytes_max=None)  # a group may have many queues
+    queues = table(members, "offsetTable")
     return {queue_from_key(key): QueueProgress.from_json(table(queues, key)) for key in queues}

@@ -45,7 +45,8 @@ def encode_topic_stats(queues: Mapping[MessageQueue, QueueBounds]) -> bytes:
 
 
 def decode_topic_stats(body: bytes) -> dict[MessageQueue, QueueBounds]:
-    queues = table(parse_object(body, "the topic's state"), "offsetTable")
+    members = parse_object(body, "the topic's state", dialect_bytes_max=None)  # a topic may have many queues
+    queues = table(members, "offsetTable")
     return {queue_from_key(key): QueueBounds.from_json(table(queues, key)) for key in queues}
 
 

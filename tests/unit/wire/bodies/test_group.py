@@ -1,5 +1,7 @@
 """Heartbeats of many languages, and the other bodies about clients and groups."""
 
+from collections.abc import Callable
+
 import pytest
 
 from bolide.model import java_json
@@ -129,3 +131,16 @@ def test_connections_go_both_ways() -> None:
     body = connection.encode_producer_connections((client,))
     assert connection.decode_producer_connections(body) == (client,)
     assert java_json.loads(body)["connectionSet"][0]["clientAddr"] == "10.0.0.7:50432"
+
+
+@pytest.mark.parametrize("decode", [HeartbeatData.decode, ClientCheck.decode])
+def test_a_body_that_would_take_long_to_read_is_refused(decode: Callable[[bytes], object]) -> None:
+    with pytest.raises(InvalidRequest, match="2097153 bytes; 2097152 are allowed"):
+        decode(JAVA.ljust(2 * 1024 * 1024 + 1))
+
+
+def test_a_large_body_in_the_dialect_of_java_is_refused_and_a_small_one_read() -> None:
+    body = b'{0:1,"clientId":"c"}'
+    assert ClientCheck.decode(body).client_id == "c"
+    with pytest.raises(InvalidRequest, match="not standard JSON"):
+        ClientCheck.decode(body.ljust(1024 * 1024 + 1))
