@@ -19,6 +19,9 @@ from bolide.store.retention import HOUR_MS, RetentionSettings, parse_hours
 
 log = logging.getLogger(__name__)
 
+PARTS = {"storePathCommitLog": "commitlog", "storePathConsumeQueue": "consumequeue", "storePathIndex": "index"}
+"""Keys by which the original puts parts of a store elsewhere, and where they are under the root."""
+
 HOURS_MAX = 24 * 365 * 100
 
 
@@ -42,9 +45,9 @@ def _percent(key: str, default: int, clamp: tuple[int, int]) -> Any:
 @dataclasses.dataclass(frozen=True)
 class BrokerConfig:
     # ---- who we are
-    cluster_name: str = _setting("brokerClusterName", "DefaultCluster")
-    broker_name: str = _setting("brokerName", "broker-a")
-    broker_id: int = _setting("brokerId", 0, low=0)
+    cluster_name: str = _setting("brokerClusterName", "DefaultCluster", low=1)
+    broker_name: str = _setting("brokerName", "broker-a", low=1)
+    broker_id: int = _setting("brokerId", 0, low=0, clamp=(0, 0))
     role: str = _setting("brokerRole", "ASYNC_MASTER", among=("ASYNC_MASTER", "SYNC_MASTER"))
     nameservers: str = _setting("namesrvAddr", "")
     bind_host: str = _setting("bindAddress", "0.0.0.0")
@@ -58,7 +61,7 @@ class BrokerConfig:
     force_register: bool = _setting("forceRegister", True)
     compress_register: bool = _setting("compressedRegister", False)
     # ---- the store
-    root: str = _setting("storePathRootDir", os.path.join("~", "store"))
+    root: str = _setting("storePathRootDir", os.path.join("~", "store"), low=1)
     segment_bytes: int = _setting("mappedFileSizeCommitLog", 1024**3, low=4096)
     queue_file_bytes: int = _setting("mappedFileSizeConsumeQueue", 6_000_000, low=20)
     flush_disk_type: str = _setting("flushDiskType", "ASYNC_FLUSH", among=("ASYNC_FLUSH", "SYNC_FLUSH"))
@@ -142,7 +145,9 @@ class BrokerConfig:
                 raise ConfigError(_unknown(key))
         if without_effect:
             log.warning("settings without effect here: %s", ", ".join(sorted(without_effect)))
-        return cls(**values)
+        config = cls(**values)
+        _refuse_what_would_hurt(config, settings)
+        return config
 
     def changed(self, settings: Mapping[str, str]) -> Self:
         """A copy with run-time changes; refuses all of them when one is refused."""
@@ -198,6 +203,8 @@ def _read(field: "dataclasses.Field[Any]", text: str) -> Any:
             limits = f"at least {low}" if high is None else f"from {low} to {high}"
             raise ConfigError(f"{key} must be {limits}, not {number}")
         return _clamped(key, number, field.metadata["clamp"])
+    if low is not None and len(text) < low:
+        raise ConfigError(f"{key} is empty")
     if among and text not in among:
         raise ConfigError(f"{key} is one of {', '.join(among)}, not {text!r}")
     if field.metadata["check"] is not None:
@@ -205,11 +212,30 @@ def _read(field: "dataclasses.Field[Any]", text: str) -> Any:
     return text
 
 
+def _refuse_what_would_hurt(config: BrokerConfig, settings: Mapping[str, str]) -> None:
+    """Keys whose neglect is worse than no start: an open broker, or an empty one beside the messages."""
+    for key, part in PARTS.items():
+        place = os.path.join(config.root, part)
+        given = settings.get(key, place)
+        if os.path.normpath(os.path.expanduser(given)) != os.path.normpath(os.path.expanduser(place)):
+            raise ConfigError(
+                f"{key} must be {place}, not {given!r}: a store is one directory here; move or link it there"
+            )
+    if settings.get("aclEnable", "").strip().lower() == "true":
+        raise ConfigError(
+            "aclEnable=true: there is no access control here yet, everybody could send and read;"
+            " leave it out to accept that"
+        )
+
+
 def _clamped(key: str, number: int, clamp: tuple[int, int] | None) -> int:
     if clamp is None or clamp[0] <= number <= clamp[1]:
         return number
     nearest = clamp[0] if number < clamp[0] else clamp[1]
-    log.warning("%s is from %d to %d: taking %d instead of %d", key, *clamp, nearest, number)
+    if clamp[0] == clamp[1]:
+        log.warning("%s is always %d here: taking it instead of %d", key, nearest, number)
+    else:
+        log.warning("%s is from %d to %d: taking %d instead of %d", key, *clamp, nearest, number)
     return nearest
 
 

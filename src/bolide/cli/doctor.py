@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bolide.cli.options import DEFAULT_DATA, DEFAULT_NAMESERVER, AsJson, Nameserver
+from bolide.cli.options import DEFAULT_DATA, DEFAULT_NAMESERVER, AsJson, Data, Nameserver
 from bolide.cli.outcome import ExitCode
 from bolide.cli.output import write_json
 
@@ -23,9 +23,7 @@ def doctor(
     probe: Annotated[
         bool, typer.Option("--probe", help="Also send a message to the topic bolide-doctor and read it back.")
     ] = False,
-    data: Annotated[
-        Path, typer.Option("--data", metavar="DIR", envvar="BOLIDE_DATA", help="Where messages are stored.")
-    ] = Path(DEFAULT_DATA),
+    data: Data = Path(DEFAULT_DATA),
     as_json: AsJson = False,
     nameserver: Nameserver = DEFAULT_NAMESERVER,
 ) -> None:

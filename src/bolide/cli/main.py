@@ -52,6 +52,8 @@ def _bolide(
 
         echo hello | bolide send greetings
         bolide tail greetings
+
+    [bold]bolide COMMAND --help[/bold] explains each command with examples.
     """
 
 

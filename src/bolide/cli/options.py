@@ -1,5 +1,6 @@
 """Options that many commands share, declared once so that they are spelled and explained alike."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,6 +19,25 @@ Nameserver = Annotated[
     ),
 ]
 
+
+def _directory(text: str) -> Path:
+    """An empty name is a variable that was not set, never the working directory."""
+    if not str(text):
+        raise typer.BadParameter("it is empty; '.' is the working directory")
+    return Path(text)
+
+
+Data = Annotated[
+    Path,
+    typer.Option(
+        "--data",
+        metavar="DIR",
+        envvar="BOLIDE_DATA",
+        parser=_directory,
+        help="Where messages are stored.",
+    ),
+]
+
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON for programs instead of text for people.")]
 
 Settings = Annotated[
@@ -25,7 +45,7 @@ Settings = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="A setting under the key that the original's broker.conf uses; may be given often.",
+        help="A setting under the key that the original's configuration files use; may be given often.",
     ),
 ]
 

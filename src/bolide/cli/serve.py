@@ -18,9 +18,9 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
-from bolide.cli.options import DEFAULT_DATA, Settings, Verbose
+from bolide.cli.options import DEFAULT_DATA, Data, Settings, Verbose
 from bolide.cli.outcome import CannotStart, ExitCode, StoreFailed
-from bolide.cli.settings import parse_assignments, read_settings
+from bolide.cli.settings import naming_file, parse_assignments, read_settings
 from bolide.model.errors import BolideError
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -44,10 +44,7 @@ class Service(Protocol):
 
 
 def up(
-    data: Annotated[
-        Path,
-        typer.Option("--data", metavar="DIR", envvar="BOLIDE_DATA", help="Where messages are stored."),
-    ] = Path(DEFAULT_DATA),
+    data: Data = Path(DEFAULT_DATA),
     host: Annotated[
         str,
         typer.Option(
@@ -117,7 +114,9 @@ def nameserver(
     settings: Settings = None,
     verbose: Verbose = False,
 ) -> None:
-    """Run a name server alone. Options win over the file.
+    """Run a name server alone.
+
+    Options and --set win over the file.
 
     [bold]Examples[/bold]
 
@@ -135,7 +134,8 @@ def nameserver(
         given["bindAddress"] = host
     if port is not None:
         given["listenPort"] = str(port)
-    server = NameServer(NameServerConfig.from_settings(given | parse_assignments(settings or ())))
+    with naming_file(config, own := parse_assignments(settings or ())):
+        server = NameServer(NameServerConfig.from_settings(given | own))
 
     def announce() -> None:
         print(f"name server listens on {server.config.host}:{server.port}", flush=True)
@@ -151,9 +151,10 @@ def broker(
     settings: Settings = None,
     verbose: Verbose = False,
 ) -> None:
-    """Run a broker alone. --set wins over the file.
+    """Run a broker alone.
 
-    Without namesrvAddr in the file or in --set it registers nowhere.
+    --set wins over the file. Without namesrvAddr in one of them it registers nowhere,
+    and clients do not find it. Without storePathRootDir it stores in ~/store.
 
     [bold]Examples[/bold]
 
@@ -167,13 +168,19 @@ def broker(
 
     _set_up_logging(verbose)
     given = read_settings(config, "broker") if config else {}
-    chosen = BrokerConfig.from_settings(given | parse_assignments(settings or ()))
+    with naming_file(config, own := parse_assignments(settings or ())):
+        chosen = BrokerConfig.from_settings(given | own)
     make_directory(Path(chosen.root).expanduser())
     server = Broker(chosen, progress=recovery_bar())
 
     def announce() -> None:
-        where = chosen.nameservers or "no name server: set namesrvAddr so that clients find it"
-        print(f"broker {chosen.broker_name} serves at {server.address}, registered with {where}", flush=True)
+        names = chosen.nameservers
+        where = (
+            f"registers with {names}"
+            if names
+            else "registers nowhere: set namesrvAddr so that clients find it"
+        )
+        print(f"broker {chosen.broker_name} serves at {server.address}, {where}", flush=True)
 
     _run(_serve(server, announce))
 

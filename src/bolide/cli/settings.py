@@ -6,7 +6,8 @@ All three become text under the original's key names; what the keys mean is the 
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,17 @@ def parse_assignments(words: Iterable[str]) -> dict[str, str]:
             raise ConfigError(f"--set wants key=value, not {word[:64]!r}")
         settings[key.strip()] = value.strip()
     return settings
+
+
+@contextmanager
+def naming_file(path: Path | None, own: Mapping[str, str]) -> Iterator[None]:
+    """What is wrong with a setting names its file too, unless `--set` gave it."""
+    try:
+        yield
+    except ConfigError as error:
+        if path is None or any(key in str(error) for key in own):
+            raise
+        raise ConfigError(f"{path}: {error}") from error
 
 
 def read_settings(path: Path, table: str) -> dict[str, str]:

@@ -95,8 +95,11 @@ def make_directory(data: Path) -> None:
     try:
         data.mkdir(parents=True, exist_ok=True)
     except OSError as error:
+        why = "it is a file" if data.is_file() else error.strerror
         raise ConfigError(
-            f"cannot use {data} for data: {error.strerror}; choose another with --data"
+            f"cannot use {data} for data: {why}; choose another place (--data, storePathRootDir)"
         ) from error
     if not os.access(data, os.W_OK | os.X_OK):
-        raise ConfigError(f"{data} is not writable by this user; choose another directory with --data")
+        raise ConfigError(
+            f"{data} is not writable by this user; choose another place (--data, storePathRootDir)"
+        )

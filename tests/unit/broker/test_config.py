@@ -75,6 +75,40 @@ def test_keys_of_the_original_without_effect_are_accepted_and_named(caplog: pyte
     assert "settings without effect here: haListenPort, inSyncReplicas" in caplog.text
 
 
+@pytest.mark.parametrize("key", ["storePathCommitLog", "storePathConsumeQueue", "storePathIndex"])
+def test_a_part_of_the_store_elsewhere_is_refused_rather_than_not_found(key: str) -> None:
+    """A broker that ignored the key would start empty beside the messages of the original."""
+    with pytest.raises(ConfigError, match=f"{key} must be /data/store/"):
+        BrokerConfig.from_settings({"storePathRootDir": "/data/store", key: "/fast/disk"})
+
+
+def test_paths_that_say_what_is_so_anyway_are_fine() -> None:
+    paths = {
+        "storePathCommitLog": "/data/store/commitlog/",
+        "storePathConsumeQueue": "/data/store/consumequeue",
+    }
+    given = {"storePathRootDir": "/data/store", "storePathIndex": "/data/store/index", **paths}
+    assert BrokerConfig.from_settings(given).root == "/data/store"
+
+
+def test_access_control_is_never_left_out_silently() -> None:
+    with pytest.raises(ConfigError, match="aclEnable"):
+        BrokerConfig.from_settings({"aclEnable": "true"})
+    assert BrokerConfig.from_settings({"aclEnable": "false"}) == BrokerConfig()
+
+
+def test_a_master_has_the_number_0_whatever_the_file_says(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        assert BrokerConfig.from_settings({"brokerId": "3"}).broker_id == 0
+    assert "brokerId" in caplog.text
+
+
+@pytest.mark.parametrize("key", ["brokerName", "brokerClusterName", "storePathRootDir"])
+def test_names_are_not_empty(key: str) -> None:
+    with pytest.raises(ConfigError, match=f"{key} is empty"):
+        BrokerConfig.from_settings({key: " "})
+
+
 def test_what_has_effect_is_not_listed_as_without() -> None:
     assert WITHOUT_EFFECT.isdisjoint(BrokerConfig().as_settings())
 
