@@ -25,6 +25,8 @@ from bolide.store.table_files import read_tables
 from tests.corruption.flaws import KINDS, Flaw, draw
 from tests.corruption.scene import Record, Scene, scratch_folder
 
+pytestmark = pytest.mark.timeout(1800)  # all cases are one fixture
+
 SEED = int(os.environ.get("BOLIDE_CORRUPTION_SEED", "0"))
 COUNT = int(os.environ.get("BOLIDE_CORRUPTION_COUNT", "500"))
 SHOWN = 20

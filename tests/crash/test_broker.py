@@ -26,6 +26,8 @@ SETTINGS = {
     "mappedFileSizeConsumeQueue": str(QUEUE_FILE_BYTES),
 }
 SENDS = 24
+LATE = 1000
+"""The number of a request behind all others."""
 ANSWER_WAIT_S = 0.15
 """How long to wait for an answer that must not come."""
 

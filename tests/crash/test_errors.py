@@ -12,6 +12,8 @@ import pytest
 from tests.crash.errors import count_steps, fail_step
 from tests.crash.ledger import Broken
 
+pytestmark = pytest.mark.timeout(1200)
+
 SEEDS = range(4)
 KINDS = ("create", "write", "sync", "rename", "sync_dir", "make_dir", "delete")
 NO_SPACE = ("create", "write", "make_dir")

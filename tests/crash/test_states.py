@@ -3,9 +3,13 @@
 import secrets
 from collections.abc import Callable
 
+import pytest
+
 from tests.crash.campaign import explore
 from tests.crash.conftest import TOLD
 from tests.crash.states import Run
+
+pytestmark = pytest.mark.timeout(1200)
 
 STATES = 5000
 
