@@ -121,10 +121,20 @@ class Broker:
         self.port = await self._server.start(self.config.bind_host, self.config.port)
         try:
             self._open_store()
-            await self._listen_vip()
         except BaseException:
             await self._server.close()
             raise
+        self._build()  # before the first wait: clients that are in the backlog come in with it
+        try:
+            await self._listen_vip()
+            await self._start_registration()
+        except BaseException:
+            await self.stop()
+            raise
+        log.info("broker %s serves at %s", self.config.broker_name, self.address)
+
+    def _build(self) -> None:
+        """Everything that works on the open store, and its background tasks."""
         self.topics.on_change = self.topic_changed
         self.indexer = Indexer(self.store, self.clock)
         self.flusher = Flusher(self.store, lambda: self.config, self.clock, self._on_durable)
@@ -138,8 +148,6 @@ class Broker:
         self._caller = Caller(self.clock, on_close=self._on_caller_close)
         self._start_tasks()
         self.flusher.wake()  # what was recovered is durable soon
-        await self._start_registration()
-        log.info("broker %s serves at %s", self.config.broker_name, self.address)
 
     async def stop(self) -> None:
         """Leave the cluster, answer nothing more, write everything down."""
