@@ -15,6 +15,9 @@ from bolide.wire.command import Command
 HELD_MAX = 100_000
 """Pulls held at once; above this new ones are answered at once."""
 
+HELD_BYTES_MAX = 128 * 1024**2
+"""What their requests may take together: each is kept whole, and one may fill a frame."""
+
 LOOK_ENTRIES = 4096
 """Entries that are looked at in one go for a message that a held pull wants."""
 
@@ -32,6 +35,8 @@ class HeldPull:
     deadline_ms: int
     seen: int = 0
     """Entries below this are known not to be wanted."""
+    size: int = 0
+    """About the bytes that the request takes; known while it is held."""
 
 
 class PullHold:
@@ -41,14 +46,18 @@ class PullHold:
         self._resume = resume
         self._held: dict[QueueKey, list[HeldPull]] = {}
         self._count = 0
+        self._bytes = 0
 
     def __len__(self) -> int:
         return self._count
 
     def add(self, key: QueueKey, held: HeldPull) -> bool:
         """Hold a pull; False when too many are held already."""
-        if self._count >= HELD_MAX:
+        fields = held.request.fields
+        held.size = len(held.request.body) + sum(map(len, fields)) + sum(map(len, fields.values()))
+        if self._count >= HELD_MAX or self._bytes + held.size > HELD_BYTES_MAX:
             return False
+        self._bytes += held.size
         self._held.setdefault(key, []).append(held)
         self._count += 1
         return True
@@ -80,7 +89,9 @@ class PullHold:
                 self._resume(held)
 
     def _keep(self, key: QueueKey, alive: list[HeldPull]) -> None:
-        self._count -= len(self._held[key]) - len(alive)
+        before = self._held[key]
+        self._count -= len(before) - len(alive)
+        self._bytes -= sum(held.size for held in before) - sum(held.size for held in alive)
         if alive:
             self._held[key] = alive
         else:

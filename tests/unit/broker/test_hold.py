@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, cast
 
-from bolide.broker.hold import HeldPull, PullHold
+from bolide.broker.hold import HELD_BYTES_MAX, HeldPull, PullHold
 from bolide.model.java_hash import java_hash
 from bolide.net.link import Link
 from bolide.store.store import MessageStore
@@ -109,3 +109,22 @@ def test_thousands_of_pulls_on_one_queue_are_woken_in_one_pass(tmp_path: Path) -
         hold.add(("T", 0), held)
     arrive(store, hold, "A")
     assert (len(woken), len(hold)) == (10_000, 10_000)
+
+
+def test_the_memory_of_held_pulls_is_bounded_whatever_their_requests_carry(tmp_path: Path) -> None:
+    answered: list[HeldPull] = []
+    hold = PullHold(answered.append)
+
+    def add(fields: dict[str, str], body: bytes = b"", deadline_ms: int = 1000) -> bool:
+        request = Command(11, fields, body)
+        return hold.add(("T", 0), HeldPull(cast(Link, Connection()), request, 0, None, deadline_ms))
+
+    half = HELD_BYTES_MAX // 2
+    assert add({"subscription": "x" * (half - 100)})
+    assert add({}, bytes(half - 100), deadline_ms=2000)
+    assert not add({"anything": "x" * 200})
+    assert add({"topic": "T"})
+    hold.sweep(1000)
+    assert (len(answered), len(hold)) == (2, 1)
+    assert add({"subscription": "x" * (half - 100)})
+    assert not add({"anything": "x" * 200})
