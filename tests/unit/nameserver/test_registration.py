@@ -12,7 +12,7 @@ from bolide.wire.bodies.registration import RegistrationBody
 from bolide.wire.bodies.route import BrokerData, QueueData, TopicRoute, decode_kv_table, decode_member_group
 from bolide.wire.codes import RequestCode, ResponseCode
 from bolide.wire.headers.route import BrokerRequest, RegisterBroker
-from tests.unit.nameserver.stage import HeldClock, callers, eventually, pause, serving
+from tests.unit.nameserver.stage import BUILT_IN, HeldClock, callers, eventually, pause, serving
 
 ORDERS = TopicConfig("orders", 4, 4)
 V4_9_3, V4_9_4, V4_9_7, V5_4_0 = 399, 401, 407, 493
@@ -171,6 +171,7 @@ def test_a_wrong_checksum_is_refused_and_a_missing_one_is_not_checked() -> None:
         {"brokerName": "a", "brokerAddr": "x:1", "clusterName": "C" * 300},
         {"brokerName": "a", "brokerAddr": "x:1", "clusterName": "C", "brokerId": "-1"},
         {"brokerName": "a", "brokerAddr": "x:1", "clusterName": "C", "compressed": "true"},
+        {"brokerName": "a", "brokerAddr": "x:1", "clusterName": "C", "__ZONE_NAME": "z" * 300},
     ],
 )
 def test_a_malformed_registration_is_an_invalid_request(fields: dict[str, str]) -> None:
@@ -179,6 +180,19 @@ def test_a_malformed_registration_is_an_invalid_request(fields: dict[str, str]) 
             answer = await stage.ask(RequestCode.REGISTER_BROKER, fields, b"{}")
             assert answer.code == ResponseCode.INVALID_PARAMETER
             assert answer.remark
+            assert await stage.brokers() == set()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("servers", [("f" * 300,), tuple(f"f{number}:1" for number in range(65))])
+def test_filter_servers_are_bounded_like_everything_that_is_kept(servers: tuple[str, ...]) -> None:
+    async def scenario() -> None:
+        async with serving() as stage:
+            header = RegisterBroker("broker-a", "x:1", "C")
+            body = RegistrationBody(DataVersion(), BUILT_IN, servers).encode()
+            answer = await stage.ask(RequestCode.REGISTER_BROKER, header, body)
+            assert answer.code == ResponseCode.INVALID_PARAMETER
             assert await stage.brokers() == set()
 
     asyncio.run(scenario())

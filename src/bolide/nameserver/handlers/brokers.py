@@ -25,6 +25,7 @@ from bolide.wire.headers.topic import TopicRequest
 log = logging.getLogger(__name__)
 
 NAME_LENGTH_MAX = 255
+FILTER_SERVERS_MAX = 64
 ZONE_FIELD = "__ZONE_NAME"
 
 
@@ -36,7 +37,11 @@ def register(state: NameServerState, link: Link, request: Command) -> Command:
     _check_names(header.cluster_name, header.broker_name, header.broker_addr, header.ha_server_addr)
     if header.broker_id < 0:
         raise InvalidRequest(f"a broker id cannot be {header.broker_id}")
+    zone = request.fields.get(ZONE_FIELD)
     body = RegistrationBody.decode(request.body, compressed=header.compressed, version=request.version)
+    if len(body.filter_servers) > FILTER_SERVERS_MAX:
+        raise InvalidRequest(f"{len(body.filter_servers)} filter servers; {FILTER_SERVERS_MAX} are allowed")
+    _check_lengths(zone or "", *body.filter_servers)
     is_new = state.routes.data_version(header.broker_name, header.broker_addr) is None
     master = state.routes.register(
         state.clock.monotonic_ms(),
@@ -50,7 +55,7 @@ def register(state: NameServerState, link: Link, request: Command) -> Command:
             ha_address=header.ha_server_addr,
             lifetime_ms=header.heartbeat_timeout_millis,
             enable_acting_master=bool(header.enable_acting_master),
-            zone_name=request.fields.get(ZONE_FIELD),
+            zone_name=zone,
             filter_servers=body.filter_servers,
         ),
         link,
@@ -107,10 +112,14 @@ def register_topic(state: NameServerState, link: Link, request: Command) -> Comm
 
 
 def _check_names(cluster: str, broker_name: str, *addresses: str) -> None:
-    """They are only ever keys and text here, so length is all that matters."""
     if not cluster or not broker_name or not addresses[0]:
         raise InvalidRequest("a registration needs a cluster, a broker name and an address")
-    for text in (cluster, broker_name, *addresses):
+    _check_lengths(cluster, broker_name, *addresses)
+
+
+def _check_lengths(*texts: str) -> None:
+    """They are only ever keys and text here, so length is all that matters."""
+    for text in texts:
         if len(text) > NAME_LENGTH_MAX:
             raise InvalidRequest(f"{text[:32]!r}… is longer than {NAME_LENGTH_MAX} characters")
 
