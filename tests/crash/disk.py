@@ -47,12 +47,12 @@ class SimFile:
         node.write(at, data)
         node.modified_ms = self._disk.now_ms
 
-    def erase(self, at: int) -> bool:
+    def erase(self, at: int, *, again: bool = False) -> bool:
         zeros = bytes(self.size - at)
-        if self.read(at, len(zeros)) == zeros:
-            return False
-        self.write(at, zeros)
-        return True
+        is_blank = self.read(at, len(zeros)) == zeros
+        if again or not is_blank:
+            self.write(at, zeros)
+        return not is_blank
 
     def reserve(self, at: int, count: int) -> None:
         assert at + count <= self._opened.size, "files have a fixed size"

@@ -288,7 +288,7 @@ def checkpoint_before_the_log_is_synced(stack: ExitStack) -> None:
 
 def leave_old_bytes_behind_a_cut(stack: ExitStack) -> None:
     """The rest of an old record completes a new one of which only the beginning was kept."""
-    stack.enter_context(patch.object(SimFile, "erase", lambda file, at: False))
+    stack.enter_context(patch.object(SimFile, "erase", lambda file, at, again=False: False))
 
 
 # ---- small files ---------------------------------------------------------------------------------------------

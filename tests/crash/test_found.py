@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from bolide.model.errors import StoreError
 from bolide.store.store import MessageStore
 from tests.crash.disk import SimDisk
 from tests.crash.ledger import read_queue
@@ -74,6 +75,63 @@ def test_what_a_failed_sync_has_left_is_written_again_by_the_next_process() -> N
 def failing_sync(kind: str, path: str) -> None:
     if kind == "sync":
         raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+
+def test_old_bytes_that_a_failed_sync_has_not_erased_do_not_stay_behind_the_end_of_the_log() -> None:
+    """The kernel took the zeros for written; old bytes could then complete a new record of which half was lost."""
+    life = lives(3)
+    append(life, b"a" * 3000)
+    append(life, b"b" * 3000)
+    disk = with_a_part_of_the_log(life)
+    steps: list[str] = []
+
+    def fail_behind_a_write(kind: str, path: str) -> None:
+        steps.append(kind)
+        if "commitlog" in path and "write" in steps:
+            failing_sync(kind, path)
+
+    disk.on_step = fail_behind_a_write
+    with pytest.raises(StoreError, match="Input/output"):
+        MessageStore(disk, life.options, life.clock).open()
+    disk.on_step = lambda kind, path: None
+    disk.after_kill()
+    life.disk = disk
+    life.start()
+    for seed in range(50):
+        files = disk.after_power_loss(random.Random(seed)).files()
+        assert not any(files[f"{ROOT}/commitlog/{0:020d}"][life.store.log.end :])
+
+
+def with_a_part_of_the_log(life: Life) -> SimDisk:
+    """What power loss may leave: a later page of the log, and not the one before it."""
+    for seed in itertools.count():
+        disk = life.disk.after_power_loss(random.Random(seed))
+        probe = MessageStore(disk.after_power_loss(random.Random(seed)), life.options, life.clock)
+        if probe.open().has_erased:
+            return disk
+    raise AssertionError
+
+
+def test_an_entry_that_a_failed_sync_has_not_erased_does_not_come_back() -> None:
+    """As below: what the kernel takes for written, it will never write."""
+    life = lives()
+    append(life, b"lost with the power")
+    life.write_behind()
+    store = MessageStore(disk := with_entry_but_no_record(life), life.options, life.clock)
+    store.open()
+    checkpoint = store.next_checkpoint()
+    assert checkpoint is not None
+    disk.on_step = failing_sync
+    with pytest.raises(OSError, match="Input/output") as failed:
+        checkpoint.sync()
+    store.durability.failed(failed.value)
+    disk.on_step = lambda kind, path: None
+    disk.after_kill()
+    life.resume(disk)
+    life.append_to(("Orders", 0), [(b"at the same place", KEY)])
+    sync(life)
+    for seed in range(100):
+        assert found(life, life.disk.after_power_loss(random.Random(seed))) == []
 
 
 def test_an_entry_that_a_killed_process_has_erased_does_not_come_back() -> None:

@@ -22,9 +22,10 @@ class File(Protocol):
 
     def write(self, at: int, data: bytes | memoryview) -> None: ...
 
-    def erase(self, at: int) -> bool:
+    def erase(self, at: int, *, again: bool = False) -> bool:
         """Everything from `at` on becomes zero; tells whether it was not.  Costs as much as was written there, not as
-        much as the file is long; reserved blocks stay reserved."""
+        much as the file is long; reserved blocks stay reserved.  With `again` zeros are written over zeros, too: they
+        may be in memory only, and never go to the disk by themselves."""
 
     def reserve(self, at: int, count: int) -> None:
         """Allocate the blocks of a part of a sparse file now, so that writing it through the mapping can never meet a

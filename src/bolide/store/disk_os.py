@@ -47,15 +47,16 @@ class OsFile:
             left -= written
             at += written
 
-    def erase(self, at: int) -> bool:
+    def erase(self, at: int, *, again: bool = False) -> bool:
         erased = False
         # The list first: reading brings more pages into memory, and the kernel counts those as written.
         for first, last in list(_written(self._descriptor, at, self.size)):
             for piece in range(first, last, _PIECE_BYTES):
                 zeros = bytes(min(_PIECE_BYTES, last - piece))
-                if os.pread(self._descriptor, len(zeros), piece) != zeros:
+                is_blank = os.pread(self._descriptor, len(zeros), piece) == zeros
+                if again or not is_blank:
                     self.write(piece, zeros)
-                    erased = True
+                    erased |= not is_blank
         return erased
 
     def reserve(self, at: int, count: int) -> None:

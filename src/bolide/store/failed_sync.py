@@ -2,7 +2,8 @@
 
 A failed sync leaves pages that never reached the disk and that the kernel takes for clean.  As long as the machine
 stays up they can be read, so a recovery finds their records and a sync of them succeeds, in vain: power loss would
-still take them.  Whoever finds this note writes what it recovers once more, which makes such pages dirty again.
+still take them.  Whoever finds this note writes what it recovers once more, and zeros behind it, which makes such pages
+dirty again.
 
 The note is a name in the store's folder and need not be durable: power loss takes the pages too.
 """

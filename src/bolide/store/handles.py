@@ -83,13 +83,15 @@ class FileHandles:
         self._files.add(path)
         self._note_name(path)
 
-    def erase(self, path: str, at: int) -> bool:
-        """Everything of the file from `at` on becomes zero; tells whether it was not."""
+    def erase(self, path: str, at: int, *, again: bool = False) -> bool:
+        """Everything of the file from `at` on becomes zero; tells whether it was not.  See `disk.File.erase`."""
         file = self.get(path)
-        if file is None or not file.erase(at):
+        if file is None:
             return False
-        self._files.add(path)
-        return True
+        erased = file.erase(at, again=again)
+        if erased or again:
+            self._files.add(path)
+        return erased
 
     def delete(self, path: str) -> None:
         self._delete(path)

@@ -151,12 +151,13 @@ class CommitLog:
             self.roll()
         return self.position
 
-    def cut(self, end: int) -> tuple[int, bool]:
+    def cut(self, end: int, *, again: bool = False) -> tuple[int, bool]:
         """Forget everything from `end` on: later segments are deleted, the rest of the last one is erased.
 
         Returns how many were deleted and whether something had to be erased.
         Old records that stayed behind the end would be dangerous.  Power loss may keep only the first pages of a new
-        record there, and the bytes of an old one, which are as good as any, would complete it.
+        record there, and the bytes of an old one, which are as good as any, would complete it.  With `again` a sync
+        has failed, and may have left zeros that are in memory only.
         """
         deleted = 0
         while len(self._segments) > 1 and self._bases[-1] > end:
@@ -167,8 +168,8 @@ class CommitLog:
             self._disk.delete(segment.file.path)
             self._disk.sync_dir(self._folder)  # one by one from the last: power loss must not leave a hole
         self.position = max(0, end - self._bases[-1])
-        erased = self.current.file.erase(self.position)
-        if erased:
+        erased = self.current.file.erase(self.position, again=again)
+        if erased or again:
             self.current.file.sync()
         return deleted, erased
 

@@ -118,11 +118,11 @@ class ConsumeQueue:
             self._handles.write(self._path(at), in_file, tail.entries(tail.start, last), self._file_bytes)
             tail.drop_before(last)
 
-    def erase_behind(self) -> bool:
+    def erase_behind(self, *, again: bool = False) -> bool:
         """Make sure that the files hold nothing behind the end; tells whether they did.
 
         What is left there would be taken for entries once the queue has grown to it.  That a process erased it before
-        and was killed does not make it durable.
+        and was killed does not make it durable; with `again`, not even the next sync would.
         """
         at = self.end * ENTRY_BYTES
         self._handles.distrust(self._path(at))
@@ -132,7 +132,7 @@ class ConsumeQueue:
         if (
             in_file or following == self.start * ENTRY_BYTES
         ):  # the only file stays: it tells the queue's number
-            found = self._handles.erase(self._path(at), in_file)
+            found = self._handles.erase(self._path(at), in_file, again=again)
             following += self._file_bytes
         while self._files_end > following:  # from the last: what a crash leaves has no hole
             self._files_end -= self._file_bytes

@@ -70,13 +70,14 @@ def recover(
     checkpoint: Checkpoint,
     *,
     clean: bool,
+    sync_has_failed: bool = False,
     progress: Progress,
     forget: Callable[[], None],
 ) -> Recovery:
     """Set the end of the log and bring the queues in step with it.
 
     `forget` makes the checkpoint durably invalid: queues that are made again from the whole log are not durable, and
-    the mark says that they are.
+    the mark says that they are.  When `sync_has_failed` before, what is erased is erased once more.
     """
     start, start_record = _begin(commit_log, queues, checkpoint, clean=clean)
     if start > commit_log.start and not any(True for _ in queues):
@@ -99,9 +100,11 @@ def recover(
         queues.load(start, commit_log.start)
     progress(end - start, end - start)
     commit_log.last_record = rebuild.last_record if rebuild.records else start_record
-    segments_deleted, has_erased = commit_log.cut(end)
+    segments_deleted, has_erased = commit_log.cut(end, again=sync_has_failed)
     rebuild.write()
-    queues_cut = sum(queue.erase_behind() for queue in queues) if not (clean and end == start) else 0
+    queues_cut = 0
+    if not (clean and end == start):
+        queues_cut = sum(queue.erase_behind(again=sync_has_failed) for queue in queues)
     found = Recovery(
         clean,
         start,

@@ -120,7 +120,9 @@ class MessageStore:
         try:
             self._lock = self._disk.lock(os.path.join(root, "lock"))
         except BlockingIOError:
-            raise StoreError(f"another broker uses the store {root}") from None
+            raise StoreError(
+                f"another broker uses the store {root}: stop it, or choose another directory"
+            ) from None
         try:
             return self._open_files(progress or LoggedProgress(self._clock))
         except OSError as error:
@@ -141,6 +143,7 @@ class MessageStore:
             self.queues,
             self.checkpoints.load(),
             clean=clean,
+            sync_has_failed=self._failed_sync.is_noted,
             progress=progress,
             forget=self.checkpoints.forget,
         )

@@ -58,8 +58,8 @@ class WatchedFile:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._file.reserve(at, count)
 
-    def erase(self, at: int) -> bool:
-        return self._file.erase(at)
+    def erase(self, at: int, *, again: bool = False) -> bool:
+        return self._file.erase(at, again=again)
 
     def sync(self) -> None:
         self._disk.before_sync()

@@ -29,6 +29,24 @@ def test_erasing_takes_what_was_written_behind_a_place_and_nothing_else(
     assert os.path.getsize(path) == SIZE
 
 
+def test_zeros_are_written_over_zeros_where_that_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = OsDisk().create(str(tmp_path / "file"), SIZE, reserve=True)
+    file.write(0, b"x" * 100)
+    file.sync()
+    file.erase(50)
+    written: list[tuple[int, bytes]] = []
+    monkeypatch.setattr(file, "write", lambda at, data: written.append((at, bytes(data))))
+    assert not file.erase(50)
+    assert written == []
+    assert not file.erase(50, again=True)
+    at, data = written[0]
+    assert at == 50
+    assert data == bytes(len(data)) != b""
+    file.close()
+
+
 def test_erasing_a_reserved_file_keeps_its_blocks(tmp_path: Path) -> None:
     file = OsDisk().create(str(tmp_path / "file"), SIZE, reserve=True)
     file.write(1000, b"stale")
