@@ -12,11 +12,11 @@ from bolide.model.errors import (
     ConfigError,
     ConnectionLost,
     InvalidRequest,
+    NotAStore,
     NothingFound,
     ProtocolError,
     RemoteError,
     RouteNotFound,
-    StoreError,
 )
 from bolide.model.response_code import ResponseCode
 
@@ -37,7 +37,7 @@ MEANINGS = {
     ExitCode.FAILED: "failed: the server refused, or a check found a problem",
     ExitCode.USAGE: "wrong usage: an unknown option, setting or value",
     ExitCode.UNREACHABLE: "no answer from a name server or broker",
-    ExitCode.NOT_FOUND: "the topic, message, cluster or broker does not exist",
+    ExitCode.NOT_FOUND: "the topic, message, cluster, broker or store does not exist",
     ExitCode.CANNOT_START: "a server cannot start, for example because its port is in use",
     ExitCode.STORE_FAILED: "the server stopped itself because its disk failed",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C",
@@ -59,7 +59,7 @@ class Partly(BolideError):
 _CODES: tuple[tuple[type[Exception], ExitCode], ...] = (
     (CannotStart, ExitCode.CANNOT_START),
     (StoreFailed, ExitCode.STORE_FAILED),
-    (StoreError, ExitCode.CANNOT_START),
+    (NotAStore, ExitCode.NOT_FOUND),
     (ConfigError, ExitCode.USAGE),
     (InvalidRequest, ExitCode.USAGE),
     (RouteNotFound, ExitCode.NOT_FOUND),

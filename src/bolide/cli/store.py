@@ -10,7 +10,7 @@ from bolide.cli.outcome import ExitCode
 from bolide.cli.output import say, write_json
 from bolide.cli.progress import progress_bar
 from bolide.cli.since import parse_since
-from bolide.model.errors import ConfigError
+from bolide.model.errors import ConfigError, NothingFound
 
 if TYPE_CHECKING:
     from bolide.store.verify import Examination
@@ -49,6 +49,8 @@ def inspect(
     from bolide.store.survey import count_records, survey
 
     found = survey(OsDisk(), str(directory.expanduser()), topic=topic)
+    if topic is not None and not found.queues:
+        raise NothingFound(f"{found.root} has no queue of the topic {topic!r}; leave out --topic to see all")
     counts = None
     if count:
         total = len(found.segments) * found.segment_bytes
@@ -95,8 +97,8 @@ def repair(
     Damage in the middle of the log cannot be undone: it is bridged, so that everything
     behind it stays readable and consumers pass over what is lost. Queues and index files
     are made again from the log, damaged tables get their .bak back. Everything that is
-    replaced is kept in DIR/repair-TIME. Refused while a broker runs on the store. Exit
-    code 1 when damage is left.
+    replaced is kept in DIR/repair-TIME. Refused with code 1 while a broker runs on the
+    store. Exit code 1 when damage is left.
 
     [bold]Examples[/bold]
 

@@ -47,8 +47,8 @@ def _write(
         _write_parquet(output, export)
     else:
         failed = _write_lines(output, export)
-    if output is not None:
-        say(f"exported {export.messages - failed} messages to {output}")
+    if output is not None or not export.messages:
+        say(f"exported {export.messages - failed} messages" + (f" to {output}" if output is not None else ""))
     if failed:
         say(f"{failed} bodies did not unpack and were left out")
     if export.holes:
@@ -66,7 +66,10 @@ def _write_parquet(output: Path, export: Export) -> None:
         raise ConfigError(
             f"Parquet needs more libraries ({error.name}): pip install 'bolide[spark]'"
         ) from error
-    write_parquet(str(output), export.blocks(), export.broker_name)
+    if output.exists() and not output.is_file() and not output.is_dir():
+        raise ConfigError(f"Parquet cannot be written into a pipe or device: {output}")
+    with _whole(output) as path:
+        write_parquet(str(path), export.blocks(), export.broker_name)
 
 
 def _write_lines(output: Path | None, export: Export) -> int:
@@ -89,14 +92,33 @@ def _write_lines(output: Path | None, export: Export) -> int:
 
 @contextmanager
 def _opened(output: Path | None) -> Iterator[BinaryIO]:
-    """The file, which appears only when it is complete, or standard output."""
+    """The file, or standard output."""
     if output is None:
         yield sys.stdout.buffer
         return
-    temporary = output.with_name(output.name + ".tmp")
-    with temporary.open("wb") as file:
+    with _whole(output) as path, path.open("wb") as file:
         yield file
-    temporary.replace(output)
+
+
+@contextmanager
+def _whole(output: Path) -> Iterator[Path]:
+    """Where to write a file that appears under its name only when it is complete, and not at all if it never is.
+
+    Pipes and devices are written to as they are: replacing one would be the end of it.
+    """
+    if output.is_dir():
+        raise ConfigError(f"{output} is a directory: name a file in it with -o")
+    if not output.parent.is_dir():
+        raise ConfigError(f"cannot write {output}: there is no directory {output.parent}")
+    if output.exists() and not output.is_file():
+        yield output
+        return
+    temporary = output.with_name(output.name + ".tmp")
+    try:
+        yield temporary
+        temporary.replace(output)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _one_by_one(block: bytes, broker_name: str) -> tuple[list[StoredMessage], int]:

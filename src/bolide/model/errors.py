@@ -93,6 +93,10 @@ class StoreError(BolideError):
     """A store directory that cannot be opened or written as it is."""
 
 
+class NotAStore(StoreError):
+    """A directory without a log in it, or none at all."""
+
+
 class ConfigError(BolideError):
     """A setting that is unknown or has an impossible value."""
 

@@ -1,10 +1,8 @@
 """Stored records into a Parquet file with the columns of a topic (`schema.py`), batch by batch.
 
-Records go through the same compiled code as those that Spark reads.  The file appears under its name only when it is
-complete.
+Records go through the same compiled code as those that Spark reads.
 """
 
-import os
 from collections.abc import Iterable
 
 import pyarrow.parquet as pq
@@ -19,9 +17,8 @@ def write_parquet(path: str, blocks: Iterable[bytes], broker_name: str) -> int:
     """Write all records of the blocks; returns how many there were."""
     schema = arrow_schema(whole_schema())
     builder = ColumnBuilder(broker_name, list(COLUMNS))
-    temporary = path + ".tmp"
     rows = 0
-    with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for block in blocks:
             at = 0
             while at < len(block):
@@ -32,5 +29,4 @@ def write_parquet(path: str, blocks: Iterable[bytes], broker_name: str) -> int:
         if builder.rows:
             rows += builder.rows
             writer.write_batch(make_batch(schema, builder.rows, builder.take()))
-    os.replace(temporary, path)
     return rows

@@ -11,7 +11,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bolide.model.errors import StoreError
+from bolide.model.errors import NotAStore
 from bolide.store.disk import File, ReadingDisk
 from bolide.store.index_layout import HEADER_BYTES, SLOT_BYTES
 from bolide.store.index_layout import file_bytes as index_file_bytes
@@ -300,7 +300,7 @@ def _root_of(disk: ReadingDisk, root: str) -> str:
     for path in (root, os.path.join(root, "store")):
         if disk.list(os.path.join(path, "commitlog")) or disk.exists(os.path.join(path, "lock")):
             return path
-    raise StoreError(f"{root} is no store directory: there is no commitlog in it")
+    raise NotAStore(f"{root} is no store directory: there is no commitlog in it")
 
 
 def _most_common(sizes: Iterator[int]) -> int:

@@ -126,7 +126,7 @@ def test_wrong_usage_is_explained(root: Path, run: Run, words: tuple[str, ...], 
 
 def test_a_directory_that_is_no_store_is_refused(tmp_path: Path, run: Run) -> None:
     for command in ("inspect", "verify", "repair", "export"):
-        run(command, tmp_path, code=5)
+        run(command, tmp_path, code=4)
         assert "no store directory" in run.errors
 
 

@@ -1,0 +1,70 @@
+"""Where `bolide store` writes to, and what it says when there is nothing to write."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from bolide.cli.main import main
+from bolide.store.export import Export
+from tests.unit.store.damaged import MESSAGES, original, root
+
+__all__ = ["original", "root"]  # fixtures
+
+
+def test_an_export_into_a_pipe_or_device_does_not_replace_it(root: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    got: list[bytes] = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    assert main(["store", "export", str(root), "-o", str(pipe)]) == 0
+    reader.join()
+    assert pipe.is_fifo()
+    assert got[0].count(b"\n") == MESSAGES
+
+
+def test_parquet_cannot_go_into_a_pipe_and_leaves_it_alone(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert main(["store", "export", str(root), "-f", "parquet", "-o", str(tmp_path / "pipe")]) == 2
+    assert "pipe or device" in capsys.readouterr().err
+    assert (tmp_path / "pipe").is_fifo()
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_an_export_that_is_interrupted_leaves_nothing_behind(
+    form: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if form == "parquet":
+        pytest.importorskip("pyarrow")
+
+    def interrupted(self: object) -> object:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Export, "blocks", interrupted)
+    assert main(["store", "export", str(root), "-f", form, "-o", str(tmp_path / "out")]) == 130
+    assert list(tmp_path.glob("out*")) == []
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+@pytest.mark.parametrize(("place", "told"), [("", "is a directory"), ("missing/out", "no directory")])
+def test_a_place_that_cannot_be_written_is_wrong_usage(
+    form: str, place: str, told: str, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["store", "export", str(root), "-f", form, "-o", str(tmp_path / place)]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_an_export_without_messages_says_so(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["store", "export", str(root), "--topic", "nobody"]) == 0
+    assert capsys.readouterr() == ("", "exported 0 messages\n")
+
+
+def test_a_topic_that_the_store_does_not_have_is_not_found(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["store", "inspect", str(root), "--topic", "nobody"]) == 4
+    assert "'nobody'" in capsys.readouterr().err
