@@ -5,14 +5,20 @@
 
 Where a tool is missing the test is skipped and the summary has one line per tool.  With `CI` set nothing is
 skipped: there a skip of any kind, by these helpers or by hand, is a failure.
+
+The Java programs are fetched and built before the first test runs: on a fresh machine that takes minutes, which belong
+to no test's own time.
 """
 
 import os
 import shutil
+import subprocess
 from collections.abc import Callable, Generator
 
 import hypothesis
 import pytest
+
+from tests.peers import java
 
 # Machines are shared: how long an example takes says nothing.  (In CI hypothesis also fixes its seed by itself.)
 hypothesis.settings.register_profile("shared-machine", hypothesis.settings.default, deadline=None)
@@ -32,6 +38,19 @@ def _require_tool(name: str) -> str:
 @pytest.fixture(scope="session")
 def require_tool() -> Callable[[str], str]:
     return _require_tool
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    wanted = {tool for item in session.items for marker in item.iter_markers("needs") for tool in marker.args}
+    if "mvn" not in wanted or session.config.option.collectonly:
+        return
+    if all(map(shutil.which, ("java", "mvn"))):
+        try:
+            for version in java.VERSIONS:
+                java.build(version)
+        except (java.BuildFailed, subprocess.TimeoutExpired):
+            pass  # the tests that need them say so
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

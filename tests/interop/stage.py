@@ -7,11 +7,10 @@ from typing import Any
 
 from tests.peers.clients import Consumer, Production, Received, received
 from tests.peers.server import CLUSTER
-from tests.peers.waiting import wait_until
+from tests.peers.waiting import PATIENCE_SECONDS, wait_until
 from tests.peers.witness import Witness
 
 _numbers = itertools.count(1)
-ROUTE_SECONDS = 15
 
 
 class Stage:
@@ -28,7 +27,7 @@ class Stage:
         for production in self._productions:
             if not production.answer.done():
                 self.witness.ask("stop", name=production.name)
-                production.answer.exception(60)
+                production.answer.exception(PATIENCE_SECONDS)
         for consumer in self._consumers:
             consumer.stop()  # stopping twice is fine
 
@@ -48,7 +47,7 @@ class Stage:
         self.admin(f"updateTopic -c {CLUSTER} -t {topic} -r {read} -w {write}{extra}")
         wait_until(
             lambda: self.route_numbers(topic) == {(read, write)},
-            ROUTE_SECONDS,
+            PATIENCE_SECONDS,
             lambda: f"the route of {topic} shows {self.route_numbers(topic)}, not {(read, write)}",
         )
 

@@ -6,11 +6,9 @@ import pytest
 
 from tests.interop.stage import Stage
 from tests.peers.server import CLUSTER, Together
-from tests.peers.waiting import wait_until
+from tests.peers.waiting import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.needs("java", "mvn")
-
-SEEN_SECONDS = 15
 
 
 def _broker_name(stage: Stage, server: Together) -> str:
@@ -55,7 +53,7 @@ def test_update_topic_on_one_broker_changes_queue_numbers_and_permission(
     topic = stage.topic(queues=4)
     printed = stage.admin(f"updateTopic -b {server.broker} -t {topic} -r 9 -w 7 -p 4")
     assert "success" in printed
-    wait_until(lambda: stage.route_numbers(topic) == {(9, 7)}, SEEN_SECONDS, "the route does not change")
+    wait_until(lambda: stage.route_numbers(topic) == {(9, 7)}, PATIENCE_SECONDS, "the route does not change")
     assert '"perm":4' in re.sub(r"\s", "", stage.admin(f"topicRoute -t {topic}"))
 
 
@@ -64,7 +62,7 @@ def test_delete_topic_removes_it_from_broker_and_name_server(stage: Stage) -> No
     stage.produce(topic, 10).finish()
     assert "success" in stage.admin(f"deleteTopic -c {CLUSTER} -t {topic}")
     wait_until(
-        lambda: topic not in stage.admin("topicList").split(), SEEN_SECONDS, f"{topic} is still listed"
+        lambda: topic not in stage.admin("topicList").split(), PATIENCE_SECONDS, f"{topic} is still listed"
     )
 
 
@@ -73,7 +71,7 @@ def test_a_deleted_topic_created_again_starts_empty(stage: Stage) -> None:
     stage.produce(topic, 10).finish()
     stage.admin(f"deleteTopic -c {CLUSTER} -t {topic}")
     wait_until(
-        lambda: topic not in stage.admin("topicList").split(), SEEN_SECONDS, f"{topic} is still listed"
+        lambda: topic not in stage.admin("topicList").split(), PATIENCE_SECONDS, f"{topic} is still listed"
     )
     stage.update_topic(topic, read=2, write=2)
     assert {(row["min"], row["max"]) for row in stage.offsets(topic)} == {(0, 0)}
@@ -131,9 +129,9 @@ def test_write_permission_can_be_wiped_and_given_back(stage: Stage, server: Toge
 
     try:
         assert "] OK," in stage.admin(f"wipeWritePerm -b {broker}")
-        wait_until(lambda: permission() == "4", SEEN_SECONDS, "the write permission is still there")
+        wait_until(lambda: permission() == "4", PATIENCE_SECONDS, "the write permission is still there")
     finally:
         printed = stage.admin(f"addWritePerm -b {broker}")
     assert "] OK," in printed
-    wait_until(lambda: permission() == "6", SEEN_SECONDS, "the write permission does not come back")
+    wait_until(lambda: permission() == "6", PATIENCE_SECONDS, "the write permission does not come back")
     stage.produce(topic, 4).finish()

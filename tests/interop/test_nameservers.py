@@ -9,15 +9,10 @@ from tests.interop.stage import Stage
 from tests.peers import frames
 from tests.peers.clients import Consumer
 from tests.peers.server import Broker, NameServer, ServerKind
-from tests.peers.waiting import wait_until
+from tests.peers.waiting import PATIENCE_SECONDS, wait_until
 from tests.peers.witness import Witness, WitnessError
 
 pytestmark = pytest.mark.needs("java", "mvn")
-
-REGISTER_SECONDS = 25
-FIRST_CONTACT_SECONDS = 90
-"""A start of a 5.5.0 consumer asks one name server, chosen by lot, and fails after 3 s if that one is down: enough
-time for some thirty lots."""
 
 
 def test_one_name_server_is_enough_whichever_is_down(kind: ServerKind, witness: Witness, home: Path) -> None:
@@ -39,7 +34,7 @@ def test_one_name_server_is_enough_whichever_is_down(kind: ServerKind, witness: 
         first.start()
         wait_until(
             lambda: frames.knows_broker(first.address, "broker-a"),
-            REGISTER_SECONDS,
+            PATIENCE_SECONDS,
             "the broker registers with a name server that came up late",
         )
         second.kill()
@@ -49,7 +44,7 @@ def test_one_name_server_is_enough_whichever_is_down(kind: ServerKind, witness: 
         late = stage.produce(topic, 50, rate=10).finish(first_contact_may_fail=True).bodies
         newcomer = _consume(stage, topic)
         for reader in (consumer, newcomer):
-            reader.wait_received(len(sent) + len(late), seconds=60)
+            reader.wait_received(len(sent) + len(late))
             ledger.assert_each_once([*sent, *late], reader.bodies)
     finally:
         stage.close()
@@ -68,5 +63,6 @@ def _consume(stage: Stage, topic: str) -> Consumer:
             return False
         return True
 
-    wait_until(start, FIRST_CONTACT_SECONDS, "no consumer starts")
+    # A start of a 5.5.0 consumer asks one name server, chosen by lot, and fails after 3 s if that one is down.
+    wait_until(start, PATIENCE_SECONDS, "no consumer starts")
     return started[0]

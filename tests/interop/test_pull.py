@@ -1,12 +1,13 @@
 """The two pull consumers, and what brokers say about the offsets of a queue."""
 
 import threading
+from typing import Any
 
 import pytest
 
 from tests.interop import ledger
 from tests.interop.stage import Stage
-from tests.peers.waiting import let_pass
+from tests.peers.waiting import PATIENCE_SECONDS, let_pass
 
 pytestmark = pytest.mark.needs("java", "mvn")
 
@@ -51,21 +52,25 @@ def test_offsets_committed_by_a_pull_consumer_are_where_the_next_one_starts(stag
 
 
 def test_a_blocking_pull_waits_at_the_broker_until_a_message_comes(stage: Stage) -> None:
+    """The one request that found nothing at first is the one that brings the message."""
     topic, group = stage.topic(queues=1), stage.name("group")
     found: list[str] = []
+    queues: list[dict[str, Any]] = []
 
     def pull() -> None:
-        messages, _ = stage.read("pull", topic, group, block=True)
+        messages, answer = stage.read("pull", topic, group, block=True)
         found.extend(message.body for message in messages)
+        queues.extend(answer["queues"])
 
     thread = threading.Thread(target=pull)
     thread.start()
     let_pass(1)
     assert thread.is_alive()
     sent = stage.produce(topic, 1).finish().bodies
-    thread.join(5)
+    thread.join(PATIENCE_SECONDS)
     assert not thread.is_alive()
     assert found == sent
+    assert [row["statuses"] for row in queues] == [["FOUND"]]
 
 
 def test_a_lite_pull_consumer_shares_a_group_and_resumes_from_its_commit(stage: Stage) -> None:

@@ -31,12 +31,11 @@ from tests.interop.stage import Stage
 from tests.peers import java
 from tests.peers.apache import Apache
 from tests.peers.server import Together
-from tests.peers.waiting import wait_until
+from tests.peers.waiting import PATIENCE_MS, PATIENCE_SECONDS, wait_until
 from tests.peers.witness import Witness
 
 pytestmark = pytest.mark.needs("java", "mvn")
 
-WAIT_SECONDS = 30
 _numbers = itertools.count(1)
 
 
@@ -55,7 +54,7 @@ def apache(version: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[T
 
 @pytest.fixture
 def producer(apache: Together) -> Iterator[Producer]:
-    with Producer(apache.nameserver, group="python-producer") as producer:
+    with Producer(apache.nameserver, group="python-producer", timeout_ms=PATIENCE_MS) as producer:
         yield producer
 
 
@@ -84,7 +83,7 @@ class Seen:
 
     def wait(self, count: int) -> None:
         wait_until(
-            lambda: len(self.messages) >= count, WAIT_SECONDS, lambda: f"{len(self.messages)} of {count}"
+            lambda: len(self.messages) >= count, PATIENCE_SECONDS, lambda: f"{len(self.messages)} of {count}"
         )
 
 
@@ -100,7 +99,7 @@ def _consumer(
 def _stored(reader: PullConsumer, receipt: SendReceipt) -> StoredMessage:
     """The message of a receipt; the original shows it to readers a moment after it has acknowledged it."""
     _wait_for_route(reader, receipt.queue.topic)
-    (message,) = reader.pull(receipt.queue, receipt.queue_offset, 1, wait_ms=10_000).messages
+    (message,) = reader.pull(receipt.queue, receipt.queue_offset, 1, wait_ms=PATIENCE_MS).messages
     return message
 
 
@@ -113,7 +112,7 @@ def _wait_for_route(reader: PullConsumer, topic: str) -> None:
         except RouteNotFound:
             return False
 
-    wait_until(is_known, WAIT_SECONDS, f"the name server does not know {topic}")
+    wait_until(is_known, PATIENCE_SECONDS, f"the name server does not know {topic}")
 
 
 def _is_classic(apache: Together) -> bool:
@@ -185,7 +184,7 @@ def test_one_way_chosen_and_selected_sends_arrive(producer: Producer, reader: Pu
     selected = [producer.send(Message(topic, b"selected"), selector=lambda q, _: q[1]) for _ in range(3)]
     assert {receipt.queue.queue_id for receipt in selected} == {1}
     producer.send_oneway(Message(topic, b"one way"))
-    wait_until(lambda: len(_everything(reader, topic)) == 5, WAIT_SECONDS, "five messages")
+    wait_until(lambda: len(_everything(reader, topic)) == 5, PATIENCE_SECONDS, "five messages")
 
 
 def test_offsets_of_queues_and_groups(apache: Together, producer: Producer, reader: PullConsumer) -> None:
@@ -194,9 +193,11 @@ def test_offsets_of_queues_and_groups(apache: Together, producer: Producer, read
     early = [producer.send(Message(topic, b"early"), queue=queue) for _ in range(5)]
     stored = [_stored(reader, receipt) for receipt in early]
     clock = SystemClock()
-    wait_until(lambda: clock.now_ms() > stored[-1].store_timestamp_ms + 50, 5, "the clock goes on")
+    wait_until(
+        lambda: clock.now_ms() > stored[-1].store_timestamp_ms + 50, PATIENCE_SECONDS, "the clock goes on"
+    )
     between = clock.now_ms()
-    wait_until(lambda: clock.now_ms() > between + 50, 5, "the clock goes on")
+    wait_until(lambda: clock.now_ms() > between + 50, PATIENCE_SECONDS, "the clock goes on")
     late = [producer.send(Message(topic, b"late"), queue=queue) for _ in range(5)]
     assert _stored(reader, late[-1]).body == b"late"
     assert (reader.min_offset(queue), reader.max_offset(queue)) == (0, 10)
@@ -223,7 +224,7 @@ def test_a_pull_may_filter_by_tag_and_wait_for_a_message(producer: Producer, rea
     assert (nothing.status, nothing.next_offset) == (PullStatus.NO_MATCHED_MESSAGE, 3)
     timer = threading.Timer(0.3, lambda: producer.send(Message(topic, b"late"), queue=queue))
     timer.start()
-    assert [m.body for m in reader.pull(queue, 3, wait_ms=10_000).messages] == [b"late"]
+    assert [m.body for m in reader.pull(queue, 3, wait_ms=PATIENCE_MS).messages] == [b"late"]
     timer.join()
 
 
@@ -252,21 +253,23 @@ def test_members_that_join_and_leave_share_the_queues_and_lose_nothing(
 
     with ExitStack() as stack:
         one = stack.enter_context(_consumer(apache, topic, group, first, start_from="first"))
-        wait_until(lambda: len(owned(one)) == 4, WAIT_SECONDS, "one member, four queues")
+        wait_until(lambda: len(owned(one)) == 4, PATIENCE_SECONDS, "one member, four queues")
         send(100)
         two = _consumer(apache, topic, group, second, start_from="first")
         with two:
             wait_until(
                 lambda: len(owned(one)) == len(owned(two)) == 2 and not owned(one) & owned(two),
-                WAIT_SECONDS,
+                PATIENCE_SECONDS,
                 lambda: f"two queues each, not {owned(one)} and {owned(two)}",
             )
             send(100)
-            wait_until(lambda: len(set(first.bodies + second.bodies)) == 201, WAIT_SECONDS, "201 messages")
+            wait_until(
+                lambda: len(set(first.bodies + second.bodies)) == 201, PATIENCE_SECONDS, "201 messages"
+            )
             assert second.messages
-        wait_until(lambda: len(owned(one)) == 4, WAIT_SECONDS, "the one that stays has all four again")
+        wait_until(lambda: len(owned(one)) == 4, PATIENCE_SECONDS, "the one that stays has all four again")
         send(100)
-        wait_until(lambda: len(set(first.bodies + second.bodies)) == 301, WAIT_SECONDS, "301 messages")
+        wait_until(lambda: len(set(first.bodies + second.bodies)) == 301, PATIENCE_SECONDS, "301 messages")
     ledger.assert_nothing_lost([str(number) for number in range(301)], first.bodies + second.bodies)
     with PullConsumer(apache.nameserver, group=group) as check:
         for queue in check.queues(topic):
@@ -299,9 +302,9 @@ def test_a_new_group_begins_at_the_moment_it_is_told(
     early = [producer.send(Message(topic, b"%d" % number), queue=queue) for number in range(3)]
     last = _stored(reader, early[-1]).store_timestamp_ms
     clock = SystemClock()
-    wait_until(lambda: clock.now_ms() > last + 100, 5, "the clock goes on")
+    wait_until(lambda: clock.now_ms() > last + 100, PATIENCE_SECONDS, "the clock goes on")
     moment = clock.now_ms()
-    wait_until(lambda: clock.now_ms() > moment + 100, 5, "the clock goes on")
+    wait_until(lambda: clock.now_ms() > moment + 100, PATIENCE_SECONDS, "the clock goes on")
     for number in range(3, 6):
         producer.send(Message(topic, b"%d" % number), queue=queue)
     seen = Seen()
@@ -345,13 +348,13 @@ def test_a_java_member_and_a_python_member_share_one_group(
                     len([q for q in member.queues if q.topic == topic]) == 2
                     and len(java_member.queues(topic)) == 2
                 ),
-                WAIT_SECONDS,
+                PATIENCE_SECONDS,
                 "two queues each",
             )
             sent = stage.produce(topic, 100).finish().bodies
             wait_until(
                 lambda: {*sent} <= {*java_member.bodies, *map(_payload_id, seen.bodies)},
-                WAIT_SECONDS,
+                PATIENCE_SECONDS,
                 lambda: f"{len(java_member.bodies)} and {len(seen.bodies)} of {len(sent)}",
             )
             assert len(java_member.bodies) >= 40
@@ -378,13 +381,13 @@ def test_the_same_on_asyncio(apache: Together) -> None:
             if len(seen) >= 200:
                 done.set()
 
-        async with bolide.aio.Producer(apache.nameserver) as producer:
+        async with bolide.aio.Producer(apache.nameserver, timeout_ms=PATIENCE_MS) as producer:
             await asyncio.gather(*(producer.send(Message(topic, b"%d" % number)) for number in range(200)))
         consumer = bolide.aio.PushConsumer(
             apache.nameserver, group=_name("group"), listener=handle, start_from="first"
         )
         await consumer.subscribe(topic)
-        async with consumer, asyncio.timeout(WAIT_SECONDS):
+        async with consumer, asyncio.timeout(PATIENCE_SECONDS):
             await done.wait()
 
     asyncio.run(scenario())
@@ -410,7 +413,9 @@ def test_messages_are_found_by_key_and_by_both_ids(apache: Together, producer: P
     def bodies(key: str) -> list[bytes]:
         return [one.body for one in ask(lambda servers: find_messages(servers, topic, key))]
 
-    wait_until(lambda: bodies("Aa") == [b"0", b"2"], WAIT_SECONDS, "the messages are not found by their key")
+    wait_until(
+        lambda: bodies("Aa") == [b"0", b"2"], PATIENCE_SECONDS, "the messages are not found by their key"
+    )
     assert bodies("BB") == [b"1"]
     assert bodies("none") == []
     by_id = [

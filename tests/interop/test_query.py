@@ -8,12 +8,13 @@ import pytest
 from bolide import Message, Producer, SendReceipt
 from tests.interop.stage import Stage
 from tests.peers import java
+from tests.peers.waiting import PATIENCE_MS
 
 pytestmark = pytest.mark.needs("java", "mvn")
 
 
 def sent(stage: Stage, topic: str, *messages: Message) -> list[SendReceipt]:
-    with Producer(stage.nameserver, group=stage.name("group")) as producer:
+    with Producer(stage.nameserver, group=stage.name("group"), timeout_ms=PATIENCE_MS) as producer:
         return [producer.send(message) for message in messages]
 
 

@@ -12,11 +12,11 @@ import pytest
 
 from tests.interop import ledger
 from tests.interop.stage import Stage
-from tests.peers import java
+from tests.peers import frames, java
 from tests.peers.apache import Apache
 from tests.peers.bolide import Bolide
 from tests.peers.server import Broker, NameServer, ServerKind
-from tests.peers.waiting import wait_until
+from tests.peers.waiting import PATIENCE_SECONDS, wait_until
 from tests.peers.witness import Witness
 
 pytestmark = pytest.mark.needs("java", "mvn")
@@ -25,9 +25,11 @@ SETTINGS = {
     "enabledAppendPropCRC": "true",
     "forceVerifyPropCRC": "true",
     "mappedFileSizeCommitLog": str(64 * 1024),
+    "cleanFileForciblyEnable": "false",  # on a well filled disk both would delete small segments at once
 }
 RECORD = (0xDAA320A7, 0xDAA320AB)
 FLAG_AT = 19
+QUEUES = 4
 
 
 @pytest.fixture
@@ -59,11 +61,12 @@ def test_each_side_verifies_what_the_other_wrote(
     for kind in (Bolide(), Apache(), Bolide()):
         broker = started(kind, nameserver, tmp_path)
         try:
-            topic = topic or stage.topic()
+            topic = topic or stage.topic(QUEUES)
             wait_for_route(stage, topic)
             ledger.assert_each_once(sent, bodies(stage, topic))
             sent += stage.produce(topic, 20, tags=["red"], keys=True).finish().bodies
             sent += stage.produce(topic, 32, mode="batch", batch=16).finish().bodies
+            wait_for_readers(broker, topic, len(sent))
             ledger.assert_each_once(sent, bodies(stage, topic))
         finally:
             broker.kill()
@@ -78,7 +81,7 @@ def test_a_damaged_message_of_the_original_is_not_delivered_and_the_others_are(
     """After a clean stop nobody walks older segments: only whoever reads the message can find out."""
     broker = started(Apache(), nameserver, tmp_path)
     try:
-        topic = stage.topic()
+        topic = stage.topic(QUEUES)
         sent = stage.produce(topic, 40, size=3_000).finish().bodies
     finally:
         broker.stop()
@@ -100,7 +103,16 @@ def started(kind: ServerKind, nameserver: NameServer, home: Path) -> Broker:
 
 
 def wait_for_route(stage: Stage, topic: str) -> None:
-    wait_until(lambda: bool(stage.route_numbers(topic)), 30, f"{topic} has a route again")
+    wait_until(lambda: bool(stage.route_numbers(topic)), PATIENCE_SECONDS, f"{topic} has no route")
+
+
+def wait_for_readers(broker: Broker, topic: str, count: int) -> None:
+    """The original shows a message to readers a moment after it has acknowledged it."""
+    wait_until(
+        lambda: frames.readable(broker.address, topic, QUEUES) == count,
+        PATIENCE_SECONDS,
+        lambda: f"{frames.readable(broker.address, topic, QUEUES)} of {count} messages can be read",
+    )
 
 
 def bodies(stage: Stage, topic: str) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from tests.interop import ledger
 from tests.interop.stage import Stage
 from tests.peers.server import Broker, NameServer, ServerKind
-from tests.peers.waiting import wait_until
+from tests.peers.waiting import PATIENCE_SECONDS, wait_until
 from tests.peers.witness import Witness
 
 pytestmark = pytest.mark.needs("java", "mvn")
@@ -49,7 +49,9 @@ def test_messages_and_committed_offsets_survive_a_restart_and_live_clients_go_on
     assert stage.route_numbers(topic) == {(4, 4)}
     assert all(row["committed"] == row["max"] for row in stage.offsets(topic, stopped_group))
     after = stage.produce(topic, COUNT, retries=5).finish().bodies
-    wait_until(lambda: set(after) <= set(living.bodies), 60, "the living consumer does not go on")
+    wait_until(
+        lambda: set(after) <= set(living.bodies), PATIENCE_SECONDS, "the living consumer does not go on"
+    )
     resumed = stage.consume(topic, stopped_group)
     newcomer = stage.consume(topic, stage.name("newcomer"))
     resumed.wait_received(COUNT)

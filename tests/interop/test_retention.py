@@ -6,16 +6,21 @@ from pathlib import Path
 import pytest
 
 from bolide import Message, MessageQueue, Producer, PullConsumer
-from tests.peers import java
+from tests.peers import frames, java
 from tests.peers.apache import Apache
 from tests.peers.bolide import Bolide
 from tests.peers.server import Broker, NameServer, ServerKind
-from tests.peers.waiting import wait_until
+from tests.peers.waiting import PATIENCE_MS, PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.needs("java", "mvn")
 
 TOPIC = "short-lived"
-SIZES = {"mappedFileSizeCommitLog": str(256 * 1024), "mappedFileSizeConsumeQueue": "2000"}
+QUEUES = 4
+SIZES = {
+    "mappedFileSizeCommitLog": str(256 * 1024),
+    "mappedFileSizeConsumeQueue": "2000",
+    "cleanFileForciblyEnable": "false",  # on a well filled disk both would delete small segments at once
+}
 EXPIRING = {
     "fileReservedTime": "0",
     "deleteWhen": ";".join(f"{hour:02d}" for hour in range(24)),
@@ -44,10 +49,17 @@ class Shelf:
     def segments(self) -> list[int]:
         return sorted(int(path.name) for path in (self.home / "store" / "commitlog").iterdir())
 
-    def send(self, count: int) -> None:
-        with Producer(self.nameserver.address, group="writers") as producer:
+    def send(self, broker: Broker, count: int) -> None:
+        """Send, and wait until readers see it: the original acknowledges a moment before."""
+        before = frames.readable(broker.address, TOPIC, QUEUES)
+        with Producer(self.nameserver.address, group="writers", timeout_ms=PATIENCE_MS) as producer:
             for number in range(count):
                 producer.send(Message(TOPIC, b"%05d " % number * 300))
+        wait_until(
+            lambda: frames.readable(broker.address, TOPIC, QUEUES) == before + count,
+            PATIENCE_SECONDS,
+            "not all messages can be read",
+        )
 
     def seen(self) -> dict[MessageQueue, tuple[int, list[bytes]]]:
         """Of each queue its first offset and the bodies from there on."""
@@ -73,8 +85,8 @@ def test_the_original_goes_on_with_a_store_that_ours_has_deleted_from_and_ours_a
     shelf = Shelf(tmp_path / "broker", nameserver)
     ours = shelf.broker(Bolide(), **EXPIRING).start()
     try:
-        shelf.send(1500)
-        wait_until(lambda: len(shelf.segments()) == 1, 30, "expired segments to be deleted")
+        shelf.send(ours, 1500)
+        wait_until(lambda: len(shelf.segments()) == 1, PATIENCE_SECONDS, "expired segments to be deleted")
     finally:
         ours.stop()
     assert shelf.segments()[0] > 0
@@ -89,7 +101,7 @@ def test_the_original_goes_on_with_a_store_that_ours_has_deleted_from_and_ours_a
     theirs = shelf.broker(Apache(version)).start()
     try:
         assert shelf.seen() == before
-        shelf.send(300)
+        shelf.send(theirs, 300)
         after = shelf.seen()
         assert {queue: first for queue, (first, _) in after.items()} == {
             queue: first for queue, (first, _) in before.items()

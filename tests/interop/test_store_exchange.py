@@ -8,7 +8,8 @@ may change.
 import hashlib
 import re
 import struct
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,13 +18,14 @@ from typing import Any, NamedTuple
 import pytest
 
 from bolide.model import java_json
+from bolide.model.errors import InvalidRequest
 from tests.interop import ledger
 from tests.interop.stage import Stage
 from tests.peers import frames, java
 from tests.peers.apache import Apache
 from tests.peers.bolide import Bolide
 from tests.peers.server import Broker, NameServer, ServerKind
-from tests.peers.waiting import wait_until
+from tests.peers.waiting import PATIENCE_SECONDS, wait_until
 from tests.peers.witness import Witness
 
 pytestmark = pytest.mark.needs("java", "mvn")
@@ -34,7 +36,7 @@ RECORD, BLANK = (0xDAA320A7, 0xDAA320AB), 0xCBD43194
 SETTINGS = {
     "mappedFileSizeCommitLog": str(SEGMENT_BYTES),
     "mappedFileSizeConsumeQueue": "2000",
-    "waitTimeMillsInSendQueue": "10000",  # the original refuses sends on a busy machine
+    "cleanFileForciblyEnable": "false",  # on a well filled disk both would delete small segments at once
 }
 BORN_ON_IPV6 = 0x10
 
@@ -111,6 +113,7 @@ class Contents:
     topics: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)  # by the group, in the first topic
     keys: list[str] = field(default_factory=list)  # of some messages there
+    written: Counter[str] = field(default_factory=Counter)  # messages of each topic
 
     def write(self, broker: Broker) -> None:
         """A topic of its own, then messages of every kind into all topics; the group has some of them waiting."""
@@ -121,6 +124,16 @@ class Contents:
         self.catch_up(broker)
         self.unread = self._write_every_kind(broker, self.topics[0])
         self.keys.append(f"key-{self.unread[0]}")
+        for topic in self.topics:
+            self._wait_readable(broker, topic)
+
+    def _wait_readable(self, broker: Broker, topic: str) -> None:
+        """The original tells queues and index of a message a moment after it has acknowledged it."""
+        wait_until(
+            lambda: frames.readable(broker.address, topic, QUEUES) == self.written[topic],
+            PATIENCE_SECONDS,
+            f"not all messages of {topic} can be read",
+        )
 
     def _write_every_kind(self, broker: Broker, topic: str) -> list[str]:
         kinds: list[dict[str, Any]] = [
@@ -133,12 +146,13 @@ class Contents:
         bodies = [body for production in productions for body in production.finish().bodies]
         if isinstance(broker.kind, Apache):  # it listens on both families at once
             bodies.append(send_over_ipv6(broker, topic, self.stage.name("over-ipv6")))
+        self.written[topic] += len(bodies)
         return bodies
 
     def catch_up(self, broker: Broker) -> list[str]:
         """Let the group consume the first topic to its end; returns what it got."""
         consumer = self.stage.consume(self.topics[0], self.group)
-        wait_until(lambda: set(self.unread) <= set(consumer.bodies), 60, "the group comes to the end")
+        wait_until(lambda: set(self.unread) <= set(consumer.bodies), PATIENCE_SECONDS, "messages are missing")
         consumer.stop()
         assert has_reached_the_end(broker, self.topics[0], self.group)
         self.unread = []
@@ -179,7 +193,7 @@ def test_a_store_goes_from_the_original_to_ours_and_back_with_everything_in_it(
         directory.leave(way)
         tables = tables_of(directory.store)
         broker = directory.serve(kind)
-        wait_until(lambda: routes_are_known(contents), 30, "the topics have routes again")
+        wait_until(lambda: routes_are_known(contents), PATIENCE_SECONDS, "topics have no route")
         assert_same_view(view, contents.seen(directory.home), offsets=way is Broker.stop)
         assert log_of(directory.store)[: len(log)] == log
         unread = contents.unread
@@ -189,7 +203,9 @@ def test_a_store_goes_from_the_original_to_ours_and_back_with_everything_in_it(
         contents.write(broker)
         view, log = contents.seen(directory.home), log_of(directory.store)
         assert_tables_are_kept(
-            tables, tables_of(directory.store), every_field=kind.name == "bolide" or version == java.LATEST
+            tables,
+            tables_of(directory.store, tables.keys()),
+            every_field=kind.name == "bolide" or version == java.LATEST,
         )
     for topic, lines in view.messages.items():
         assert_intact_and_without_holes(topic, lines)
@@ -237,9 +253,25 @@ def log_of(store: Path) -> list[Record]:
     return records
 
 
-def tables_of(store: Path) -> dict[str, Any]:
-    """The tables of topics and groups, and whatever else was saved beside them."""
-    return {path.name: java_json.loads(path.read_bytes()) for path in (store / "config").glob("*.json")}
+def tables_of(store: Path, at_least: Set[str] = frozenset()) -> dict[str, Any]:
+    """The tables of topics and groups, and whatever else was saved beside them.
+
+    The original writes a table over the old one, again and again: for a moment it is not there or not whole.
+    """
+    tables: dict[str, Any] = {}
+
+    def are_whole() -> bool:
+        try:
+            for path in (store / "config").glob("*.json"):
+                tables[path.name] = java_json.loads(path.read_bytes())
+        except (FileNotFoundError, InvalidRequest):
+            return False
+        return at_least <= tables.keys()
+
+    wait_until(
+        are_whole, PATIENCE_SECONDS, lambda: f"found only {sorted(tables)} whole, not {sorted(at_least)}"
+    )
+    return tables
 
 
 def assert_tables_are_kept(before: dict[str, Any], after: dict[str, Any], *, every_field: bool) -> None:

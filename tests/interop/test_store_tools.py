@@ -14,7 +14,7 @@ from bolide.store.verify import Examination, verify
 from tests.peers import java
 from tests.peers.apache import Apache
 from tests.peers.server import Together
-from tests.peers.waiting import wait_until
+from tests.peers.waiting import PATIENCE_MS, PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.needs("java", "mvn")
 
@@ -22,7 +22,6 @@ SEGMENT_BYTES = 64 * 1024
 SETTINGS = {"mappedFileSizeCommitLog": str(SEGMENT_BYTES), "mappedFileSizeConsumeQueue": "2000"}
 MESSAGES = 600
 TOPICS = ("tools-a", "tools-b")
-WAIT_SECONDS = 60
 
 
 @pytest.fixture(scope="module", params=java.VERSIONS, ids=lambda version: f"apache-{version}")
@@ -37,7 +36,7 @@ def store_of(apache: Together) -> Path:
 
 
 def send(apache: Together, first: int) -> None:
-    with Producer(apache.nameserver, group="tools") as producer:
+    with Producer(apache.nameserver, group="tools", timeout_ms=PATIENCE_MS) as producer:
         for number in range(first, first + MESSAGES):
             body = b"%d" % number if number % 10 else bytes((0xFF, number % 256))
             producer.send(Message(TOPICS[number % 2], body, tags=f"t{number % 3}", keys=[f"k{number}"]))
@@ -54,7 +53,7 @@ def consume(apache: Together, group: str, topics: Sequence[str], count: int) -> 
         return {message.keys[0] for message in list(seen)}
 
     with consumer:
-        wait_until(lambda: len(found()) >= count, WAIT_SECONDS, lambda: f"{len(found())} of {count} came")
+        wait_until(lambda: len(found()) >= count, PATIENCE_SECONDS, lambda: f"{len(found())} of {count} came")
     return found()
 
 

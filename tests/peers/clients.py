@@ -6,14 +6,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tests.peers.waiting import Overdue, wait_until
+from tests.peers.waiting import PATIENCE_SECONDS, Overdue, wait_until
 from tests.peers.witness import Fields, Witness
-
-FINISH_SECONDS = 60
-
-RECEIVE_SECONDS = 75
-"""A 5.5.0 client whose first heartbeat meets another one sends its subscription with the next, 30 s later; until
-then its pulls are answered with SUBSCRIPTION_NOT_LATEST."""
 
 
 class QueueKey(NamedTuple):
@@ -88,7 +82,7 @@ class Production:
 
     def finish(self, *, first_contact_may_fail: bool = False) -> "Production":
         """Wait until everything was sent; a failed send is an assertion error."""
-        self.answer.result(FINISH_SECONDS)
+        self.answer.result(PATIENCE_SECONDS)
         errors = self.errors_after_first_contact if first_contact_may_fail else self.errors
         assert not errors, f"{len(errors)} sends failed, first: {errors[0]}"
         assert self.answer.result()["sent"] > 0
@@ -98,7 +92,7 @@ class Production:
         self.witness.ask("stop", name=self.name)
         return self.finish(first_contact_may_fail=first_contact_may_fail)
 
-    def wait_sent(self, count: int, seconds: float = 30) -> None:
+    def wait_sent(self, count: int, seconds: float = PATIENCE_SECONDS) -> None:
         def enough() -> bool:
             return len(self.witness.events(self.name, "sent")) >= count
 
@@ -127,14 +121,14 @@ class Consumer:
         keys = (queue.rsplit("/", 2) for queue in answer["queues"])
         return {QueueKey(t, broker, int(queue)) for t, broker, queue in keys if t == topic}
 
-    def wait_queues(self, topic: str, count: int, seconds: float = 30) -> None:
+    def wait_queues(self, topic: str, count: int, seconds: float = PATIENCE_SECONDS) -> None:
         wait_until(
             lambda: len(self.queues(topic)) == count,
             seconds,
             lambda: f"{self.name} holds {len(self.queues(topic))} queues, not {count}",
         )
 
-    def wait_received(self, count: int, seconds: float = RECEIVE_SECONDS) -> None:
+    def wait_received(self, count: int, seconds: float = PATIENCE_SECONDS) -> None:
         """Until it has seen this many messages, duplicates counted."""
         wait_received([self], count, seconds)
 
@@ -142,7 +136,7 @@ class Consumer:
         self.witness.ask("stop", name=self.name)
 
 
-def wait_received(consumers: Sequence[Consumer], count: int, seconds: float = RECEIVE_SECONDS) -> None:
+def wait_received(consumers: Sequence[Consumer], count: int, seconds: float = PATIENCE_SECONDS) -> None:
     """Until the consumers together have seen this many different bodies."""
 
     def seen() -> int:

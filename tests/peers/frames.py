@@ -15,7 +15,8 @@ GET_MAX_OFFSET = 30
 GET_ROUTE = 105
 GET_CLUSTER_INFO = 106
 SUCCESS = 0
-TIMEOUT_SECONDS = 5.0
+TIMEOUT_SECONDS = 60.0
+PROBE_SECONDS = 5.0  # a probe without an answer is made again
 TEMPLATE_TOPIC = "TBW102"
 
 
@@ -104,7 +105,7 @@ def send_fields(topic: str, queue: int = 0, queues: int = 4) -> dict[str, str]:
 def answers(address: str) -> bool:
     """Whether a name server or broker at this address answers any request at all."""
     try:
-        with Connection(address) as connection:
+        with Connection(address, PROBE_SECONDS) as connection:
             connection.ask(GET_CLUSTER_INFO)
         return True
     except OSError:
@@ -114,20 +115,27 @@ def answers(address: str) -> bool:
 def knows_broker(nameserver: str, broker_name: str) -> bool:
     """Whether the name server has this broker in its cluster table and a route for the template topic."""
     try:
-        with Connection(nameserver) as connection:
+        with Connection(nameserver, PROBE_SECONDS) as connection:
             clusters = connection.ask(GET_CLUSTER_INFO)
             return clusters.code == SUCCESS and f'"{broker_name}"'.encode() in clusters.body
     except OSError:
         return False
 
 
+def readable(broker: str, topic: str, queues: int) -> int:
+    """How many messages of a topic readers can see; the original shows one a moment after it has acknowledged it."""
+    with Connection(broker) as connection:
+        places = ({"topic": topic, "queueId": str(queue)} for queue in range(queues))
+        return sum(int(connection.ask(GET_MAX_OFFSET, place).fields.get("offset", 0)) for place in places)
+
+
 def try_send(nameserver: str, broker: str, topic: str) -> bool:
     """What a first producer does, once: ask for the template's route, then send; true when acknowledged."""
     try:
-        with Connection(nameserver) as names:
+        with Connection(nameserver, PROBE_SECONDS) as names:
             if names.ask(GET_ROUTE, {"topic": TEMPLATE_TOPIC}).code != SUCCESS:
                 return False
-        with Connection(broker) as connection:
+        with Connection(broker, PROBE_SECONDS) as connection:
             return connection.ask(SEND_MESSAGE_V2, send_fields(topic), b"x" * 128).code == SUCCESS
     except OSError:
         return False

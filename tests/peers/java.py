@@ -103,12 +103,13 @@ def _fingerprint(version: str) -> str:
 
 
 def _run_maven(version: str, place: Path) -> None:
-    """Offline where the jars are already here, with the network where that is not enough."""
+    """Offline where the jars are already here, else with the network, where a second try resumes a broken download."""
     maven = shutil.which("mvn")
     if maven is None:
         raise BuildFailed("mvn is not installed")
     shutil.rmtree(place / "classes", ignore_errors=True)
-    attempts = [["--offline"], []] if (place / "lib").exists() else [[]]
+    online: list[list[str]] = [[], ["--update-snapshots"]]
+    attempts = [["--offline"], *online] if (place / "lib").exists() else online
     for flags in attempts:
         words: list[str | Path] = [maven, "--quiet", "--batch-mode", *flags]
         words += ["--file", PROJECT / "pom.xml", "package"]

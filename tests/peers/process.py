@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from tests.peers.waiting import wait_until
+from tests.peers.waiting import PATIENCE_SECONDS, wait_until
 
-STOP_SECONDS = 40
+STOP_SECONDS = PATIENCE_SECONDS
 LOG_TAIL_LINES = 40
 
 _running: "weakref.WeakSet[ManagedProcess]" = weakref.WeakSet()
@@ -66,7 +66,7 @@ class ManagedProcess:
     def wait_exit(self, seconds: float = STOP_SECONDS) -> int:
         return self._child.wait(seconds)
 
-    def wait_ready(self, ready: Callable[[], bool], seconds: float = 60) -> None:
+    def wait_ready(self, ready: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
         """Until `ready()` is true; a child that died meanwhile is reported at once with the end of its log."""
 
         def ready_or_dead() -> bool:

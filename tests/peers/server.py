@@ -8,10 +8,11 @@ from pathlib import Path
 from tests.peers import frames
 from tests.peers.ports import free_broker_port, free_port
 from tests.peers.process import ManagedProcess
+from tests.peers.waiting import PATIENCE_SECONDS
 
 CLUSTER = "DefaultCluster"
 HOST = "127.0.0.1"
-READY_SECONDS = 60
+READY_SECONDS = PATIENCE_SECONDS
 
 
 class ServerKind(ABC):

@@ -6,6 +6,13 @@ from collections.abc import Callable
 
 POLL_SECONDS = 0.05
 
+PATIENCE_SECONDS = 180
+"""For whatever has no deadline of its own: many times what a slow and busy machine needs. Only a failure pays it.
+The longest thing it must outlast by far: a 5.5.0 client whose first heartbeat meets another one sends its
+subscription with the next, 30 s later; until then its pulls are answered with SUBSCRIPTION_NOT_LATEST."""
+
+PATIENCE_MS = 1_000 * PATIENCE_SECONDS
+
 
 class Overdue(AssertionError):
     """A condition did not come true in time."""

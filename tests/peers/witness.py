@@ -12,10 +12,11 @@ from urllib.parse import quote
 
 from tests.peers import java
 from tests.peers.process import ManagedProcess
+from tests.peers.waiting import PATIENCE_SECONDS
 
 Fields = dict[str, Any]
 
-ANSWER_SECONDS = 60
+ANSWER_SECONDS = 2 * PATIENCE_SECONDS  # a reader inside may wait that long itself
 HEAP = "-Xmx512m"
 
 
@@ -91,7 +92,8 @@ class Witness:
     def _read(self) -> None:
         try:
             for line in self.process.stdout:
-                self._take(json.loads(line))
+                if line.startswith(b"{"):  # the JVM itself may have a warning to print
+                    self._take(json.loads(line))
         except ValueError:  # closed while reading: the process was ended by us
             pass
         with self._changed:

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from bolide import Message, Producer
 from bolide.pipeline.session import local_session
 from bolide.testing import EmbeddedServer
+from tests.peers.waiting import PATIENCE_MS
 
 ORDERS = 3000
 
@@ -28,7 +29,7 @@ def server() -> Iterator[EmbeddedServer]:
 
 def fill(nameserver: str) -> None:
     """`orders`: small messages with tags and keys, and one that is large enough to be sent packed."""
-    with Producer(nameserver, group="shop") as producer:
+    with Producer(nameserver, group="shop", timeout_ms=PATIENCE_MS) as producer:
         producer.send(Message("orders", b"large " * 2000, tags="large"))
         for start in range(0, ORDERS, 100):
             producer.send_batch([order(number) for number in range(start, start + 100)])

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.peers.process import ManagedProcess
+from tests.peers.waiting import PATIENCE_SECONDS
 
 BOLIDE = Path(sys.executable).with_name("bolide")
-RUN_SECONDS = 60
+RUN_SECONDS = PATIENCE_SECONDS
 
 
 class Outcome(NamedTuple):

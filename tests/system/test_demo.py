@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 DEMO = Path(__file__).resolve().parents[2] / "examples" / "demo.py"
-DEMO_SECONDS = 240
+DEMO_SECONDS = 600
 
 
 def run_demo(env: dict[str, str]) -> "subprocess.CompletedProcess[str]":

@@ -10,7 +10,7 @@ import pytest
 from tests.peers import frames
 from tests.peers.server import Together
 
-CLOSED_SECONDS = 10
+CLOSED_SECONDS = 60
 UPDATE_TOPIC, PULL = 17, 11
 NOT_SUPPORTED, INVALID, ILLEGAL_MESSAGE = 3, 29, 13
 FRAME_BYTES_MAX = 16 * 1024 * 1024

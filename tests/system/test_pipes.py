@@ -6,9 +6,8 @@ from pathlib import Path
 
 from tests.peers.bolide import Bolide
 from tests.peers.server import Together
+from tests.peers.waiting import PATIENCE_SECONDS
 from tests.system.command import BOLIDE, RUN_SECONDS, launch, lines_of, run
-
-READY_SECONDS = 30
 
 
 def test_lines_in_are_lines_out(server: Together) -> None:
@@ -63,9 +62,9 @@ def test_a_follower_sees_what_is_sent_later_and_stops_when_it_has_enough(
     run("send", "later", "-m", "first", "-n", server.nameserver)
     log = tmp_path / "tail.log"
     tail = launch(log, "tail", "later", "-c", "3", "--since", "1h", "-n", server.nameserver)
-    tail.wait_ready(lambda: lines_of(log) == ["first"], READY_SECONDS)
+    tail.wait_ready(lambda: lines_of(log) == ["first"], PATIENCE_SECONDS)
     run("send", "later", "-m", "second", "-m", "third", "-n", server.nameserver)
-    assert tail.wait_exit(READY_SECONDS) == 0
+    assert tail.wait_exit(PATIENCE_SECONDS) == 0
     assert sorted(lines_of(log)) == ["first", "second", "third"]
 
 
@@ -74,11 +73,11 @@ def test_a_follower_waits_for_a_server_that_restarts(tmp_path: Path) -> None:
     run("send", "again", "-m", "before", "-n", server.nameserver)
     log = tmp_path / "tail.log"
     tail = launch(log, "tail", "again", "-n", server.nameserver)
-    tail.wait_ready(lambda: "before" in lines_of(log), READY_SECONDS)
+    tail.wait_ready(lambda: "before" in lines_of(log), PATIENCE_SECONDS)
     server.stop()
     server.start()
     run("send", "again", "-m", "after", "-n", server.nameserver)
-    tail.wait_ready(lambda: "after" in lines_of(log), READY_SECONDS)
+    tail.wait_ready(lambda: "after" in lines_of(log), PATIENCE_SECONDS)
     tail.kill()
     server.stop()
 

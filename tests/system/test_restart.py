@@ -9,7 +9,7 @@ from bolide import Message, MessageQueue, Producer, PullConsumer
 from bolide.model.errors import BolideError
 from tests.peers.bolide import Bolide
 from tests.peers.server import Together
-from tests.peers.waiting import wait_until
+from tests.peers.waiting import PATIENCE_MS, PATIENCE_SECONDS, wait_until
 
 TOPIC, GROUP = "kept", "readers"
 COUNT = 200
@@ -58,7 +58,7 @@ def test_messages_survive_a_kill_of_the_process_also_of_a_topic_made_a_moment_be
 
 
 def test_the_very_first_message_of_a_topic_survives_a_kill(server: Together) -> None:
-    with Producer(server.nameserver, group="tests") as producer:
+    with Producer(server.nameserver, group="tests", timeout_ms=PATIENCE_MS) as producer:
         receipt = producer.send(Message(TOPIC, b"first"))
         server.kill()
     server.start()
@@ -70,13 +70,13 @@ def test_a_running_client_goes_on_by_itself(server: Together) -> None:
         producer.send(Message(TOPIC, b"before"))
         server.stop()
         server.start()
-        wait_until(lambda: _try_send(producer, b"after"), 30, "the producer does not come back")
+        wait_until(lambda: _try_send(producer, b"after"), PATIENCE_SECONDS, "the producer does not come back")
     assert sorted(_read(server).values())[-1] == b"before"
 
 
 def _send(server: Together) -> dict[tuple[MessageQueue, int], bytes]:
     """Place to body of every acknowledged message."""
-    with Producer(server.nameserver, group="tests") as producer:
+    with Producer(server.nameserver, group="tests", timeout_ms=PATIENCE_MS) as producer:
         receipts = [(producer.send(Message(TOPIC, body)), body) for body in map(_body, range(COUNT))]
     return {(receipt.queue, int(receipt.queue_offset)): body for receipt, body in receipts}
 

@@ -9,7 +9,7 @@ import pytest
 from bolide import Message, MessageQueue, Producer, PullConsumer
 from tests.peers.bolide import Bolide
 from tests.peers.server import Together
-from tests.peers.waiting import wait_until
+from tests.peers.waiting import PATIENCE_MS, PATIENCE_SECONDS, wait_until
 
 TOPIC = "short-lived"
 SETTINGS = {
@@ -44,12 +44,14 @@ def test_what_expires_goes_and_the_rest_stays_over_restarts(server: Together, en
     first: dict[MessageQueue, int] = {}
     folder = server.home / "data"
     for number in range(4):
-        with Producer(server.nameserver, group="writers") as producer:
+        with Producer(server.nameserver, group="writers", timeout_ms=PATIENCE_MS) as producer:
             for count in range(300):
                 body = b"%d-%d " % (number, count) * 100
                 receipt = producer.send(Message(TOPIC, body))
                 sent[receipt.queue, receipt.queue_offset] = body
-            wait_until(lambda: len(segments_of(folder)) <= 4, 20, "expired segments to be deleted")
+            wait_until(
+                lambda: len(segments_of(folder)) <= 4, PATIENCE_SECONDS, "expired segments to be deleted"
+            )
         end(server)
         server.start()
         with PullConsumer(server.nameserver, group="readers") as consumer:
@@ -59,7 +61,7 @@ def test_what_expires_goes_and_the_rest_stays_over_restarts(server: Together, en
     assert segments_of(folder)[0] > 0
     wait_until(
         lambda: len(list(folder.glob(f"**/consumequeue/{TOPIC}/*/*"))) <= 3 * len(first),
-        20,
+        PATIENCE_SECONDS,
         "expired queue files to be deleted",
     )
 

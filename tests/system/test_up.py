@@ -10,11 +10,8 @@ import pytest
 from tests.peers import frames
 from tests.peers.ports import free_broker_port, free_port
 from tests.peers.process import ManagedProcess
-from tests.peers.waiting import wait_until
+from tests.peers.waiting import PATIENCE_SECONDS, wait_until
 from tests.system.command import launch, lines_of, run
-
-READY_SECONDS = 30
-STOP_SECONDS = 20
 
 
 @pytest.fixture
@@ -25,7 +22,7 @@ def start(tmp_path: Path) -> Callable[..., tuple[ManagedProcess, str, str]]:
         nameserver, broker, log = free_port(), free_broker_port(), tmp_path / "up.log"
         ports = ("--nameserver-port", str(nameserver), "--broker-port", str(broker))
         process = launch(log, "up", "--data", str(tmp_path / "data"), "--host", host, *ports, *words)
-        process.wait_ready(lambda: len(lines_of(log)) >= 3, READY_SECONDS)
+        process.wait_ready(lambda: len(lines_of(log)) >= 3, PATIENCE_SECONDS)
         return process, f"127.0.0.1:{nameserver}", f"127.0.0.1:{broker}"
 
     return start
@@ -55,7 +52,7 @@ def test_it_stops_in_order_with_code_0(start: Start, number: signal.Signals) -> 
     with frames.Connection(broker) as idle:
         idle.ask(frames.GET_CLUSTER_INFO)
         process.signal(number)
-        assert process.wait_exit(STOP_SECONDS) == 0
+        assert process.wait_exit(PATIENCE_SECONDS) == 0
     assert not frames.answers(nameserver)
 
 
@@ -64,9 +61,9 @@ def test_it_stops_while_clients_wait_in_long_polls(start: Start, tmp_path: Path)
     run("send", "waiting", "-m", "x", "-n", nameserver)
     log = tmp_path / "tail.log"
     tail = launch(log, "tail", "waiting", "-n", nameserver)
-    tail.wait_ready(lambda: lines_of(log) == ["x"], READY_SECONDS)
+    tail.wait_ready(lambda: lines_of(log) == ["x"], PATIENCE_SECONDS)
     process.signal(signal.SIGTERM)
-    assert process.wait_exit(STOP_SECONDS) == 0
+    assert process.wait_exit(PATIENCE_SECONDS) == 0
     tail.kill()
 
 
@@ -122,7 +119,7 @@ def test_what_clients_are_told_can_be_set(start: Start) -> None:
 def test_a_name_server_and_a_broker_alone_find_each_other(form: str, tmp_path: Path) -> None:
     port, broker_port = free_port(), free_broker_port()
     nameserver = launch(tmp_path / "ns.log", "nameserver", "--host", "127.0.0.1", "--port", str(port))
-    nameserver.wait_ready(lambda: frames.answers(f"127.0.0.1:{port}"), READY_SECONDS)
+    nameserver.wait_ready(lambda: frames.answers(f"127.0.0.1:{port}"), PATIENCE_SECONDS)
     settings = {
         "brokerName": "alone",
         "brokerIP1": "127.0.0.1",
@@ -136,13 +133,13 @@ def test_a_name_server_and_a_broker_alone_find_each_other(form: str, tmp_path: P
     broker = launch(
         tmp_path / "broker.log", "broker", "-c", str(config), "--set", f"listenPort={broker_port}"
     )
-    broker.wait_ready(lambda: frames.knows_broker(f"127.0.0.1:{port}", "alone"), READY_SECONDS)
+    broker.wait_ready(lambda: frames.knows_broker(f"127.0.0.1:{port}", "alone"), PATIENCE_SECONDS)
     wait_until(
         lambda: "broker alone serves at" in broker.log.read_text(),
-        READY_SECONDS,
+        PATIENCE_SECONDS,
         "the broker does not say so",
     )
     assert run("send", "t", "-m", "x", "-n", f"127.0.0.1:{port}").code == 0
     for process in (broker, nameserver):
         process.signal(signal.SIGTERM)
-        assert process.wait_exit(STOP_SECONDS) == 0
+        assert process.wait_exit(PATIENCE_SECONDS) == 0

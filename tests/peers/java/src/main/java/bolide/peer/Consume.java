@@ -18,6 +18,9 @@ import org.apache.rocketmq.common.message.MessageQueue;
  * from=first|last, listener=concurrent|orderly, threads, file (lines {@code queue offset id} go there instead of reports).
  */
 final class Consume {
+    /** A consumer that is stopped commits what was reported, so it lets its listeners return first. */
+    private static final long STOP_MILLIS = 60_000;
+
     private final Session session;
     private final Command command;
     private final String name;
@@ -38,6 +41,7 @@ final class Consume {
         int threads = command.number("threads", 4);
         consumer.setConsumeThreadMin(threads);
         consumer.setConsumeThreadMax(threads);
+        consumer.setAwaitTerminationMillisWhenShutdown(STOP_MILLIS);
         for (String topic : command.list("topics")) {
             consumer.subscribe(topic, command.text("tags", "*"));
         }

@@ -56,7 +56,7 @@ final class LitePull {
 
     private int poll(DefaultLitePullConsumer consumer) {
         int wanted = command.number("count", Integer.MAX_VALUE);
-        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(command.number("seconds", 20));
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(command.number("seconds", 180));
         Set<String> seen = new HashSet<>();
         while (seen.size() < wanted && System.nanoTime() < end) {
             List<MessageExt> messages = consumer.poll(200);

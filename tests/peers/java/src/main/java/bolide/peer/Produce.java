@@ -53,7 +53,7 @@ final class Produce {
         int retries = command.number("retries", 2);
         producer.setRetryTimesWhenSendFailed(retries);
         producer.setRetryTimesWhenSendAsyncFailed(retries);
-        producer.setSendMsgTimeout(command.number("timeout", 10_000));
+        producer.setSendMsgTimeout(command.number("timeout", 60_000));
         producer.start();
         session.opened(name, () -> stopped = true);
         try {
