@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from bolide.broker.app import Broker
+from bolide.broker.handlers import pull as pull_module
 from bolide.model.offsets import GroupOffset
 from bolide.model.topic import GroupConfig, TopicConfig
+from bolide.store.queue_index import ENTRY_BYTES
+from bolide.store.reading import WINDOW_ENTRIES
 from bolide.wire.command import Command
 from bolide.wire.headers.pull import PullFlag
 from tests.unit.broker.stage import ALL, bodies_of, connect, fill, offsets_of, pull_request, send_request
@@ -193,5 +196,34 @@ def test_a_record_that_is_not_where_its_entry_points_is_passed_over(tmp_path: Pa
             assert bodies_of(await wire.ask(again(9))) == [b"x", b"sound"]
         assert (await wire.ask(again(10))).code == 0
         assert broker.store.reader.damaged == 3
+
+    play(tmp_path, act)
+
+
+def test_a_pull_of_unusual_length_is_answered_and_not_remembered(tmp_path: Path) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        await fill(wire, 3)
+        request = again(0)
+        request.fields["anything"] = "x" * 4096
+        for _ in range(3):
+            assert len(bodies_of(await wire.ask(request))) == 3
+        assert not has_plan(broker)
+
+    play(tmp_path, act)
+
+
+def test_what_plans_have_read_ahead_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Goal: readers of many shapes, or of many messages at a time, cost no more memory than some of them."""
+    monkeypatch.setattr(pull_module, "READING_MAX", 4)
+
+    async def act(broker: Broker, wire: Wire) -> None:
+        await fill(wire, 2000)
+        for number in range(30):
+            request = again(number, bulk=number % 3 == 0)
+            request.fields["anything"] = str(number)
+            for _ in range(3):
+                assert bodies_of(await wire.ask(request))
+        assert len(broker.plans) == 30
+        assert 0 < broker.plans.entries_bytes <= 4 * WINDOW_ENTRIES * ENTRY_BYTES
 
     play(tmp_path, act)

@@ -7,6 +7,7 @@ Every answer carries the four offsets.  A pull that finds nothing new is held if
 when a message arrives or its time is over.
 """
 
+from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,8 @@ from bolide.model.response_code import ResponseCode
 from bolide.model.topic import GroupConfig, Subscription
 from bolide.net.dispatch import error_answer
 from bolide.net.link import Link
-from bolide.store.reading import PullLimits, PullResult, PullStatus
+from bolide.store.queue_index import ENTRY_BYTES
+from bolide.store.reading import WINDOW_ENTRIES, PullLimits, PullResult, PullStatus
 from bolide.wire.bodies.group import MessageModel
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
@@ -42,6 +44,12 @@ HOLD_MS_MAX = 25_000
 
 PLANS_MAX = 65_536
 """Shapes of pulls that are remembered; others take the general path."""
+
+SHAPE_BYTES_MAX = 2048
+"""Real ones have some hundred; longer ones take the general path, too."""
+
+READING_MAX = 4096
+"""Plans that keep entries read ahead; who was served longest ago loses them, and reads them again."""
 
 BULK_COUNT_MAX = 32_768
 BULK_BYTES_MAX = 4 * 1024 * 1024
@@ -97,6 +105,14 @@ class PullPlan:
     def has_queue(self) -> bool:
         return self._cursor.queue is not None
 
+    @property
+    def entries_bytes(self) -> int:
+        return len(self._cursor.entries)
+
+    def release(self) -> None:
+        """Keep nothing in memory until the next pull."""
+        self._cursor.release()
+
     def serve(self, link: Link, pull: PullFrame) -> bool:
         """Answer with messages; False, with nothing done, when there are none to be had at once."""
         queue = self._cursor.queue
@@ -105,7 +121,10 @@ class PullPlan:
             self._cursor.release()  # most readers wait at the end of their queue
             return False
         broker = self._broker
+        entries = self._cursor.entries
         result = broker.store.reader.pull_at(self._cursor, offset, self._limits, self._codes)
+        if self._cursor.entries is not entries:
+            broker.plans.reads_ahead(self)
         if not result.count:
             return False
         if self._commits and pull.commit_offset >= 0:
@@ -127,10 +146,26 @@ class PullPlans:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
         self._plans: dict[bytes, PullPlan] = {}
+        self._reading: OrderedDict[PullPlan, None] = OrderedDict()
         self._made_from: object = None
 
     def __len__(self) -> int:
         return len(self._plans)
+
+    @property
+    def entries_bytes(self) -> int:
+        """What all plans have read ahead."""
+        return sum(plan.entries_bytes for plan in self._plans.values())
+
+    def reads_ahead(self, plan: PullPlan) -> None:
+        """A plan has read entries for its next pulls; it keeps them if they are few, and others do not."""
+        if plan.entries_bytes > WINDOW_ENTRIES * ENTRY_BYTES:
+            plan.release()
+            return
+        self._reading[plan] = None
+        self._reading.move_to_end(plan)
+        if len(self._reading) > READING_MAX:
+            self._reading.popitem(last=False)[0].release()
 
     def find(self, shape: bytes) -> PullPlan | None:
         broker = self._broker
@@ -138,10 +173,13 @@ class PullPlans:
         if now != self._made_from:
             self._made_from = now
             self._plans.clear()
+            self._reading.clear()
         return self._plans.get(shape)
 
     def learn(self, shape: bytes, request: Command) -> None:
         """Remember what a pull came to, unless it was refused or its queue was never written to."""
+        if len(shape) > SHAPE_BYTES_MAX:
+            return
         try:
             header = PullRequest.decode(request.fields)
             plan = PullPlan(self._broker, header, _check(self._broker, header))
