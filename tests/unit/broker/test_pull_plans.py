@@ -226,4 +226,4 @@ def test_what_plans_have_read_ahead_is_bounded(tmp_path: Path, monkeypatch: pyte
         assert len(broker.plans) == 30
         assert 0 < broker.plans.entries_bytes <= 4 * WINDOW_ENTRIES * ENTRY_BYTES
 
-    play(tmp_path, act)
+    play(tmp_path, act, {"mappedFileSizeConsumeQueue": "200000"})
