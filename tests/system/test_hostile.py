@@ -9,8 +9,8 @@ import pytest
 
 from tests.peers import frames
 from tests.peers.server import Together
+from tests.peers.waiting import PATIENCE_SECONDS, wait_until
 
-CLOSED_SECONDS = 60
 UPDATE_TOPIC, PULL = 17, 11
 NOT_SUPPORTED, INVALID, ILLEGAL_MESSAGE = 3, 29, 13
 FRAME_BYTES_MAX = 16 * 1024 * 1024
@@ -25,8 +25,10 @@ def address(request: pytest.FixtureRequest, server: Together) -> str:
 @pytest.fixture(autouse=True)
 def bystander(server: Together) -> Iterator[None]:
     """A connection to each server that was there before and must work all along."""
+    folder = server.home / "data" / "consumequeue" / "bystander"
     with frames.Connection(server.broker) as broker, frames.Connection(server.nameserver) as names:
         assert broker.ask(frames.SEND_MESSAGE_V2, frames.send_fields("bystander"), b"x").code == 0
+        wait_until((folder / "0").exists, PATIENCE_SECONDS, "the queue's folder, made a moment later")
         yield
         assert broker.ask(frames.SEND_MESSAGE_V2, frames.send_fields("bystander"), b"x").code == 0
         assert names.ask(frames.GET_CLUSTER_INFO).code == 0
@@ -189,8 +191,8 @@ def _pull_fields(topic: str) -> dict[str, str]:
 
 def _connect(address: str) -> socket.socket:
     host, _, port = address.rpartition(":")
-    connection = socket.create_connection((host, int(port)), CLOSED_SECONDS)
-    connection.settimeout(CLOSED_SECONDS)
+    connection = socket.create_connection((host, int(port)), PATIENCE_SECONDS)
+    connection.settimeout(PATIENCE_SECONDS)
     return connection
 
 
