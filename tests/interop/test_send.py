@@ -4,6 +4,7 @@ import pytest
 
 from tests.interop import ledger
 from tests.interop.stage import Stage
+from tests.peers.waiting import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.needs("java", "mvn")
 
@@ -83,6 +84,9 @@ def test_a_producer_takes_the_queues_in_turn(stage: Stage) -> None:
 def test_an_unknown_topic_is_created_with_four_queues_by_the_first_send(stage: Stage) -> None:
     topic = stage.name("unknown")
     sent = stage.produce(topic, COUNT).finish().sent
+    wait_until(
+        lambda: stage.route_numbers(topic), PATIENCE_SECONDS, "the name server does not know the topic"
+    )
     assert stage.route_numbers(topic) == {(4, 4)}
     consumer = stage.consume(topic, stage.name("group"))
     consumer.wait_received(COUNT)

@@ -36,7 +36,7 @@ def _free_block(steps: Iterable[int]) -> int:
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
         try:
-            probe.bind(("127.0.0.1", port))
+            probe.bind(("0.0.0.0", port))  # the original takes every address of the machine
         except OSError:
             return False
     return True
