@@ -1,91 +1,45 @@
-"""The command `bolide`: its commands in one list, and how errors leave it.
+"""How the command `bolide` begins and ends: its errors become one line on stderr and an exit code from `outcome.py`.
 
-An error becomes one line on stderr that says what to do, and an exit code from `outcome.py`; never a traceback, unless
-BOLIDE_DEBUG=1 asks for one.
+Never a traceback, unless BOLIDE_DEBUG=1 asks for one.  The commands themselves (`app.py`) are imported when it runs,
+so that Ctrl-C is heard as such from the first moment.
 """
 
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from bolide.cli import doctor, message, send, serve, store, tail, topic
-from bolide.cli.outcome import MEANINGS, ExitCode, exit_code_of, explain
+from bolide.cli.outcome import ExitCode, exit_code_of, explain
 from bolide.cli.output import prepare_streams, say_error
 from bolide.model.errors import BolideError
-
-SERVERS, MESSAGES, OPERATIONS = "Run servers", "Send and read messages", "Look after them"
-
-USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
-"""Click's UsageError, wherever this version of Typer keeps it."""
-
-app = typer.Typer(
-    name="bolide",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="[bold]Exit codes[/bold]: "
-    + "; ".join(f"{int(code)} {meaning}" for code, meaning in MEANINGS.items()),
-)
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        from importlib.metadata import version
-
-        print(f"bolide {version('bolide')}")
-        raise typer.Exit
-
-
-@app.callback()
-def _bolide(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
-    """RocketMQ in Python: servers, messages and their administration in one command.
-
-    Try it: [bold]bolide up[/bold] in one terminal, then in another
-
-        echo hello | bolide send greetings
-        bolide tail greetings
-
-    [bold]bolide COMMAND --help[/bold] explains each command with examples.
-    """
-
-
-app.command(rich_help_panel=SERVERS)(serve.up)
-app.command(rich_help_panel=SERVERS)(serve.nameserver)
-app.command(rich_help_panel=SERVERS)(serve.broker)
-app.command(rich_help_panel=MESSAGES)(send.send)
-app.command(rich_help_panel=MESSAGES)(tail.tail)
-app.add_typer(message.app, name="message", rich_help_panel=MESSAGES)
-app.add_typer(topic.app, name="topic", rich_help_panel=OPERATIONS)
-app.add_typer(store.app, name="store", rich_help_panel=OPERATIONS)
-app.command(rich_help_panel=OPERATIONS)(doctor.doctor)
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command line; returns the exit code."""
-    prepare_streams()
     try:
+        prepare_streams()
+        from bolide.cli.app import app
+
         outcome: Any = app(words, prog_name="bolide", standalone_mode=False)
-    except USAGE_ERROR as error:
-        return _usage(error)
-    except (KeyboardInterrupt, typer.Abort):
+    except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     except Exception as error:
-        if os.environ.get("BOLIDE_DEBUG") == "1":
-            raise
         return _failed(error, sys.argv[1:] if words is None else words)
     return outcome if isinstance(outcome, int) else ExitCode.OK
 
 
 def _failed(error: Exception, words: Sequence[str]) -> int:
     """One line, whatever it was; what nobody foresaw asks for a report."""
+    from typer import Abort
+
+    from bolide.cli.app import USAGE_ERROR
+
+    if isinstance(error, Abort):
+        return ExitCode.INTERRUPTED
+    if isinstance(error, USAGE_ERROR):
+        return _usage(error)
+    if os.environ.get("BOLIDE_DEBUG") == "1":
+        raise error
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, BolideError | OSError):

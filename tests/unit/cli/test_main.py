@@ -94,7 +94,7 @@ def test_deleting_wants_to_be_told_twice_where_nobody_can_be_asked(
 def test_declaring_the_commands_does_not_load_the_servers() -> None:
     """`bolide --help` and shell completion must answer at once."""
     heavy = ("broker", "client", "nameserver", "net", "admin", "aio", "record", "store", "wire")
-    listing = "import sys, bolide.cli.main; print(*sys.modules)"
+    listing = "import sys, bolide.cli.app; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True)
     loaded = {name for name in run.stdout.split() if name.startswith("bolide.")}
     assert "bolide.cli.topic" in loaded

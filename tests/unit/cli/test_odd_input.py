@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bolide.cli import main as entrance
+from bolide.cli import app as commands
 from bolide.cli.main import main
 from bolide.cli.send import LINE_BYTES_MAX, read_lines
 from bolide.cli.since import format_moment, parse_since
@@ -195,7 +195,7 @@ def test_an_unforeseen_error_is_one_line_that_asks_for_a_report(
     def break_down(*words: object, **options: object) -> None:
         raise ExceptionGroup("many", [ZeroDivisionError("by zero")])
 
-    monkeypatch.setattr(entrance, "app", break_down)
+    monkeypatch.setattr(commands, "app", break_down)
     assert main([]) == 1
     told = only_line(capsys)
     assert "ZeroDivisionError: by zero" in told
@@ -206,7 +206,27 @@ def test_the_debugger_gets_its_traceback(monkeypatch: pytest.MonkeyPatch) -> Non
     def break_down(*words: object, **options: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(entrance, "app", break_down)
+    monkeypatch.setattr(commands, "app", break_down)
     monkeypatch.setenv("BOLIDE_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):
         main([])
+
+
+def test_ctrl_c_is_heard_while_the_commands_are_loaded() -> None:
+    """The command is interrupted the moment it begins to import Typer."""
+    script = """if True:
+        import builtins, os, signal, sys
+        from bolide.cli.main import main
+
+        found = builtins.__import__
+
+        def loading(name, *rest):
+            if name == "typer":
+                os.kill(os.getpid(), signal.SIGINT)
+            return found(name, *rest)
+
+        builtins.__import__ = loading
+        sys.exit(main(["--version"]))
+    """
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

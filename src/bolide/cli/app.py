@@ -1,0 +1,59 @@
+"""The commands of `bolide` in one list.  Declaring them loads no server: each command imports what it needs."""
+
+from typing import Annotated
+
+import typer
+
+from bolide.cli import doctor, message, send, serve, store, tail, topic
+from bolide.cli.outcome import MEANINGS
+
+SERVERS, MESSAGES, OPERATIONS = "Run servers", "Send and read messages", "Look after them"
+
+USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
+"""Click's UsageError, wherever this version of Typer keeps it."""
+
+app = typer.Typer(
+    name="bolide",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="[bold]Exit codes[/bold]: "
+    + "; ".join(f"{int(code)} {meaning}" for code, meaning in MEANINGS.items()),
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"bolide {version('bolide')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _bolide(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """RocketMQ in Python: servers, messages and their administration in one command.
+
+    Try it: [bold]bolide up[/bold] in one terminal, then in another
+
+        echo hello | bolide send greetings
+        bolide tail greetings
+
+    [bold]bolide COMMAND --help[/bold] explains each command with examples.
+    """
+
+
+app.command(rich_help_panel=SERVERS)(serve.up)
+app.command(rich_help_panel=SERVERS)(serve.nameserver)
+app.command(rich_help_panel=SERVERS)(serve.broker)
+app.command(rich_help_panel=MESSAGES)(send.send)
+app.command(rich_help_panel=MESSAGES)(tail.tail)
+app.add_typer(message.app, name="message", rich_help_panel=MESSAGES)
+app.add_typer(topic.app, name="topic", rich_help_panel=OPERATIONS)
+app.add_typer(store.app, name="store", rich_help_panel=OPERATIONS)
+app.command(rich_help_panel=OPERATIONS)(doctor.doctor)
