@@ -72,7 +72,10 @@ def _is_standard(value: Any) -> bool:
 
 def _write(value: Any, parts: list[str], newline: str = "") -> None:
     if isinstance(value, Mapping):
-        _write_items(value.items(), "{}", parts, newline)
+        if value and all(type(key) is int and type(item) is int for key, item in value.items()):
+            _write_numbers(value, parts, newline)
+        else:
+            _write_items(value.items(), "{}", parts, newline)
     elif isinstance(value, list | tuple):
         _write_items([(None, item) for item in value], "[]", parts, newline)
     elif type(value) is int:
@@ -96,6 +99,13 @@ def _write_items(items: Collection[tuple[Any, Any]], ends: str, parts: list[str]
             parts.append(f"{orjson.dumps(str(key)).decode()}:")
         _write(item, parts, inner)
     parts.append(newline + ends[1])
+
+
+def _write_numbers(numbers: Mapping[int, int], parts: list[str], newline: str) -> None:
+    """Numbers by number: a group's offsets by queue, of which there are more than of everything else."""
+    inner = newline + "\t" if newline else ""
+    lines = ("," + inner).join(f"{key}:{item}" for key, item in numbers.items())
+    parts.append(f"{{{inner}{lines}{newline}}}")
 
 
 class _Reader:
