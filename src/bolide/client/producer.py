@@ -7,6 +7,7 @@ twice: the receipt names the last one, and both carry the same message id.
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -141,9 +142,8 @@ class Producer:
             CallTimeout, ConnectionLost: no answer; the message may be stored or not.
         """
         outgoing = await self._prepare(message)
-        if selector is not None:
-            queue = selector(await self.queues(message.topic), message)
-        (receipt,) = await self._send(outgoing, queue, timeout_ms)
+        choose = None if selector is None else partial(_selected, selector, message)
+        (receipt,) = await self._send(outgoing, queue, timeout_ms, choose)
         return receipt
 
     async def send_batch(
@@ -165,10 +165,14 @@ class Producer:
     async def send_oneway(self, message: Message, *, queue: MessageQueue | None = None) -> None:
         """Send without asking for an acknowledgement: nobody learns whether the message was stored."""
         outgoing = await self._prepare(message)
-        queues = await self.queues(message.topic)
-        queue = queue or self._turn.next(queues)
-        address = self._instance.routes.address(queue.broker_name)
-        await self._instance.notify(address, self._request(outgoing, queue))
+        try:
+            async with asyncio.timeout(self._timeout_ms / 1000):
+                queues = await self.queues(message.topic)
+                queue = queue or self._turn.next(queues)
+                address = self._instance.routes.address(queue.broker_name)
+                await self._instance.notify(address, self._request(outgoing, queue))
+        except TimeoutError:
+            raise CallTimeout(f"the message to {message.topic} took over {self._timeout_ms} ms") from None
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """The queues that messages to the topic can go to."""
@@ -193,12 +197,16 @@ class Producer:
         return prepare(message, message_id, self._pack_from_bytes)
 
     async def _send(
-        self, outgoing: Outgoing, queue: MessageQueue | None, timeout_ms: int | None
+        self,
+        outgoing: Outgoing,
+        queue: MessageQueue | None,
+        timeout_ms: int | None,
+        choose: Callable[[Sequence[MessageQueue]], MessageQueue] | None = None,
     ) -> list[SendReceipt]:
         """Try, and try again elsewhere, until it is stored, the tries are used up or the time is over."""
         timeout_ms = self._timeout_ms if timeout_ms is None else timeout_ms
         deadline_ms = self._instance.clock.monotonic_ms() + timeout_ms
-        tries = 1 if queue is not None else 1 + self._retries
+        tries = 1 if queue is not None or choose is not None else 1 + self._retries
         failed_broker: str | None = None
         trouble: ClientError | None = None
         for _ in range(tries):
@@ -209,6 +217,8 @@ class Producer:
             try:
                 async with asyncio.timeout(left_ms / 1000):
                     queues = await self.queues(outgoing.topic)
+                    if choose is not None:
+                        target = choose(queues)
                     target = target or self._turn.next(queues, failed_broker)
                     return await self._try(outgoing, target, left_ms)
             except TimeoutError:
@@ -248,6 +258,10 @@ class Producer:
         )
         code = RequestCode.SEND_BATCH_MESSAGE if outgoing.batch else RequestCode.SEND_MESSAGE_V2
         return Command(code, header.encode(), outgoing.body)
+
+
+def _selected(selector: Selector, message: Message, queues: Sequence[MessageQueue]) -> MessageQueue:
+    return selector(queues, message)
 
 
 def _receipts(

@@ -317,3 +317,19 @@ def test_a_producer_that_does_not_run_says_how_to_start_it() -> None:
             await producer.send(Message("orders", b"x"))
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("how", ["selector", "one way"])
+def test_a_name_server_that_does_not_answer_counts_against_the_time_of_every_kind_of_send(how: str) -> None:
+    async def run() -> None:
+        silent = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+        port = silent.sockets[0].getsockname()[1]
+        async with Producer(f"127.0.0.1:{port}", timeout_ms=50) as producer:
+            with pytest.raises(CallTimeout, match="took over 50 ms"):
+                if how == "selector":
+                    await producer.send(Message("orders", b"x"), selector=lambda queues, message: queues[0])
+                else:
+                    await producer.send_oneway(Message("orders", b"x"))
+        silent.close()
+
+    asyncio.run(run())
