@@ -92,6 +92,10 @@ def _properties(message: Message, message_id: str) -> str:
     check_topic(message.topic)
     if not message.body:
         raise MessageIllegal(f"the message to {message.topic!r} has no body")
+    if not isinstance(message.body, bytes | bytearray | memoryview):
+        raise MessageIllegal(
+            f"the body of a message is bytes, not {type(message.body).__name__}: encode it, as in text.encode()"
+        )
     if len(message.body) > BODY_BYTES_MAX:
         raise MessageIllegal(
             f"the message to {message.topic!r} has {len(message.body)} bytes; {BODY_BYTES_MAX} are allowed"

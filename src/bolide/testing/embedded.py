@@ -41,7 +41,7 @@ class AsyncEmbeddedServer:
     """The same on the caller's event loop: `async with AsyncEmbeddedServer() as server`.
 
     Args:
-        settings: broker settings under the original's keys, for example `{"autoCreateTopicEnable": "false"}`.
+        settings: broker settings under the original's keys, for example `{"autoCreateTopicEnable": False}`.
         data_dir: where messages are kept; a directory that is removed at the end unless one is given.
         nameserver_port, broker_port: free ones unless given.
 
@@ -51,12 +51,13 @@ class AsyncEmbeddedServer:
     def __init__(
         self,
         *,
-        settings: Mapping[str, str] | None = None,
+        settings: Mapping[str, str | int] | None = None,
         data_dir: str | Path | None = None,
         nameserver_port: int = 0,
         broker_port: int = 0,
     ) -> None:
-        self._settings = {**TEST_SETTINGS, **(settings or {})}
+        given = {key: str(value) for key, value in (settings or {}).items()}
+        self._settings = {**TEST_SETTINGS, **given}
         self._ports = (nameserver_port, broker_port)
         self._own = tempfile.TemporaryDirectory(prefix="bolide-") if data_dir is None else None
         self.data_dir = Path(self._own.name if self._own is not None else str(data_dir))
@@ -125,7 +126,7 @@ class EmbeddedServer:
     def __init__(
         self,
         *,
-        settings: Mapping[str, str] | None = None,
+        settings: Mapping[str, str | int] | None = None,
         data_dir: str | Path | None = None,
         nameserver_port: int = 0,
         broker_port: int = 0,

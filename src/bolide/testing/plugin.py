@@ -9,7 +9,7 @@ groups of your own.  To change settings, override the fixture `bolide_settings`:
 
     @pytest.fixture(scope="session")
     def bolide_settings():
-        return {"autoCreateTopicEnable": "false"}
+        return {"autoCreateTopicEnable": False}
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,13 +22,13 @@ if TYPE_CHECKING:  # pytest loads this file in every project that has bolide ins
 
 
 @pytest.fixture(scope="session")
-def bolide_settings() -> Mapping[str, str]:
+def bolide_settings() -> Mapping[str, str | int]:
     """Broker settings of both fixtures, under the original's keys; override it."""
     return {}
 
 
 @pytest.fixture
-def bolide_server(bolide_settings: Mapping[str, str]) -> "Iterator[EmbeddedServer]":
+def bolide_server(bolide_settings: Mapping[str, str | int]) -> "Iterator[EmbeddedServer]":
     """A fresh server on free ports with no data."""
     from bolide.testing.embedded import EmbeddedServer
 
@@ -37,7 +37,7 @@ def bolide_server(bolide_settings: Mapping[str, str]) -> "Iterator[EmbeddedServe
 
 
 @pytest.fixture(scope="session")
-def bolide_session_server(bolide_settings: Mapping[str, str]) -> "Iterator[EmbeddedServer]":
+def bolide_session_server(bolide_settings: Mapping[str, str | int]) -> "Iterator[EmbeddedServer]":
     """One server for all tests of the run."""
     from bolide.testing.embedded import EmbeddedServer
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bolide import BolideError, Message, Producer, PullConsumer
+from bolide import BolideError, Message, MessageIllegal, Producer, PullConsumer
 from bolide.aio import Producer as AsyncProducer
 from bolide.testing import AsyncEmbeddedServer, EmbeddedServer
 from tests.peers import frames
@@ -116,3 +116,22 @@ def _bodies(server: EmbeddedServer) -> list[bytes]:
                 bodies += [message.body for message in result.messages]
                 at = result.next_offset
     return bodies
+
+
+def test_settings_may_be_numbers_and_truths() -> None:
+    settings = {"autoCreateTopicEnable": False, "maxMessageSize": 100}
+    with (
+        EmbeddedServer(settings=settings) as server,
+        pytest.raises(BolideError, match="no broker has the topic"),
+    ):
+        _send(server, b"refused")
+
+
+def test_text_where_bytes_belong_is_named_as_such() -> None:
+    """The first mistake of everybody who comes from a client that takes text."""
+    with EmbeddedServer() as server, Producer(server.nameserver, group="tests") as producer:
+        for body in ("text", {"id": 1}):
+            with pytest.raises(MessageIllegal, match=f"is bytes, not {type(body).__name__}"):
+                producer.send(Message("orders", body))  # type: ignore[arg-type]
+            with pytest.raises(MessageIllegal, match="encode it"):
+                producer.send_batch([Message("orders", b"x"), Message("orders", body)])  # type: ignore[arg-type]
