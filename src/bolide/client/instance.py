@@ -103,6 +103,7 @@ class ClientInstance:
         link = self._greeted.get(address)
         if link is None or not link.is_open:
             link = await self._greet(address)
+        await link.drained()
         link.notify(request)
 
     async def queue_address(self, queue: MessageQueue, broker_id: int = MASTER_ID) -> str:

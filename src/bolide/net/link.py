@@ -65,6 +65,7 @@ class Link(asyncio.BufferedProtocol):
         self._timer_ms = 0
         self._serves = serves
         self._congested = False
+        self._drained: asyncio.Future[None] | None = None
         self._loop = asyncio.get_running_loop()
         self.remote = ""
         self.remote_host = b""
@@ -126,6 +127,11 @@ class Link(asyncio.BufferedProtocol):
         self._transport.write(frame)
         self._arm(deadline_ms)
         return future
+
+    async def drained(self) -> None:
+        """Wait while the other side is far behind in reading: nothing else holds up who never waits for answers."""
+        while self._drained is not None:
+            await asyncio.shield(self._drained)
 
     def notify(self, request: Command) -> None:
         """Send a one-way request."""
@@ -190,12 +196,15 @@ class Link(asyncio.BufferedProtocol):
         return False
 
     def pause_writing(self) -> None:
+        if self._drained is None:
+            self._drained = self._loop.create_future()
         if self._serves:
             self._congested = True
             if self._transport is not None and not self._transport.is_closing():
                 self._transport.pause_reading()
 
     def resume_writing(self) -> None:
+        self._tell_drained()
         if self._congested:
             self._congested = False
             self._loop.call_soon(self._go_on)
@@ -211,8 +220,14 @@ class Link(asyncio.BufferedProtocol):
         if not transport.is_closing() and not self.is_congested:  # serving may have filled it again
             transport.resume_reading()
 
+    def _tell_drained(self) -> None:
+        drained, self._drained = self._drained, None
+        if drained is not None:
+            drained.set_result(None)
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        self._tell_drained()
         if self._timer is not None:
             self._timer.cancel()
         for future in self._peer.lost():

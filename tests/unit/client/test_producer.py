@@ -1,6 +1,7 @@
 """Sending: where to, what, and what happens when a broker does not want it."""
 
 import asyncio
+import random
 import zlib
 from collections import Counter
 from random import Random
@@ -19,6 +20,7 @@ from bolide.model.errors import (
     RouteNotFound,
 )
 from bolide.model.message import parse_properties
+from bolide.net import link as link_module
 from bolide.record.codec import split_batch
 from bolide.wire.codes import RequestCode, ResponseCode
 from tests.unit.client.scripted import cluster, wait_for
@@ -337,3 +339,29 @@ def test_a_name_server_that_does_not_answer_counts_against_the_time_of_every_kin
         silent.close()
 
     asyncio.run(run())
+
+
+def test_one_way_messages_wait_for_a_broker_that_is_behind_instead_of_filling_the_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(link_module, "WRITE_BUFFER_BYTES_MAX", 256 * 1024)
+    message = Message("orders", random.randbytes(100_000))
+
+    async def scenario() -> None:
+        async with cluster() as c:
+            c.create("orders", 1)
+            async with Producer(c.nameserver.address, timeout_ms=500) as producer:
+                await producer.send(Message("orders", b"first"))
+                (link,) = c.brokers[0].links
+                assert link._transport is not None
+                link._transport.pause_reading()
+                sent = 1
+                with pytest.raises(CallTimeout):  # noqa: PT012 - how many fit is up to the system
+                    while sent < 500:
+                        await producer.send_oneway(message)
+                        sent += 1
+                link._transport.resume_reading()
+                await wait_for(lambda: len(c.brokers[0].bodies) == sent, "all but the one that was given up")
+                await producer.send_oneway(message)
+
+    asyncio.run(scenario())
