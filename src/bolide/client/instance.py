@@ -12,7 +12,14 @@ from collections.abc import Callable
 from bolide.client.rounds import Round
 from bolide.client.routes import RouteCache
 from bolide.client.surroundings import Surroundings, local_address
-from bolide.model.errors import BolideError, ClientError, ClientNotRunning, RemoteError, RequestError
+from bolide.model.errors import (
+    BolideError,
+    CallTimeout,
+    ClientError,
+    ClientNotRunning,
+    RemoteError,
+    RequestError,
+)
 from bolide.model.offsets import MessageQueue
 from bolide.net.caller import Caller, parse_addresses
 from bolide.net.link import Link
@@ -103,7 +110,11 @@ class ClientInstance:
         link = self._greeted.get(address)
         if link is None or not link.is_open:
             link = await self._greet(address)
-        await link.drained()
+        try:
+            async with asyncio.timeout(CALL_TIMEOUT_MS / 1000):
+                await link.drained()
+        except TimeoutError:
+            raise CallTimeout(f"{address} does not read what it is sent") from None
         link.notify(request)
 
     async def queue_address(self, queue: MessageQueue, broker_id: int = MASTER_ID) -> str:
