@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from bolide.model.errors import StoreError
+from bolide.model.errors import ServiceUnavailable, StoreError
 from bolide.store.store import MessageStore
 from tests.crash.disk import SimDisk
 from tests.crash.ledger import read_queue
@@ -184,6 +184,27 @@ class Killed(BaseException):
 def kill_at_first_sync(kind: str, path: str) -> None:
     if kind == "sync" and "commitlog" in path:
         raise Killed
+
+
+def test_a_topic_that_is_half_deleted_takes_no_more_messages() -> None:
+    """Or a new message became the first of a queue whose file still had old entries behind it."""
+    life = lives()
+    append(life, b"a")
+    append(life, b"b")
+    sync(life)
+
+    def fail_to_delete(kind: str, path: str) -> None:
+        if kind == "delete":
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+    life.disk.on_step = fail_to_delete
+    with pytest.raises(ServiceUnavailable, match="the queues of T cannot be deleted: Input/output"):
+        life.store.delete_topic("T")
+    life.disk.on_step = lambda kind, path: None
+    with pytest.raises(ServiceUnavailable, match="Input/output"):
+        append(life, b"first of the next topic with this name")
+    life.disk.after_kill()
+    assert found(life, life.disk) == [b"a", b"b"]
 
 
 def test_queues_made_again_from_the_whole_log_are_not_covered_by_an_old_checkpoint() -> None:

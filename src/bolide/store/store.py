@@ -404,9 +404,17 @@ class MessageStore:
     # ---- the rest ------------------------------------------------------------------------------------------
 
     def delete_topic(self, topic: str) -> None:
-        """Forget a topic's queues; its records stay in the log until they expire."""
+        """Forget a topic's queues; its records stay in the log until they expire.
+
+        A failure is final, like one of the log: a queue of which half is left would give its numbers anew.
+        """
         self.touched = [tail for tail in self.touched if tail.key[0] != topic]
-        self.queues.delete_topic(topic)
+        try:
+            self.queues.delete_topic(topic)
+        except OSError as error:
+            self.durability.failed(error)
+            why = error.strerror or error
+            raise ServiceUnavailable(f"the queues of {topic} cannot be deleted: {why}") from error
         # A recovery that walks over these records would find their queues again.
         self.checkpoints.want(self.log.end)
 
