@@ -90,7 +90,11 @@ def send(
     read = envelope.json if from_json else envelope.text
     unit = "line" if messages is None else "message"
     sending = _Sending(read, unit, _print_receipt if receipts else None)
-    asyncio.run(_send_all(nameserver, group, sending, messages))
+    try:
+        asyncio.run(_send_all(nameserver, group, sending, messages))
+    except KeyboardInterrupt:
+        say(f"interrupted; {_count(sending.sent)} acknowledged by then, and perhaps some that were under way")
+        raise
     if not quiet:
         say(f"sent {_count(sending.sent)} to {topic}")
 

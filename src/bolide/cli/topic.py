@@ -6,6 +6,7 @@ import typer
 
 from bolide.cli.ask import ask
 from bolide.cli.options import DEFAULT_NAMESERVER, AsJson, Nameserver
+from bolide.cli.outcome import ExitCode
 from bolide.cli.output import say, write_json, write_table
 from bolide.cli.since import format_moment
 from bolide.model.errors import ConfigError
@@ -203,7 +204,9 @@ def _confirm(question: str, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise ConfigError("this deletes messages: say --yes when nobody is there to be asked")
-    typer.confirm(question, abort=True, err=True)
+    if not typer.confirm(question, err=True):
+        say("nothing was deleted")
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def _perm(text: str) -> "Permission":

@@ -5,6 +5,7 @@ descriptors, an output that is full.  Each ends with one line on stderr or with 
 import asyncio
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -230,3 +231,35 @@ def test_ctrl_c_is_heard_while_the_commands_are_loaded() -> None:
     """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_an_interrupted_send_says_how_much_was_acknowledged(nameserver: str) -> None:
+    with subprocess.Popen(
+        [BOLIDE, "send", "cut", "-n", nameserver, "--receipts"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    ) as sending:
+        assert sending.stdin is not None
+        assert sending.stdout is not None
+        assert sending.stderr is not None
+        sending.stdin.write(b"one\ntwo\n")
+        sending.stdin.flush()
+        for _ in range(2):
+            sending.stdout.readline()
+        sending.send_signal(signal.SIGINT)
+        assert sending.wait(PATIENCE_SECONDS) == 130
+        assert sending.stderr.read().startswith(b"interrupted; 2 messages acknowledged")
+
+
+def test_no_is_no_interruption(
+    nameserver: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["topic", "create", "kept", "-n", nameserver]) == 0
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("typer.confirm", lambda *words, **options: False)
+    capsys.readouterr()
+    assert main(["topic", "delete", "kept", "-n", nameserver]) == 1
+    assert capsys.readouterr().err == "nothing was deleted\n"
+    assert main(["topic", "describe", "kept", "-n", nameserver]) == 0
