@@ -101,10 +101,16 @@ def _words(error: BaseException) -> str:
 def _hint(error: BaseException) -> str:
     if isinstance(error, Partly) and error.__cause__ is not None:
         return _hint(error.__cause__)
-    if isinstance(error, ConnectionLost) and "bolide up" not in str(error):
+    if isinstance(error, ConnectionLost) and "bolide up" in str(error):
+        return ""
+    if isinstance(error, ConnectionLost) and "name server" in str(error):
         return "Start a server with `bolide up`, or give the address of a running one with -n."
+    if isinstance(error, ConnectionLost):
+        return "That is where the name server says a broker is; `bolide doctor` finds out why it cannot be reached."
     if isinstance(error, CallTimeout):
         return "Is the server busy or behind a firewall? `bolide doctor` looks."
+    if isinstance(error, RemoteError) and error.response_code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+        return "Is -n the address of a name server (port 9876 by default), not of a broker?"
     if isinstance(error, ProtocolError):
         return "Is this the port of a RocketMQ name server or broker?"
     return ""

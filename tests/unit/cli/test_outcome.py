@@ -31,7 +31,7 @@ def test_scripts_can_rely_on_these_exit_codes(error: Exception, code: int) -> No
 
 def test_work_done_in_part_ends_with_the_code_of_what_stopped_it() -> None:
     error = Partly("3 of 4")
-    error.__cause__ = errors.ConnectionLost("gone")
+    error.__cause__ = errors.ConnectionLost("no name server answers")
     assert exit_code_of(error) == ExitCode.UNREACHABLE
     assert "bolide up" in explain(error)
 
@@ -41,8 +41,19 @@ def test_an_explanation_is_one_line() -> None:
 
 
 def test_unreachable_says_what_to_do_once() -> None:
-    assert explain(errors.ConnectionLost("no answer")).count("bolide up") == 1
+    assert explain(errors.ConnectionLost("no name server answers")).count("bolide up") == 1
     assert explain(errors.ConnectionLost("no answer; `bolide up` starts one")).count("bolide up") == 1
+
+
+def test_a_broker_out_of_reach_is_not_blamed_on_the_name_server() -> None:
+    told = explain(errors.ConnectionLost("cannot connect to 192.0.2.7:10911"))
+    assert "bolide doctor" in told
+    assert "bolide up" not in told
+
+
+def test_a_broker_that_is_asked_what_name_servers_know_is_recognized() -> None:
+    told = explain(errors.RemoteError(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "request code 206"))
+    assert "not of a broker" in told
 
 
 def test_every_code_has_a_meaning() -> None:
