@@ -88,9 +88,10 @@ def carry_out(broker: "Broker", effects: Effects[Link]) -> None:
     for effect in effects:
         match effect:
             case NotifyGroup(group, links):
+                fields = GroupRequest(group).encode()
                 for link in links:
-                    fields = GroupRequest(group).encode()
-                    link.notify(Command(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, fields))
+                    if not link.is_congested:  # it looks for itself every 20 s; notices would only pile up
+                        link.notify(Command(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, fields))
             case MemberGone(group, client_id):
                 broker.locks.release(group, client_id)
             case Disconnect(link):

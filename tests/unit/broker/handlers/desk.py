@@ -48,6 +48,7 @@ class QuietLink:
     def __init__(self, remote: str) -> None:
         self.remote = remote
         self.is_open = True
+        self.is_congested = False
         self.notices: list[str] = []
 
     def notify(self, request: Command) -> None:

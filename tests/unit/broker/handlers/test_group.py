@@ -118,6 +118,17 @@ def test_a_silent_client_is_closed_and_the_others_hear_of_it(desk: Desk) -> None
     assert desk.link("b").notices == ["billing", "billing"]
 
 
+def test_a_member_that_does_not_read_gets_no_more_notices(desk: Desk) -> None:
+    """They would pile up in memory, as many as others can make by joining and leaving."""
+    beat(desk, "a")
+    desk.link("a").is_congested = True
+    beat(desk, "b")
+    assert (desk.link("a").notices, desk.link("b").notices) == (["billing"], ["billing"])
+    desk.link("a").is_congested = False
+    beat(desk, "c")
+    assert desk.link("a").notices == ["billing", "billing"]
+
+
 def test_a_group_can_be_told_to_get_no_notices(desk: Desk) -> None:
     desk.ask(200, b'{"groupName":"billing","notifyConsumerIdsChangedEnable":false}')
     beat(desk, "a")
