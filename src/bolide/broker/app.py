@@ -1,7 +1,8 @@
 """Broker: builds the object graph and owns its life.  The only file of the room that knows everyone.
 
-One event loop owns all state.  Background work is a handful of tasks in one group; the only other thread syncs the
-log.  When a sync fails the broker can no longer keep its promises: `failed()` returns and the process must end.
+One event loop owns all state.  Background work is a handful of tasks; other threads only sync, write small files,
+delete, and index.  When a sync fails the broker can no longer keep its promises: `failed()` returns and the process
+must end.
 """
 
 import asyncio
