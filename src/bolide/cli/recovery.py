@@ -8,6 +8,7 @@ from bolide.cli.progress import progress_bar
 from bolide.store.progress import Progress
 
 WORTH_A_BAR_BYTES = 256 * 1024**2
+"""Read, not to be read: the total counts all of a segment, of which a new store has used nothing."""
 
 
 def recovery_bar() -> Progress | None:
@@ -16,7 +17,7 @@ def recovery_bar() -> Progress | None:
 
 
 class _Bar:
-    """Appears with the first report, goes with the last."""
+    """Appears when it is worth one, goes with the last report."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
@@ -27,7 +28,7 @@ class _Bar:
         if done >= total:
             self._stack.close()
             return
-        if self._advance is None and total >= WORTH_A_BAR_BYTES:
+        if self._advance is None and done >= WORTH_A_BAR_BYTES:
             self._advance = self._stack.enter_context(progress_bar("recovering", total))
         if self._advance is not None:
             self._advance(done - self._done)

@@ -43,3 +43,13 @@ def test_a_recovery_of_a_moment_has_none(monkeypatch: pytest.MonkeyPatch) -> Non
     assert progress is not None
     progress(1000, 2000)
     progress(2000, 2000)
+
+
+def test_a_segment_with_little_in_it_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first start in an empty directory: a segment of a gigabyte, and nothing to recover."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(recovery, "progress_bar", lambda *_: pytest.fail("a bar for nothing"))
+    progress = recovery_bar()
+    assert progress is not None
+    progress(0, GIB)
+    progress(0, 0)
