@@ -25,7 +25,8 @@ from bolide.net.caller import Caller, parse_addresses
 from bolide.net.link import Link
 from bolide.net.tasks import Tasks
 from bolide.record.message_id import UniqueIds
-from bolide.wire.bodies.client import MASTER_ID, ConsumerState, encode_heartbeat
+from bolide.wire.bodies.client import MASTER_ID
+from bolide.wire.bodies.group import ConsumerData, HeartbeatData
 from bolide.wire.codes import RequestCode, ResponseCode
 from bolide.wire.command import Command
 from bolide.wire.headers.group import GroupRequest, UnregisterClient
@@ -54,7 +55,7 @@ class ClientInstance:
         self._refreshes = Round("the refresh of routes", ROUTE_PERIOD_MS, self._refresh, gap_ms=ROUTE_GAP_MS)
         self._greeted: dict[str, Link] = {}
         self._producer_group: str | None = None
-        self._consumer: Callable[[], ConsumerState] | None = None
+        self._consumer: Callable[[], ConsumerData] | None = None
         self._on_change: Callable[[], None] | None = None
         self._running = False
         self.client_id = ""
@@ -91,7 +92,7 @@ class ClientInstance:
         """Heartbeats name this producer group."""
         self._producer_group = group
 
-    def act_as_consumer(self, state: Callable[[], ConsumerState], on_change: Callable[[], None]) -> None:
+    def act_as_consumer(self, state: Callable[[], ConsumerData], on_change: Callable[[], None]) -> None:
         """Heartbeats carry this state; `on_change` is called when members or routes may have changed."""
         self._consumer = state
         self._on_change = on_change
@@ -167,9 +168,9 @@ class ClientInstance:
                 raise outcome
 
     async def _send_heartbeat(self, link: Link) -> None:
-        producers = [self._producer_group] if self._producer_group else []
-        consumers = [self._consumer()] if self._consumer else []
-        body = encode_heartbeat(self.client_id, producers, consumers)
+        producers = (self._producer_group,) if self._producer_group else ()
+        consumers = (self._consumer(),) if self._consumer else ()
+        body = HeartbeatData(self.client_id, producers, consumers).encode()
         raise_for(await link.call(Command(RequestCode.HEART_BEAT, body=body), CALL_TIMEOUT_MS))
 
     async def _unregister(self, link: Link) -> None:

@@ -27,14 +27,14 @@ from bolide.model.names import check_group, check_topic, retry_topic
 from bolide.model.offsets import MessageQueue
 from bolide.model.topic import Subscription
 from bolide.net.tasks import Tasks
-from bolide.wire.bodies.client import ConsumerState
+from bolide.wire.bodies.group import ConsumeFrom, ConsumerData
 
 CONCURRENCY = 20
 REBALANCE_PERIOD_MS = 20_000
 PERSIST_PERIOD_MS = 5_000
 CLOSE_TIMEOUT_MS = 30_000
 
-_CONSUME_FROM = {FIRST: "CONSUME_FROM_FIRST_OFFSET", LAST: "CONSUME_FROM_LAST_OFFSET"}
+_CONSUME_FROM = {FIRST: ConsumeFrom.FIRST_OFFSET, LAST: ConsumeFrom.LAST_OFFSET}
 
 
 class PushConsumer:
@@ -156,12 +156,11 @@ class PushConsumer:
     async def _rebalance(self) -> int | None:
         return await self._assignment.rebalance()
 
-    def _state(self) -> ConsumerState:
-        where = "CONSUME_FROM_TIMESTAMP" if isinstance(self._start_from, int) else None
-        return ConsumerState(
+    def _state(self) -> ConsumerData:
+        return ConsumerData(
             self._group,
-            tuple(self._subscriptions.values()),
-            consume_from=where or _CONSUME_FROM[str(self._start_from)],
+            consume_from=_CONSUME_FROM.get(str(self._start_from), ConsumeFrom.TIMESTAMP),
+            subscriptions=tuple(self._subscriptions.values()),
         )
 
     def _with_real_topic(self, message: StoredMessage) -> StoredMessage:

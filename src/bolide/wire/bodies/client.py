@@ -1,22 +1,18 @@
-"""Bodies that clients write and read: heartbeats (34), members of a group (38), routes (105)."""
+"""Bodies that clients read: routes (105) and members of a group (38).  What is none is a `ProtocolError`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-
-import orjson
 
 from bolide.model import java_json
 from bolide.model.errors import ProtocolError, RequestError
 from bolide.model.offsets import MessageQueue
-from bolide.model.topic import Permission, Subscription
+from bolide.model.topic import Permission
+from bolide.wire.bodies.group import decode_member_ids
 
 MASTER_ID = 0
 QUEUES_MAX = 65536
 """Per topic and broker; a route that says more is not one."""
-
-
-# ---- routes ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,67 +82,9 @@ def _queue_count(value: Any) -> int:
     return count
 
 
-# ---- heartbeats --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumerState:
-    """What a heartbeat says of one consumer group."""
-
-    group: str
-    subscriptions: tuple[Subscription, ...]
-    consume_from: str = "CONSUME_FROM_LAST_OFFSET"
-    consume_type: str = "CONSUME_PASSIVELY"
-    message_model: str = "CLUSTERING"
-
-
-def encode_heartbeat(
-    client_id: str, producer_groups: Iterable[str], consumers: Iterable[ConsumerState]
-) -> bytes:
-    """HeartbeatData, classic form."""
-    return orjson.dumps(
-        {
-            "clientID": client_id,
-            "consumerDataSet": [_consumer(state) for state in consumers],
-            "heartbeatFingerprint": 0,
-            "producerDataSet": [{"groupName": group} for group in producer_groups],
-            "withoutSub": False,
-        }
-    )
-
-
-def _consumer(state: ConsumerState) -> dict[str, Any]:
-    return {
-        "consumeFromWhere": state.consume_from,
-        "consumeType": state.consume_type,
-        "groupName": state.group,
-        "messageModel": state.message_model,
-        "subscriptionDataSet": [_subscription(item) for item in state.subscriptions],
-        "unitMode": False,
-    }
-
-
-def _subscription(subscription: Subscription) -> dict[str, Any]:
-    return {
-        "classFilterMode": False,
-        "codeSet": sorted(subscription.codes),
-        "expressionType": subscription.expression_type,
-        "subString": subscription.expression,
-        "subVersion": subscription.version,
-        "tagsSet": sorted(subscription.tags),
-        "topic": subscription.topic,
-    }
-
-
-# ---- members -----------------------------------------------------------------------------------------------
-
-
 def decode_members(body: bytes) -> list[str]:
-    """Client ids of a group (GetConsumerListByGroupResponseBody)."""
+    """Client ids of a group."""
     try:
-        ids = java_json.loads(body)["consumerIdList"] or []
-        if not all(isinstance(client_id, str) for client_id in ids):
-            raise TypeError("an id is no text")
-    except (KeyError, TypeError, RequestError) as error:
-        raise ProtocolError(f"a list of members that cannot be read: {error!r}") from error
-    return list(ids)
+        return decode_member_ids(body)
+    except RequestError as error:
+        raise ProtocolError(f"a list of members that cannot be read: {error}") from error

@@ -152,7 +152,10 @@ def encode_member_ids(client_ids: list[str]) -> bytes:
 
 
 def decode_member_ids(body: bytes) -> list[str]:
-    return texts(parse_object(body, "the member list"), "consumerIdList")
+    members = parse_object(body, "the member list")
+    if "consumerIdList" not in members:
+        raise InvalidRequest("the member list has no consumerIdList")
+    return texts(members, "consumerIdList")
 
 
 def subscription_as_json(subscription: Subscription) -> dict[str, Any]:

@@ -1,19 +1,10 @@
-"""Bodies of clients: routes in both dialects, heartbeats, members."""
+"""Bodies that clients read: routes in both dialects, members."""
 
-import orjson
 import pytest
 
 from bolide.model.errors import ProtocolError
 from bolide.model.offsets import MessageQueue
-from bolide.model.topic import Subscription
-from bolide.wire.bodies.client import (
-    ConsumerState,
-    Route,
-    RouteQueues,
-    decode_members,
-    decode_route,
-    encode_heartbeat,
-)
+from bolide.wire.bodies.client import Route, RouteQueues, decode_members, decode_route
 
 ROUTE = (
     b'{"brokerDatas":[{"brokerAddrs":{%s:"10.0.0.5:10911",%s:"10.0.0.6:10911"},"brokerName":"broker-a",'
@@ -54,33 +45,6 @@ def test_queues_without_permission_or_without_a_master_are_left_out() -> None:
 def test_what_is_no_route_is_one_error(body: bytes) -> None:
     with pytest.raises(ProtocolError, match="route"):
         decode_route(body)
-
-
-def test_a_heartbeat_names_groups_and_subscriptions_as_java_spells_them() -> None:
-    state = ConsumerState("G", (Subscription.parse("T", "TagA", 17),))
-    beat = orjson.loads(encode_heartbeat("10.0.0.7@4711#1", ["P"], [state]))
-    assert beat["clientID"] == "10.0.0.7@4711#1"
-    assert beat["producerDataSet"] == [{"groupName": "P"}]
-    assert beat["consumerDataSet"] == [
-        {
-            "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
-            "consumeType": "CONSUME_PASSIVELY",
-            "groupName": "G",
-            "messageModel": "CLUSTERING",
-            "subscriptionDataSet": [
-                {
-                    "classFilterMode": False,
-                    "codeSet": [2598919],
-                    "expressionType": "TAG",
-                    "subString": "TagA",
-                    "subVersion": 17,
-                    "tagsSet": ["TagA"],
-                    "topic": "T",
-                }
-            ],
-            "unitMode": False,
-        }
-    ]
 
 
 def test_members_are_a_list_of_text_or_an_error() -> None:
