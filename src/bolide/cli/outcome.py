@@ -3,6 +3,7 @@
 The codes are a contract: scripts rely on them, and `bolide --help` lists them.
 """
 
+import errno
 import os
 from enum import IntEnum
 
@@ -107,6 +108,11 @@ def _hint(error: BaseException) -> str:
         return "Start a server with `bolide up`, or give the address of a running one with -n."
     if isinstance(error, ConnectionLost):
         return "That is where the name server says a broker is; `bolide doctor` finds out why it cannot be reached."
+    if isinstance(error, CannotStart) and os.strerror(errno.ENOSPC) in str(error):
+        return (
+            "The log grows in steps of mappedFileSizeCommitLog, 1 GiB by default: free some space,"
+            " choose another disk (--data, storePathRootDir), or set smaller steps."
+        )
     if isinstance(error, CallTimeout):
         return "Is the server busy or behind a firewall? `bolide doctor` looks."
     if isinstance(error, RemoteError) and error.response_code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:

@@ -56,5 +56,11 @@ def test_a_broker_that_is_asked_what_name_servers_know_is_recognized() -> None:
     assert "not of a broker" in told
 
 
+def test_a_start_without_room_says_how_much_is_needed() -> None:
+    told = explain(CannotStart("cannot make the next commit-log segment a/b: No space left on device"))
+    assert "mappedFileSizeCommitLog" in told
+    assert "--data" in told
+
+
 def test_every_code_has_a_meaning() -> None:
     assert set(MEANINGS) == set(ExitCode)
