@@ -170,12 +170,6 @@ class ClientTable(Generic[C]):
     def producers(self, group: str) -> list[Member[C]]:
         return list(self._producers.get(group, {}).values())
 
-    def find(self, group: str, client_id: str) -> C | None:
-        """The connection of one member."""
-        found = self._groups.get(group)
-        members = () if found is None else found.members.values()
-        return next((one.connection for one in members if one.client_id == client_id), None)
-
     # ---- membership ----------------------------------------------------------------------------------------
 
     def _join(

@@ -90,10 +90,6 @@ def retry_topic(group: str) -> str:
     return RETRY_PREFIX + group
 
 
-def dead_letter_topic(group: str) -> str:
-    return DEAD_LETTER_PREFIX + group
-
-
 def reply_topic(cluster: str) -> str:
     return f"{cluster}_REPLY_TOPIC"
 

@@ -55,7 +55,6 @@ def test_a_checked_name_is_one_folder_and_no_other_place(name: str) -> None:
 
 def test_names_are_derived_as_clients_derive_them() -> None:
     assert names.retry_topic("g") == "%RETRY%g"
-    assert names.dead_letter_topic("g") == "%DLQ%g"
     assert names.reply_topic("C") == "C_REPLY_TOPIC"
     assert names.is_system_topic("rmq_sys_wheel_timer")
     assert names.is_system_group("CID_RMQ_SYS_TRANS")
