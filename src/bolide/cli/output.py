@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+TABLE_WIDTH_MAX = 10_000
+
 
 def prepare_streams() -> None:
     """Closed descriptors lead nowhere, so that no socket or file takes their place; characters that a terminal does
@@ -32,7 +34,10 @@ def write_json(value: Any) -> None:
 
 
 def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table; columns whose values are numbers are aligned to the right.  Plain enough for `awk`."""
+    """A table; columns whose values are numbers are aligned to the right.  Plain enough for `awk`.
+
+    Never cut to the width of a terminal: half an id is of no use to anybody.
+    """
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -45,7 +50,7 @@ def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
         table.add_column(name, justify="right" if is_numeric else "left", no_wrap=True)
     for row in listed:
         table.add_row(*(Text(str(value)) for value in row))
-    Console(width=None if sys.stdout.isatty() else 500, highlight=False).print(table)
+    Console(width=TABLE_WIDTH_MAX, highlight=False).print(table)
 
 
 def say(text: str) -> None:
