@@ -79,6 +79,12 @@ class Link(asyncio.BufferedProtocol):
         return self._transport is not None and not self._transport.is_closing()
 
     @property
+    def descriptor(self) -> int:
+        """The number of its socket; -1 when it has none any more."""
+        transport = self._transport
+        return -1 if transport is None else int(transport.get_extra_info("socket").fileno())
+
+    @property
     def is_congested(self) -> bool:
         """Whether the other side is far behind in reading; large answers had better wait."""
         return self._congested

@@ -3,6 +3,8 @@
 import asyncio
 import errno
 import logging
+import resource
+import sys
 
 from bolide.model.clock import Clock
 from bolide.model.errors import ConfigError
@@ -16,6 +18,9 @@ IDLE_MS_MAX = 120_000
 SWEEP_MS = 10_000
 CONNECTIONS_MAX = 16_384
 BACKLOG = 1024
+
+DESCRIPTORS_KEPT = 768
+"""Descriptors that no connection takes: without one to open a file with, a store can neither be written nor synced."""
 
 
 class Server:
@@ -36,11 +41,14 @@ class Server:
         self._intake = Intake()
         self._listeners: list[asyncio.Server] = []
         self._sweep: asyncio.TimerHandle | None = None
+        self._descriptors_max = 0
+        self._refuses = False
         self.links: set[Link] = set()
 
     async def start(self, host: str, port: int) -> int:
         """Listen on one more port (0 takes a free one); returns the port."""
         loop = asyncio.get_running_loop()
+        self._descriptors_max = _descriptors_for_connections()
         try:
             listener = await loop.create_server(self._accept, host, port, backlog=BACKLOG)
         except OSError as error:
@@ -73,10 +81,13 @@ class Server:
     # ---- Service: the server stands between its links and the service to know them all ---------------------
 
     def on_open(self, link: Link) -> None:
-        if len(self.links) >= self._connections_max:
-            log.warning("refusing %s: %d connections are open", link.remote, len(self.links))
+        if len(self.links) >= self._connections_max or link.descriptor >= self._descriptors_max:
+            if not self._refuses:  # said when it begins: who is refused may try again a thousand times a second
+                log.warning("refusing %s and others: %d connections are open", link.remote, len(self.links))
+            self._refuses = True
             link.close()
             return
+        self._refuses = False
         self.links.add(link)
         self._service.on_open(link)
 
@@ -87,6 +98,12 @@ class Server:
         if link in self.links:
             self.links.remove(link)
             self._service.on_close(link)
+
+
+def _descriptors_for_connections() -> int:
+    """The system gives the lowest descriptor that is free, so a low one says that there are many more."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if limit == resource.RLIM_INFINITY else limit - min(DESCRIPTORS_KEPT, limit // 2)
 
 
 def _cannot_listen(host: str, port: int, error: OSError) -> str:

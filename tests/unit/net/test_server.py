@@ -1,6 +1,8 @@
 """Server: ports, limits, silent connections."""
 
 import asyncio
+import os
+import resource
 
 import pytest
 
@@ -25,20 +27,41 @@ def test_a_port_in_use_is_named_with_what_to_do() -> None:
     asyncio.run(main())
 
 
-def test_connections_are_limited_and_the_others_go_on() -> None:
+def test_connections_are_limited_and_the_others_go_on(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         async with serving(HANDLERS, connections_max=2) as (bench, server, address):
             first, second = await Wire.connect(address), await Wire.connect(address)
             await first.ask(Command(1))
             await second.ask(Command(1))
-            third = await Wire.connect(address)
-            assert await third.closed()
+            for _ in range(3):
+                third = await Wire.connect(address)
+                assert await third.closed()
+            assert caplog.text.count("2 connections are open") == 1
             assert (await first.ask(Command(1))).code == 0
             assert len(bench.opened) == 2
             second.close()
             await eventually(lambda: len(server.links) == 1)
             fourth = await Wire.connect(address)
             assert (await fourth.ask(Command(1))).code == 0
+
+    asyncio.run(main())
+
+
+def test_connections_leave_descriptors_for_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Method: the process may have only a few more descriptors than it has now."""
+    with open(os.devnull) as lowest:
+        free = lowest.fileno()
+    monkeypatch.setattr(server_module, "DESCRIPTORS_KEPT", 10)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (free + 30, free + 30))
+
+    async def main() -> None:
+        async with serving(HANDLERS) as (_, server, address):
+            first = await Wire.connect(address)
+            assert (await first.ask(Command(1))).code == 0
+            others = [await Wire.connect(address) for _ in range(20)]
+            assert await others[-1].closed()
+            assert 1 < len(server.links) < 20
+            assert (await first.ask(Command(1))).code == 0
 
     asyncio.run(main())
 
