@@ -82,7 +82,7 @@ class Server:
 
     def on_open(self, link: Link) -> None:
         if len(self.links) >= self._connections_max or link.descriptor >= self._descriptors_max:
-            if not self._refuses:  # said when it begins: who is refused may try again a thousand times a second
+            if not self._refuses:  # said when it begins: who is refused may try again all the time
                 log.warning("refusing %s and others: %d connections are open", link.remote, len(self.links))
             self._refuses = True
             link.close()
