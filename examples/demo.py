@@ -59,6 +59,9 @@ def main() -> int:
     except (BolideError, DemoError) as error:
         print(f"\nerror: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("\nstopped", file=sys.stderr)
+        return 130
     print(
         f"\nDone in {time.perf_counter() - began:.1f} s. Run your own with `make up`, then in another terminal:"
     )

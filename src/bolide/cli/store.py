@@ -1,5 +1,6 @@
 """`bolide store …`: look into a store directory, check it, repair it, take its messages out.  No broker is needed."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -82,7 +83,7 @@ def verify(directory: Directory, as_json: AsJson = False) -> None:
     root = str(directory.expanduser())
     with progress_bar("checking", size_to_verify(OsDisk(), root)) as watch:
         found = examine(OsDisk(), root, progress=watch)
-    print_examination(found, as_json=as_json)
+    print_examination(found, root, as_json=as_json)
     if not found.is_sound:
         raise typer.Exit(ExitCode.FAILED)
 
@@ -128,7 +129,7 @@ def repair(
         plan.close()
     with progress_bar("checking again", total) as watch:
         found = examine(OsDisk(), root, progress=watch)
-    print_examination(found, as_json=False)
+    print_examination(found, root, as_json=False)
     if not found.is_sound:
         raise typer.Exit(ExitCode.FAILED)
 
@@ -185,7 +186,7 @@ def export(
     run_export(str(directory.expanduser()), selection, form, output)
 
 
-def print_examination(found: "Examination", *, as_json: bool) -> None:
+def print_examination(found: "Examination", root: str, *, as_json: bool) -> None:
     damages = found.findings.damages
     if as_json:
         import orjson
@@ -214,4 +215,4 @@ def print_examination(found: "Examination", *, as_json: bool) -> None:
     )
     print(f"sound: {looked}" if found.is_sound else f"damaged in {len(damages)} places: {looked}")
     if not found.is_sound:
-        say("`bolide store repair DIR` tells what can be done about it")
+        say(f"`bolide store repair {shlex.quote(root)}` tells what can be done about it")

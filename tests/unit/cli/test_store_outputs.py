@@ -68,3 +68,9 @@ def test_a_topic_that_the_store_does_not_have_is_not_found(
 ) -> None:
     assert main(["store", "inspect", str(root), "--topic", "nobody"]) == 4
     assert "'nobody'" in capsys.readouterr().err
+
+
+def test_damage_is_told_with_the_command_that_helps(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (root / "config" / "topics.json").write_text("{broken")
+    assert main(["store", "verify", str(root)]) == 1
+    assert f"`bolide store repair {root}`" in capsys.readouterr().err
