@@ -19,7 +19,11 @@ from bolide.store.retention import HOUR_MS, RetentionSettings, parse_hours
 
 log = logging.getLogger(__name__)
 
-PARTS = {"storePathCommitLog": "commitlog", "storePathConsumeQueue": "consumequeue", "storePathIndex": "index"}
+PARTS = {
+    "storePathCommitLog": "commitlog",
+    "storePathConsumeQueue": "consumequeue",
+    "storePathIndex": "index",
+}
 """Keys by which the original puts parts of a store elsewhere, and where they are under the root."""
 
 HOURS_MAX = 24 * 365 * 100
