@@ -10,7 +10,7 @@ import typer
 
 from bolide.cli.options import DEFAULT_DATA, DEFAULT_NAMESERVER, AsJson, Data, Nameserver
 from bolide.cli.outcome import ExitCode
-from bolide.cli.output import write_json
+from bolide.cli.output import counted, write_json
 
 if TYPE_CHECKING:
     from bolide.cli.findings import Finding
@@ -42,7 +42,7 @@ def doctor(
     if as_json:
         write_json({"problems": problems, "findings": [finding.as_json() for finding in findings]})
     else:
-        print(f"\n{problems} problem{'' if problems == 1 else 's'}" if problems else "\nno problems")
+        print(f"\n{counted(problems, 'problem')}" if problems else "\nno problems")
     if problems:
         raise typer.Exit(ExitCode.FAILED)
 

@@ -53,6 +53,14 @@ def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
     Console(width=TABLE_WIDTH_MAX, highlight=False).print(table)
 
 
+def counted(number: int, what: str) -> str:
+    """
+    >>> counted(1, "message"), counted(2, "message")
+    ('1 message', '2 messages')
+    """
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def say(text: str) -> None:
     """A line for people; stays out of pipes."""
     print(text, file=sys.stderr)

@@ -15,7 +15,7 @@ import typer
 
 from bolide.cli.options import DEFAULT_NAMESERVER, Nameserver
 from bolide.cli.outcome import Partly, explain
-from bolide.cli.output import reader_gone, say
+from bolide.cli.output import counted, reader_gone, say
 from bolide.cli.progress import progress_bar
 from bolide.model.errors import BolideError, ConfigError
 
@@ -93,10 +93,12 @@ def send(
     try:
         asyncio.run(_send_all(nameserver, group, sending, messages))
     except KeyboardInterrupt:
-        say(f"interrupted; {_count(sending.sent)} acknowledged by then, and perhaps some that were under way")
+        say(
+            f"interrupted; {counted(sending.sent, 'message')} acknowledged by then, perhaps some more under way"
+        )
         raise
     if not quiet:
-        say(f"sent {_count(sending.sent)} to {topic}")
+        say(f"sent {counted(sending.sent, 'message')} to {topic}")
 
 
 async def _send_all(nameserver: str, group: str, sending: "_Sending", texts: Sequence[str] | None) -> None:
@@ -135,7 +137,7 @@ class _Sending:
                 self._failed("reading stopped", error)
         if self._failure is not None:
             what, trouble = self._failure
-            stored = f"{_count(self.sent)} {'is' if self.sent == 1 else 'are'} stored"
+            stored = f"{counted(self.sent, 'message')} {'is' if self.sent == 1 else 'are'} stored"
             raise Partly(f"{what}, {stored}: {explain(trouble)}") from trouble
 
     async def _send_each(
@@ -293,7 +295,3 @@ def _print_receipt(receipt: "SendReceipt") -> None:
         print(orjson.dumps(members).decode())
     except BrokenPipeError:  # `| head`: the messages are what this is about
         reader_gone()
-
-
-def _count(messages: int) -> str:
-    return f"{messages} message{'' if messages == 1 else 's'}"

@@ -8,7 +8,7 @@ import typer
 
 from bolide.cli.options import AsJson
 from bolide.cli.outcome import ExitCode
-from bolide.cli.output import say, write_json
+from bolide.cli.output import counted, say, write_json
 from bolide.cli.progress import progress_bar
 from bolide.cli.since import parse_since
 from bolide.model.errors import ConfigError, NothingFound
@@ -136,7 +136,7 @@ def repair(
 
 def _say_plan(steps: int, damages: int) -> None:
     if steps:
-        say(f"nothing was written; --apply takes these {steps} steps")
+        say(f"nothing was written; --apply takes {'this step' if steps == 1 else f'these {steps} steps'}")
     elif damages:
         say("nothing can be done about this damage; `bolide store verify` names it")
     else:
@@ -213,6 +213,6 @@ def print_examination(found: "Examination", root: str, *, as_json: bool) -> None
         f"{found.records} records, {found.entries} queue entries and {found.index_entries} index entries"
         f" in {found.log_end - found.log_start} bytes of log"
     )
-    print(f"sound: {looked}" if found.is_sound else f"damaged in {len(damages)} places: {looked}")
+    print(f"sound: {looked}" if found.is_sound else f"damaged in {counted(len(damages), 'place')}: {looked}")
     if not found.is_sound:
         say(f"`bolide store repair {shlex.quote(root)}` tells what can be done about it")

@@ -7,7 +7,7 @@ import typer
 from bolide.cli.ask import ask
 from bolide.cli.options import DEFAULT_NAMESERVER, AsJson, Nameserver
 from bolide.cli.outcome import ExitCode
-from bolide.cli.output import say, write_json, write_table
+from bolide.cli.output import counted, say, write_json, write_table
 from bolide.cli.since import format_moment
 from bolide.model.errors import ConfigError
 
@@ -72,7 +72,7 @@ def describe(topic: Topic, as_json: AsJson = False, nameserver: Nameserver = DEF
     if as_json:
         write_json(_as_json(found))
         return
-    print(f"{topic}: {found.messages} messages in {len(found.queues)} queues\n")
+    print(f"{topic}: {counted(found.messages, 'message')} in {counted(len(found.queues), 'queue')}\n")
     write_table(
         ("BROKER", "ADDRESS", "READ", "WRITE", "PERM"),
         [
