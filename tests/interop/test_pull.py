@@ -1,13 +1,12 @@
 """The two pull consumers, and what brokers say about the offsets of a queue."""
 
-import threading
-from typing import Any
-
 import pytest
 
+from bolide import Message, Producer
 from tests.interop import ledger
 from tests.interop.stage import Stage
-from tests.peers.waiting import PATIENCE_SECONDS, let_pass
+from tests.peers.clients import received
+from tests.peers.waiting import PATIENCE_MS, PATIENCE_SECONDS, let_pass, wait_until
 
 pytestmark = pytest.mark.needs("java", "mvn")
 
@@ -52,25 +51,26 @@ def test_offsets_committed_by_a_pull_consumer_are_where_the_next_one_starts(stag
 
 
 def test_a_blocking_pull_waits_at_the_broker_until_a_message_comes(stage: Stage) -> None:
-    """The one request that found nothing at first is the one that brings the message."""
-    topic, group = stage.topic(queues=1), stage.name("group")
-    found: list[str] = []
-    queues: list[dict[str, Any]] = []
-
-    def pull() -> None:
-        messages, answer = stage.read("pull", topic, group, block=True)
-        found.extend(message.body for message in messages)
-        queues.extend(answer["queues"])
-
-    thread = threading.Thread(target=pull)
-    thread.start()
-    let_pass(1)
-    assert thread.is_alive()
-    sent = stage.produce(topic, 1).finish().bodies
-    thread.join(PATIENCE_SECONDS)
-    assert not thread.is_alive()
-    assert found == sent
-    assert [row["statuses"] for row in queues] == [["FOUND"]]
+    """It reads queue after queue, so once the message of the first has come, it waits at the second; and the one
+    request that waits there is the one that brings the message."""
+    topic, name = stage.topic(queues=2), stage.name("pull")
+    with Producer(stage.nameserver, group=stage.name("producer"), timeout_ms=PATIENCE_MS) as producer:
+        first, second = sorted(producer.queues(topic))
+        producer.send(Message(topic, b"first|"), queue=first)
+        options = {
+            "topic": topic,
+            "group": stage.name("group"),
+            "nameserver": stage.nameserver,
+            "block": True,
+        }
+        answer = stage.witness.begin("pull", name=name, **options)
+        wait_until(lambda: received(stage.witness, name), PATIENCE_SECONDS, "the first message does not come")
+        let_pass(1)
+        assert not answer.done()
+        producer.send(Message(topic, b"second|"), queue=second)
+    queues = answer.result(PATIENCE_SECONDS)["queues"]
+    assert [message.body for message in received(stage.witness, name)] == ["first", "second"]
+    assert [row["statuses"] for row in queues] == [["FOUND"], ["FOUND"]]
 
 
 def test_a_lite_pull_consumer_shares_a_group_and_resumes_from_its_commit(stage: Stage) -> None:
