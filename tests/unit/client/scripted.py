@@ -138,10 +138,13 @@ class ScriptedBroker(Node):
         self._arrived.set()
         self._arrived = asyncio.Event()
 
-    async def _pull(self, link: Link, request: Command) -> Command:
+    def _pull(self, link: Link, request: Command) -> Awaitable[Command]:
         header = PullRequest.decode(request.fields)
-        if header.sys_flag & PullFlag.COMMIT_OFFSET:
+        if header.sys_flag & PullFlag.COMMIT_OFFSET:  # at once: a commit behind it on the connection comes later
             self.offsets[header.consumer_group, header.topic, header.queue_id] = header.commit_offset
+        return self._held_pull(request, header)
+
+    async def _held_pull(self, request: Command, header: PullRequest) -> Command:
         queue = self.queues[header.topic, header.queue_id]
         if header.queue_offset == len(queue) and header.sys_flag & PullFlag.SUSPEND:
             try:
