@@ -140,7 +140,7 @@ class ScriptedBroker(Node):
 
     def _pull(self, link: Link, request: Command) -> Awaitable[Command]:
         header = PullRequest.decode(request.fields)
-        if header.sys_flag & PullFlag.COMMIT_OFFSET:  # at once: a commit behind it on the connection comes later
+        if header.sys_flag & PullFlag.COMMIT_OFFSET:  # at once: what is sent behind it comes later
             self.offsets[header.consumer_group, header.topic, header.queue_id] = header.commit_offset
         return self._held_pull(request, header)
 
