@@ -405,13 +405,18 @@ def _advertised_host(config: BrokerConfig) -> str:
         return _resolve(config.advertised_host)
     if config.bind_host not in ("", "0.0.0.0", "::"):
         return _resolve(config.bind_host)
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            # Connecting a datagram socket sends nothing; it only asks for the route's own address.
-            probe.connect(("192.0.2.1", 9))
+    # Connecting a datagram socket sends nothing; it only asks for the route's own address.
+    family, elsewhere, loopback = (
+        (socket.AF_INET6, "2001:db8::1", "::1")
+        if config.bind_host == "::"
+        else (socket.AF_INET, "192.0.2.1", "127.0.0.1")
+    )
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((elsewhere, 9))
             return str(probe.getsockname()[0])
-        except OSError:
-            return "127.0.0.1"
+    except OSError:
+        return loopback
 
 
 def _resolve(host: str) -> str:

@@ -66,7 +66,9 @@ class SmallFile:
                 log.warning("using %s because the file it backs up is damaged: %s", path, damage[0])
             return value
         if damage:
-            raise StoreError(f"no readable copy is left: {'; '.join(damage)}")
+            raise StoreError(
+                f"no readable copy is left: {'; '.join(damage)}; mend one of them, or move both away to start without"
+            )
         return None
 
     def save(self, data: bytes) -> None:

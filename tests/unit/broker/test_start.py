@@ -1,6 +1,7 @@
 """Starting a broker: whoever comes early meets a whole broker, and a start that fails leaves nothing behind."""
 
 import asyncio
+import ipaddress
 from pathlib import Path
 from typing import Any
 
@@ -58,3 +59,11 @@ def test_a_start_that_fails_leaves_the_store_to_the_next(tmp_path: Path, setting
         assert not (tmp_path / "abort").exists()
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(("bind", "version"), [("0.0.0.0", 4), ("::", 6), ("127.0.0.1", 4), ("::1", 6)])
+def test_clients_are_told_an_address_of_the_family_that_the_broker_listens_on(
+    bind: str, version: int
+) -> None:
+    broker = Broker(BrokerConfig.from_settings({"bindAddress": bind}))
+    assert ipaddress.ip_address(broker.host).version == version
