@@ -10,6 +10,7 @@ from bolide.model.errors import ConfigError
 from bolide.net import server as server_module
 from bolide.net.caller import parse_address, parse_addresses
 from bolide.net.clock import SystemClock
+from bolide.net.link import Link
 from bolide.net.server import Server
 from bolide.wire.command import Command
 from tests.unit.net.stage import Bench, Wire, eventually, serving
@@ -48,20 +49,34 @@ def test_connections_are_limited_and_the_others_go_on(caplog: pytest.LogCaptureF
 
 
 def test_connections_leave_descriptors_for_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Method: the process may have only a few more descriptors than it has now."""
-    with open(os.devnull) as lowest:
-        free = lowest.fileno()
+    """Method: a process that may have 40, of which 10 are kept, and sockets that get these numbers."""
+    numbers = iter([29, 30, 12])
     monkeypatch.setattr(server_module, "DESCRIPTORS_KEPT", 10)
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (free + 30, free + 30))
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (40, 40))
+    monkeypatch.setattr(Link, "descriptor", property(lambda link: next(numbers)))
 
     async def main() -> None:
-        async with serving(HANDLERS) as (_, server, address):
+        async with serving(HANDLERS) as (_, _, address):
             first = await Wire.connect(address)
             assert (await first.ask(Command(1))).code == 0
-            others = [await Wire.connect(address) for _ in range(20)]
-            assert await others[-1].closed()
-            assert 1 < len(server.links) < 20
+            second = await Wire.connect(address)
+            assert await second.closed()
+            third = await Wire.connect(address)
+            assert (await third.ask(Command(1))).code == 0
             assert (await first.ask(Command(1))).code == 0
+
+    asyncio.run(main())
+
+
+def test_a_link_knows_the_descriptor_of_its_socket() -> None:
+    async def main() -> None:
+        async with serving(HANDLERS) as (bench, _, address):
+            wire = await Wire.connect(address)
+            await wire.ask(Command(1))
+            (link,) = bench.opened
+            assert os.readlink(f"/proc/self/fd/{link.descriptor}").startswith("socket:")
+            wire.close()
+            await eventually(lambda: link.descriptor == -1)
 
     asyncio.run(main())
 
