@@ -225,6 +225,8 @@ def _refuse_what_would_hurt(config: BrokerConfig, settings: Mapping[str, str]) -
             raise ConfigError(
                 f"{key} must be {place}, not {given!r}: a store is one directory here; move or link it there"
             )
+    if config.role == "SYNC_MASTER":
+        log.warning("brokerRole=SYNC_MASTER: there are no slaves here; this broker alone acknowledges")
     if settings.get("aclEnable", "").strip().lower() == "true":
         raise ConfigError(
             "aclEnable=true: there is no access control here yet, everybody could send and read;"

@@ -29,6 +29,7 @@ class Caller:
         self._intake = Intake()
         self._links: dict[str, asyncio.Future[Link]] = {}
         self._addresses: dict[Link, str] = {}
+        self._is_closed = False
 
     async def call(self, address: str, request: Command, timeout_ms: int) -> Command:
         """The answer, whatever its code; `CallTimeout` or `ConnectionLost` when there is none."""
@@ -41,6 +42,8 @@ class Caller:
 
     async def link(self, address: str) -> Link:
         """An open link to the address; concurrent callers share one attempt to connect."""
+        if self._is_closed:
+            raise ConnectionLost(f"no call to {address}: the caller is closed")
         attempt = self._links.get(address)
         if attempt is None or (attempt.done() and not _is_open(attempt)):
             attempt = asyncio.ensure_future(self._connect(address))
@@ -48,6 +51,8 @@ class Caller:
         return await asyncio.shield(attempt)
 
     async def close(self) -> None:
+        """Close every connection; none is made any more."""
+        self._is_closed = True
         for attempt in list(self._links.values()):
             if not attempt.done():
                 attempt.cancel()
@@ -89,7 +94,7 @@ class Caller:
 def parse_address(address: str) -> tuple[str, int]:
     """`host:port` or `[v6]:port`."""
     host, separator, port = address.strip().rpartition(":")
-    if not separator or not host or not port.isdigit() or not 0 < int(port) < 65536:
+    if not separator or not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
         raise ConfigError(f"{address!r} is not an address of the form host:port")
     return host.strip("[]"), int(port)
 

@@ -103,6 +103,14 @@ def test_a_master_has_the_number_0_whatever_the_file_says(caplog: pytest.LogCapt
     assert "brokerId" in caplog.text
 
 
+def test_a_master_that_is_to_wait_for_slaves_says_that_there_are_none(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        BrokerConfig.from_settings({"brokerRole": "SYNC_MASTER"})
+    assert "there are no slaves here" in caplog.text
+
+
 @pytest.mark.parametrize("key", ["brokerName", "brokerClusterName", "storePathRootDir"])
 def test_names_are_not_empty(key: str) -> None:
     with pytest.raises(ConfigError, match=f"{key} is empty"):

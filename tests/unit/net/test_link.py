@@ -114,6 +114,18 @@ def test_a_call_gets_its_answer_or_the_reason_why_not() -> None:
     asyncio.run(main())
 
 
+def test_a_closed_caller_opens_no_connection_that_nobody_would_close() -> None:
+    async def main() -> None:
+        async with serving(HANDLERS) as (_, server, address):
+            caller = Caller(SystemClock())
+            await caller.close()
+            with pytest.raises(ConnectionLost, match="closed"):
+                await caller.link(address)
+            assert not server.links
+
+    asyncio.run(main())
+
+
 def test_a_short_deadline_behind_a_long_one_is_kept() -> None:
     async def main() -> None:
         async with serving(HANDLERS) as (_, _, address):

@@ -119,7 +119,9 @@ def test_a_connection_silent_for_two_minutes_is_closed(monkeypatch: pytest.Monke
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("text", ["", "host", "host:", ":1", "host:x", "host:0", "host:65536", "host:-1"])
+@pytest.mark.parametrize(
+    "text", ["", "host", "host:", ":1", "host:x", "host:0", "host:65536", "host:-1", "host:²"]
+)
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(ConfigError):
         parse_address(text)
