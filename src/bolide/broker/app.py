@@ -113,6 +113,11 @@ class Broker:
         """Where clients reach this broker; what the name server tells them."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
+    @property
+    def recent_bytes(self) -> int:
+        """So much of the log's end counts as being in memory."""
+        return self.memory_bytes * self.config.memory_ratio // 100
+
     # ---- life ----------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
@@ -207,7 +212,6 @@ class Broker:
                 sync_flush=config.sync_flush,
                 sealed=config.seal_records,
                 check=config.check_on_read,
-                recent_bytes=self.memory_bytes * config.memory_ratio // 100,
                 index=IndexSizes(config.index_slots, config.index_entries) if config.index_enabled else None,
             ),
             self.clock,

@@ -5,7 +5,7 @@ import asyncio
 from bolide.machines.consumer import ProcessQueue
 from bolide.model.offsets import GroupOffset, MessageQueue
 from bolide.model.topic import Subscription
-from bolide.wire.bodies.client import MASTER_ID
+from bolide.wire.bodies.route import MASTER_ID
 
 
 class HeldQueue:

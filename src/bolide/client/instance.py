@@ -25,8 +25,8 @@ from bolide.net.caller import Caller, parse_addresses
 from bolide.net.link import Link
 from bolide.net.tasks import Tasks
 from bolide.record.message_id import UniqueIds
-from bolide.wire.bodies.client import MASTER_ID
 from bolide.wire.bodies.group import ConsumerData, HeartbeatData
+from bolide.wire.bodies.route import MASTER_ID
 from bolide.wire.codes import RequestCode, ResponseCode
 from bolide.wire.command import Command
 from bolide.wire.headers.group import GroupRequest, UnregisterClient

@@ -7,7 +7,8 @@ from bolide.client.results import PullBlock, PullStatus
 from bolide.model.errors import ClientError, ProtocolError, RemoteError, RequestError, RouteNotFound
 from bolide.model.offsets import GroupOffset, MessageQueue, QueueOffset
 from bolide.model.topic import Subscription
-from bolide.wire.bodies.client import MASTER_ID, decode_members
+from bolide.wire.bodies.client import decode_members
+from bolide.wire.bodies.route import MASTER_ID
 from bolide.wire.codes import RequestCode, ResponseCode
 from bolide.wire.command import Command
 from bolide.wire.headers.group import GroupRequest

@@ -13,7 +13,8 @@ from random import Random
 from bolide.model.errors import CallTimeout, ConnectionLost, ProtocolError, RemoteError, RouteNotFound
 from bolide.model.names import DEFAULT_TOPIC
 from bolide.net.caller import Caller
-from bolide.wire.bodies.client import MASTER_ID, Route, decode_route
+from bolide.wire.bodies.client import Route, decode_route
+from bolide.wire.bodies.route import MASTER_ID
 from bolide.wire.codes import RequestCode, ResponseCode
 from bolide.wire.command import Command
 from bolide.wire.headers.route import RouteRequest

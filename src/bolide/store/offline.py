@@ -15,9 +15,8 @@ from bolide.model.errors import NotAStore
 from bolide.store.disk import File, ReadingDisk
 from bolide.store.index_layout import HEADER_BYTES, SLOT_BYTES
 from bolide.store.index_layout import file_bytes as index_file_bytes
+from bolide.store.queue_index import ENTRY_BYTES, GAP_SIZE
 
-ENTRY_BYTES = 20
-GAP_SIZE = 0x7FFFFFFF
 SEGMENT_BYTES = 1024**3
 QUEUE_FILE_BYTES = 6_000_000
 OPEN_FILES_MAX = 128

@@ -110,14 +110,12 @@ class StoreReader:
         durability: Durability,
         *,
         durable_only: bool,
-        recent_bytes: int,
         check: int = CHECK_SUMS,
     ) -> None:
         self._log = log
         self._queues = queues
         self._durability = durability
         self._durable_only = durable_only
-        self._recent_bytes = recent_bytes
         self._check = check
         self.damaged = 0  # entries that were passed over because their records are not there, or damaged
 
@@ -234,13 +232,13 @@ class StoreReader:
         head = self.head_at(entry[0]) if entry is not None else None
         return None if head is None else head.store_timestamp_ms
 
-    def first_is_in_memory(self, topic: str, queue_id: int) -> bool:
-        """Whether a queue still has its very first message, and recent enough to be read from memory."""
+    def first_is_recent(self, topic: str, queue_id: int, recent_bytes: int) -> bool:
+        """Whether a queue still has its very first message, and so near to the end of the log."""
         queue = self._queues.find(topic, queue_id)
         if queue is None or queue.start > 0:
             return False
         entry = queue.entry(0)
-        return entry is not None and self._log.end - entry[0] <= self._recent_bytes
+        return entry is not None and self._log.end - entry[0] <= recent_bytes
 
     def earliest_store_time(self, topic: str, queue_id: int) -> int:
         start, end = self.queue_range(topic, queue_id)

@@ -53,7 +53,6 @@ class StoreOptions:
     segment_bytes: int = 1024**3
     queue_file_bytes: int = 6_000_000
     sync_flush: bool = False
-    recent_bytes: int = 8 * 1024**3  # so much of the log's end counts as being in memory
     sealed: bool = False  # records get a checksum of the whole
     check: int = CHECK_SUMS  # what of a record is checked when it is read, see record/layout.py
     index: IndexSizes | None = None  # None: messages are not found by their keys
@@ -162,7 +161,6 @@ class MessageStore:
             self.queues,
             self.durability,
             durable_only=self._options.sync_flush,
-            recent_bytes=self._options.recent_bytes,
             check=self._options.check,
         )
         unwritten = [queue.tail for queue in self.queues if queue.tail.start < queue.end]

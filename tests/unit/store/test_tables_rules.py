@@ -225,13 +225,6 @@ def test_a_dropped_group_leaves_the_others_alone(offset_table: OffsetTable) -> N
     assert offset_table.groups_of("t") == ["h"]
 
 
-def test_a_cloned_group_stands_where_the_other_stands_and_goes_on_alone(offset_table: OffsetTable) -> None:
-    offset_table.commit("g", "t", 0, GroupOffset(4))
-    offset_table.clone("g", "h", "t")
-    offset_table.commit("g", "t", 0, GroupOffset(5))
-    assert offset_table.query("h", "t", 0) == 4
-
-
 def test_groups_that_stand_behind_the_end_of_a_queue_are_brought_back_to_it(
     offset_table: OffsetTable,
 ) -> None:

@@ -105,7 +105,7 @@ def _is_young(broker: "Broker", header: QueryGroupOffset) -> bool:
     return (
         start == 0
         and header.topic in broker.topics
-        and broker.store.reader.first_is_in_memory(header.topic, header.queue_id)
+        and broker.store.reader.first_is_recent(header.topic, header.queue_id, broker.recent_bytes)
     )
 
 

@@ -308,7 +308,7 @@ def _limits(broker: "Broker", header: PullRequest) -> PullLimits:
         hot_bytes=min(header.max_msg_bytes or config.hot_bytes_max, config.hot_bytes_max),
         cold_count=min(header.max_msg_nums, config.cold_count_max),
         cold_bytes=min(header.max_msg_bytes or config.cold_bytes_max, config.cold_bytes_max),
-        hot_bytes_behind=broker.memory_bytes * config.memory_ratio // 100,
+        hot_bytes_behind=broker.recent_bytes,
     )
 
 

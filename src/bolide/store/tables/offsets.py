@@ -86,13 +86,6 @@ class OffsetTable(PersistedTable):
         """Groups that have committed anything in the topic."""
         return [group for other, group in map(_split, self._offsets) if other == topic]
 
-    def clone(self, source: str, target: str, topic: str) -> None:
-        """Let the target group stand where the source group stands in the topic."""
-        queues = self._offsets.get(f"{topic}@{source}")
-        if queues:
-            self._offsets[f"{topic}@{target}"] = dict(queues)
-            self._changed()
-
     def drop_topic(self, topic: str) -> None:
         """Forget what all groups did in the topic: a topic of that name starts at 0 again."""
         self._drop(key for key in [*self._offsets, *self._pulled] if _split(key)[0] == topic)

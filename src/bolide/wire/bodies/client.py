@@ -9,8 +9,8 @@ from bolide.model.errors import ProtocolError, RequestError
 from bolide.model.offsets import MessageQueue
 from bolide.model.topic import Permission
 from bolide.wire.bodies.group import decode_member_ids
+from bolide.wire.bodies.route import MASTER_ID
 
-MASTER_ID = 0
 QUEUES_MAX = 65536
 """Per topic and broker; a route that says more is not one."""
 

@@ -72,11 +72,11 @@ class Desk:
             body_bytes_max=1024,
             segment_bytes=1024 * 1024,
             queue_file_bytes=20 * 1000,
-            recent_bytes=1024 * 1024,
         )
         self.store = MessageStore(disk, options, self.clock)
         self.store.open()
         self.config = BrokerConfig()
+        self.recent_bytes = 1024 * 1024
         self.cleaner = Cleaner(
             self.store, disk, str(folder), lambda: self.config, self.clock, self._checkpoint
         )
