@@ -78,7 +78,7 @@ def test_a_waiting_consumer_gets_a_new_message_at_once(stage: Stage) -> None:
     consumer = stage.consume(topic, stage.name("group"))
     delays: list[float] = []
     with Producer(stage.nameserver, group=stage.name("producer"), timeout_ms=PATIENCE_MS) as producer:
-        for number in range(20):
+        for number in range(10):
             producer.send(Message(topic, b"%d|" % number))
             sent_at = time.monotonic()
             consumer.wait_received(number + 1)
