@@ -15,7 +15,11 @@ from bolide.record._codec cimport (
     look_at,
 )
 
+cdef extern from "<sched.h>" nogil:
+    int sched_yield()
+
 cdef enum:
+    YIELD_BYTES = 65536           # of the log between two offers of the processor to whoever waits for it
     HEADER_BYTES = 40
     SLOT_BYTES = 4
     ENTRY_BYTES = 20
@@ -250,6 +254,7 @@ def index_records(
     cdef RecordLook look
     cdef Py_ssize_t number, total
     cdef int found, why = C_DONE
+    cdef Py_ssize_t yield_at = at + YIELD_BYTES
     if not (
         0 <= at and stop <= end <= log.shape[0] and 0 < slots and 0 <= count_end
         and HEADER_BYTES + SLOT_BYTES * slots + ENTRY_BYTES * count_end <= index.shape[0]
@@ -278,6 +283,9 @@ def index_records(
                 break
             keys_done = 0
             at += look.size
+            if at >= yield_at:  # threads that serve clients would else wait until the scheduler interrupts this one
+                sched_yield()
+                yield_at = at + YIELD_BYTES
         if to.count > 1:
             write_header(&to)
     return at, keys_done, why
