@@ -4,7 +4,6 @@ import random
 import time
 from statistics import median
 
-from tests.bench.memory import release_memory
 from tests.bench.scale import Scale
 from tests.bench.sides import Side, Untrustworthy
 from tests.bench.workloads import BODY_BYTES, Figures, sync_64_threads
@@ -59,7 +58,6 @@ def query_by_key(side: Side, scale: Scale) -> Figures:
 
 
 def _fill(side: Side, topic: str, count: int, *, keys: bool) -> int:
-    release_memory()  # what was written stays in memory as far as the machine has any
     load = {"mode": "batch", "batch": 32, "threads": 4, "size": BODY_BYTES, "keys": str(keys).lower()}
     answer = side.ask("load-send", topic=topic, count=count, **load)
     if answer["sent"] != count:

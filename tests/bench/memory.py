@@ -1,56 +1,36 @@
 """Free memory that is really there.
 
 A virtual machine may give its free memory back to its host.  The first write to a page then waits for the host: eight
-microseconds where it is otherwise less than one.  A log writes to new pages only, so whoever writes more messages a
-second waits more, and how often depends on what ran before: the same server differs by a third.  A machine that has
-been up for a while has no such pages, its memory is full of files.  So before sending is measured nearly all free
-memory is held here, and as much as a measurement needs is given back, on both sides.
+microseconds where it is otherwise less than one.  A log writes to new pages only, so whoever stores more messages a
+second waits more, and how often depends on what ran before: the same server differs by a third.  So free memory is
+written to before sending is measured, on both sides.
+
+The kernel keeps free memory by the size of its pieces and breaks up the smallest that is enough.  So memory is taken
+here in both ways in which servers take it: page by page, as heaps and mappings do, and in large pieces, as large
+writes to a file do.
 """
 
 import mmap
-from pathlib import Path
+import tempfile
 
-READY_BYTES = 4 << 30
-"""Free when a measurement begins: more than a server takes and writes until it ends."""
+_PAGES_BYTES_MAX = 3 << 30
+_FILE_BYTES_MAX = 2 << 30
+"""More than any workload writes; little enough that the kernel does not begin to write it to the disk."""
 
-_SPARE_BYTES = 256 << 20
-"""Never held: the rest of the machine goes on."""
-
-_PIECE_BYTES = 64 << 20
-
-_LIMITS = (
-    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
-)
-
-_held: list[mmap.mmap] = []
+_WRITE = bytes(128 * 1024)
 
 
-def fetch_free_memory() -> None:
-    """Hold what is free, then give back `READY_BYTES`; a machine with less free memory than that keeps what it has.
-
-    The first time may take half a minute, if the host has to provide all of it.
-    """
-    if _free_bytes() + len(_held) * _PIECE_BYTES < READY_BYTES:
-        return
-    while _free_bytes() > _SPARE_BYTES + _PIECE_BYTES:
-        piece = mmap.mmap(-1, _PIECE_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE)
-        _held.append(piece)
-    while _held and _free_bytes() < READY_BYTES:
-        _held.pop(0).close()  # what was held longest is what the kernel hands out first
-
-
-def release_memory() -> None:
-    """Hold nothing any more."""
-    while _held:
-        _held.pop().close()
+def touch_free_memory() -> None:
+    """A machine that has its memory does this in two seconds."""
+    free = _free_bytes()
+    with tempfile.TemporaryFile(buffering=0) as file:
+        for _ in range(min(_FILE_BYTES_MAX, free // 4) // len(_WRITE)):
+            file.write(_WRITE)
+        count = min(_PAGES_BYTES_MAX, free // 2)
+        mmap.mmap(-1, count, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE).close()
 
 
 def _free_bytes() -> int:
-    """What neither processes nor files use, of the machine and of the control group that bounds this process."""
+    """Not what is available: what holds files is of use there."""
     with open("/proc/meminfo", encoding="ascii") as lines:
-        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemFree:"))
-    for limit, used in _LIMITS:
-        if Path(limit).exists() and (most := Path(limit).read_text().strip()).isdigit():
-            free = min(free, int(most) - int(Path(used).read_text()))
-    return max(0, free)
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemFree:"))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.bench.memory import fetch_free_memory
+from tests.bench.memory import touch_free_memory
 from tests.bench.scale import Scale
 from tests.bench.sides import QUEUES, Side, Untrustworthy
 
@@ -75,7 +75,7 @@ def _send(side: Side, scale: Scale, **options: object) -> Figures:
     topic = side.topic()
     load = {"topic": topic, "size": BODY_BYTES, **options}
     warm = side.ask("load-send", seconds=scale.warm_seconds, **load)
-    fetch_free_memory()
+    touch_free_memory()
     before = side.server.cpu_seconds()
     answer = side.ask("load-send", seconds=scale.run_seconds, **load)
     cpu = side.server.cpu_seconds() - before
