@@ -8,10 +8,7 @@ must end.
 import asyncio
 import logging
 import os
-import secrets
-import socket
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 from bolide.broker.checkpointer import Checkpointer
 from bolide.broker.cleaner import Cleaner
@@ -30,17 +27,17 @@ from bolide.broker.table_writer import TableWriter
 from bolide.machines.clients import ClientTable
 from bolide.machines.locks import QueueLocks
 from bolide.machines.traffic import SAMPLE_MS, Traffic
-from bolide.model.clock import Clock
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import BolideError, ConfigError, ServiceUnavailable
 from bolide.model.message import NAME_END, PAIR_END, Property
 from bolide.model.response_code import ResponseCode
 from bolide.model.topic import TopicConfig
+from bolide.net.addresses import Addresses
 from bolide.net.caller import Caller, parse_addresses
-from bolide.net.clock import SystemClock
 from bolide.net.dispatch import Dispatcher
 from bolide.net.link import Link, encode_host
 from bolide.net.server import Server
+from bolide.net.surroundings import Surroundings
 from bolide.net.tasks import Tasks
 from bolide.net.ticks import ticks
 from bolide.record.message_id import UniqueIds
@@ -75,17 +72,18 @@ class Broker:
     def __init__(
         self,
         config: BrokerConfig,
-        clock: Clock | None = None,
+        surroundings: Surroundings | None = None,
         disk: Disk | None = None,
         progress: Progress | None = None,
     ) -> None:
         """`progress` is told how far the recovery is at the start; without it the log says so."""
         self.config = config
         self._progress = progress
-        self.clock = clock or SystemClock()
+        self._surroundings = surroundings or Surroundings()
+        self.clock = self._surroundings.clock
         self._disk = disk or OsDisk()
         self._root = os.path.expanduser(config.root)
-        self.memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        self.memory_bytes = self._surroundings.memory_bytes
         self.started_ms = self.clock.now_ms()
         self.config_version = DataVersion(timestamp_ms=self.started_ms)
         folder = os.path.join(self._root, "config")
@@ -97,7 +95,7 @@ class Broker:
         self.traffic = Traffic()
         self.plans = PullPlans(self)
         self.hold = PullHold(lambda held: resume(self, held))
-        self.host = _advertised_host(config)
+        self.host = _advertised_host(config, self._surroundings.addresses)
         self._behind: set[QueueTail] = set()
         self._undurable: set[QueueTail] = set()
         self._behind_timer: asyncio.TimerHandle | None = None
@@ -105,7 +103,7 @@ class Broker:
         self._tasks = Tasks()
         self._registrar: Registrar | None = None
         self._new_topics: dict[str, asyncio.Future[None]] = {}
-        self._files_thread = ThreadPoolExecutor(1, thread_name_prefix="bolide-tables")
+        self._files_thread = self._surroundings.threads("bolide-tables")
         self.port = 0
 
     @property
@@ -142,11 +140,18 @@ class Broker:
     def _build(self) -> None:
         """Everything that works on the open store, and its background tasks."""
         self.topics.on_change = self.topic_changed
-        self.indexer = Indexer(self.store, self.clock)
-        self.flusher = Flusher(self.store, lambda: self.config, self.clock, self._on_durable)
-        self.checkpointer = Checkpointer(self.store, lambda: self.config, self.clock, self.flusher.wake)
+        self.indexer = Indexer(self.store, self._surroundings)
+        self.flusher = Flusher(self.store, lambda: self.config, self._surroundings, self._on_durable)
+        self.checkpointer = Checkpointer(
+            self.store, lambda: self.config, self._surroundings, self.flusher.wake
+        )
         self.cleaner = Cleaner(
-            self.store, self._disk, self._root, lambda: self.config, self.clock, self.checkpointer.checkpoint
+            self.store,
+            self._disk,
+            self._root,
+            lambda: self.config,
+            self._surroundings,
+            self.checkpointer.checkpoint,
         )
         self._topics_writer = TableWriter(self.topics, PERSIST_TABLES_MS, self._files_thread)
         self._groups_writer = TableWriter(self.groups, PERSIST_TABLES_MS, self._files_thread)
@@ -199,7 +204,12 @@ class Broker:
             (Property.CLUSTER, config.cluster_name),
         )
         self.answer_tail = _answer_tail(config)
-        self.unique_ids = UniqueIds(self.store_host[:-4], os.getpid(), secrets.randbits(32), self.clock)
+        self.unique_ids = UniqueIds(
+            self.store_host[:-4],
+            self._surroundings.pid,
+            self._surroundings.random.getrandbits(32),
+            self.clock,
+        )
         self.store = MessageStore(
             self._disk,
             StoreOptions(
@@ -213,6 +223,7 @@ class Broker:
                 sealed=config.seal_records,
                 check=config.check_on_read,
                 index=IndexSizes(config.index_slots, config.index_entries) if config.index_enabled else None,
+                pid=self._surroundings.pid,
             ),
             self.clock,
         )
@@ -403,29 +414,13 @@ class Broker:
         return config is None or config.notify_consumer_ids_changed_enable
 
 
-def _advertised_host(config: BrokerConfig) -> str:
+def _advertised_host(config: BrokerConfig, addresses: Addresses) -> str:
     """The address that clients are told: the configured one, else the bound one, else the one towards others."""
-    if config.advertised_host:
-        return _resolve(config.advertised_host)
-    if config.bind_host not in ("", "0.0.0.0", "::"):
-        return _resolve(config.bind_host)
-    # Connecting a datagram socket sends nothing; it only asks for the route's own address.
-    family, elsewhere, loopback = (
-        (socket.AF_INET6, "2001:db8::1", "::1")
-        if config.bind_host == "::"
-        else (socket.AF_INET, "192.0.2.1", "127.0.0.1")
-    )
+    if not config.advertised_host and config.bind_host in ("", "0.0.0.0", "::"):
+        return addresses.outward(v6=config.bind_host == "::")
+    host = config.advertised_host or config.bind_host
     try:
-        with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect((elsewhere, 9))
-            return str(probe.getsockname()[0])
-    except OSError:
-        return loopback
-
-
-def _resolve(host: str) -> str:
-    try:
-        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+        return addresses.resolve(host)
     except OSError as error:
         raise ConfigError(f"the address {host!r} cannot be resolved: {error}; set brokerIP1") from error
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 from bolide.broker.config import BrokerConfig
 from bolide.broker.sync_thread import SyncThread
-from bolide.model.clock import Clock
 from bolide.model.errors import ServiceUnavailable
+from bolide.net.surroundings import Surroundings
 from bolide.net.ticks import ticks
 from bolide.store.store import MessageStore
 
@@ -35,18 +35,18 @@ class Checkpointer:
         self,
         store: MessageStore,
         settings: Callable[[], BrokerConfig],
-        clock: Clock,
+        surroundings: Surroundings,
         on_failure: Callable[[], None],
     ) -> None:
         self._store = store
         self._settings = settings
-        self._clock = clock
+        self._clock = surroundings.clock
         self._on_failure = on_failure
-        self._thread = SyncThread("bolide-checkpoint")
+        self._thread = SyncThread(surroundings.threads("bolide-checkpoint"))
         # What a recovery has found is not left waiting for the next one.
         waits_ms = 0 if store.checkpoints.end < store.log.end else settings().flush_queues_thorough_ms
-        self._due_ms = clock.monotonic_ms() + waits_ms
-        self._last_ms = clock.monotonic_ms()
+        self._due_ms = self._clock.monotonic_ms() + waits_ms
+        self._last_ms = self._clock.monotonic_ms()
         self._trouble: str | None = None
         self._turn = asyncio.Lock()
 

@@ -13,12 +13,11 @@ folders); all state is changed on the event loop.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import TypeVar
 
 from bolide.broker.config import BrokerConfig
-from bolide.model.clock import Clock
+from bolide.net.surroundings import Surroundings
 from bolide.net.ticks import ticks
 from bolide.store.cleaning import StoreCleaning
 from bolide.store.disk import Disk
@@ -62,18 +61,18 @@ class Cleaner:
         disk: Disk,
         root: str,
         settings: Callable[[], BrokerConfig],
-        clock: Clock,
+        surroundings: Surroundings,
         checkpoint: Callable[[], Awaitable[None]],
         hour_of: Callable[[int], int] = local_hour,
     ) -> None:
         self._store = store
         self._cleaning = StoreCleaning(disk, root, store)
         self._settings = settings
-        self._clock = clock
+        self._clock = surroundings.clock
         self._checkpoint = checkpoint
         self._hour_of = hour_of
-        self._time = TrustedTime(clock.monotonic_ms(), store.newest_stored_ms)
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="bolide-clean")
+        self._time = TrustedTime(self._clock.monotonic_ms(), store.newest_stored_ms)
+        self._thread = surroundings.threads("bolide-clean")
         self._trim_wanted = asyncio.Event()
         self._trim_wanted.set()  # a crash may have left files behind
         self._asked_runs = 0

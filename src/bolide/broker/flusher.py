@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from bolide.broker.config import BrokerConfig
 from bolide.broker.sync_thread import SyncThread
-from bolide.model.clock import Clock
+from bolide.net.surroundings import Surroundings
 from bolide.net.ticks import ticks
 from bolide.store.store import MessageStore
 
@@ -29,17 +29,17 @@ class Flusher:
         self,
         store: MessageStore,
         settings: Callable[[], BrokerConfig],
-        clock: Clock,
+        surroundings: Surroundings,
         on_durable: Callable[[], None],
     ) -> None:
         self._store = store
         self._settings = settings
-        self._clock = clock
+        self._clock = surroundings.clock
         self._on_durable = on_durable
-        self._thread = SyncThread("bolide-sync")
+        self._thread = SyncThread(surroundings.threads("bolide-sync"))
         self._wanted = asyncio.Event()
         self._waiting: deque[tuple[int, int, Ready]] = deque()  # (log end, deadline, whom to tell)
-        self._last_sync_ms = clock.monotonic_ms()
+        self._last_sync_ms = self._clock.monotonic_ms()
         self.failure: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
 
     def wait(self, end: int, ready: Ready) -> None:

@@ -8,12 +8,11 @@ no send waits: while the disk is full, indexing pauses and catches up later.
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
-from bolide.model.clock import Clock
 from bolide.model.errors import TooBusy
+from bolide.net.surroundings import Surroundings
 from bolide.net.ticks import ticks
 from bolide.store.index_keys import KeyIndex
 from bolide.store.index_query import Lookup, places_of, read_matching
@@ -44,14 +43,14 @@ class Found:
 
 
 class Indexer:
-    def __init__(self, store: MessageStore, clock: Clock) -> None:
+    def __init__(self, store: MessageStore, surroundings: Surroundings) -> None:
         self._store = store
-        self._clock = clock
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="bolide-index")
+        self._clock = surroundings.clock
+        self._thread = surroundings.threads("bolide-index")
         self._turn = asyncio.Lock()
         self._questions = 0
         self._log_start = 0
-        self._synced_ms = clock.monotonic_ms()
+        self._synced_ms = self._clock.monotonic_ms()
         self._retry_ms = 0
         self._trouble: str | None = None
 

@@ -6,12 +6,12 @@ it, and whoever synced the same files again would be told that all is well.  So 
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 
 
 class SyncThread:
-    def __init__(self, name: str) -> None:
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
+    def __init__(self, thread: Executor) -> None:
+        self._thread = thread
         self._syncing: Future[None] | None = None
 
     async def sync(self, work: Callable[[], None]) -> None:

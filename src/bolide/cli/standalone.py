@@ -11,11 +11,10 @@ from pathlib import Path
 
 from bolide.broker.app import Broker
 from bolide.broker.config import BrokerConfig
-from bolide.model.clock import Clock
 from bolide.model.errors import ConfigError
 from bolide.nameserver.app import NameServer
 from bolide.nameserver.config import NameServerConfig
-from bolide.net.clock import SystemClock
+from bolide.net.surroundings import Surroundings
 from bolide.store.progress import Progress
 
 LOOPBACK = "127.0.0.1"
@@ -34,11 +33,11 @@ class Standalone:
         nameserver_port: int = 9876,
         broker_port: int = 10911,
         settings: Mapping[str, str] | None = None,
-        clock: Clock | None = None,
+        surroundings: Surroundings | None = None,
         progress: Progress | None = None,
     ) -> None:
         """Raises `ConfigError` for settings that are wrong; ports may be 0 for free ones."""
-        self._clock = clock or SystemClock()
+        self._surroundings = surroundings or Surroundings()
         self._progress = progress
         self._host = host
         given = {"storePathRootDir": str(data), "bindAddress": host, "listenPort": str(broker_port)}
@@ -57,14 +56,14 @@ class Standalone:
             port=self._nameserver_port,
             kv_config_path=str(self.data / "namesrv" / "kvConfig.json"),
         )
-        self._nameserver = names = NameServer(config, clock=self._clock)
+        self._nameserver = names = NameServer(config, surroundings=self._surroundings)
         await names.start()
         try:
             own = join_address(LOCAL_OF_ALL.get(self._host, self._host), names.port)
             nameservers = ";".join(filter(None, (own, self._config.nameservers)))
             self._broker = Broker(
                 dataclasses.replace(self._config, nameservers=nameservers),
-                clock=self._clock,
+                surroundings=self._surroundings,
                 progress=self._progress,
             )
             await self._broker.start()

@@ -9,11 +9,11 @@ import inspect
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 
 from bolide.client.held import HeldQueue
-from bolide.model.clock import Clock
 from bolide.model.message import StoredMessage
+from bolide.net.surroundings import Surroundings
 from bolide.net.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ class Delivery:
     def __init__(
         self,
         listener: Listener,
-        clock: Clock,
+        surroundings: Surroundings,
         *,
         concurrency: int,
         messages_max: int,
@@ -40,11 +40,12 @@ class Delivery:
         self._on_loop = inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(
             getattr(listener, "__call__", None)  # noqa: B004 - an object may be called with `async def`
         )
-        self._clock = clock
+        self._surroundings = surroundings
+        self._clock = surroundings.clock
         self._concurrency = concurrency
         self._messages_max = messages_max
         self._prepare = prepare
-        self._threads: ThreadPoolExecutor | None = None
+        self._threads: Executor | None = None
         self._tasks = Tasks()
         self._running = 0
         self._closing = False
@@ -111,7 +112,7 @@ class Delivery:
             await outcome
             return
         if self._threads is None:
-            self._threads = ThreadPoolExecutor(self._concurrency, thread_name_prefix="bolide-listener")
+            self._threads = self._surroundings.threads("bolide-listener", self._concurrency)
         loop = asyncio.get_running_loop()
         outcome = await loop.run_in_executor(self._threads, self._listener, messages)
         if inspect.isawaitable(outcome):

@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 from bolide.client.rounds import Round
 from bolide.client.routes import RouteCache
-from bolide.client.surroundings import Surroundings, local_address
 from bolide.model.errors import (
     BolideError,
     CallTimeout,
@@ -23,6 +22,7 @@ from bolide.model.errors import (
 from bolide.model.offsets import MessageQueue
 from bolide.net.caller import Caller, parse_addresses
 from bolide.net.link import Link
+from bolide.net.surroundings import Surroundings
 from bolide.net.tasks import Tasks
 from bolide.record.message_id import UniqueIds
 from bolide.wire.bodies.group import ConsumerData, HeartbeatData
@@ -67,7 +67,7 @@ class ClientInstance:
         if self._running:
             raise ClientNotRunning("the client is running already")
         chance = self.surroundings.random.getrandbits(32)
-        address = await local_address(self._nameservers[0])
+        address = await self.surroundings.addresses.facing(self._nameservers[0])
         self.client_id = f"{address}@{self.surroundings.pid}#{chance:08x}"
         packed = ipaddress.ip_address(address).packed
         self.ids = UniqueIds(packed, self.surroundings.pid, chance, self.clock)

@@ -7,6 +7,7 @@ twice: the receipt names the last one, and both carry the same message id.
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -14,7 +15,6 @@ from typing import Self
 from bolide.client.instance import ClientInstance
 from bolide.client.outgoing import PACK_FROM_BYTES, Outgoing, prepare, prepare_batch
 from bolide.client.results import SendReceipt, SendStatus
-from bolide.client.surroundings import Surroundings
 from bolide.model.errors import (
     CallTimeout,
     ClientError,
@@ -27,6 +27,7 @@ from bolide.model.errors import (
 from bolide.model.message import Message
 from bolide.model.names import DEFAULT_TOPIC, check_group
 from bolide.model.offsets import MessageQueue, QueueOffset
+from bolide.net.surroundings import Surroundings
 from bolide.rules.choose import QueueTurn
 from bolide.wire.bodies.client import Route
 from bolide.wire.codes import RequestCode, ResponseCode
@@ -41,6 +42,8 @@ TOPIC_QUEUES = 4
 
 PACK_ASIDE_BYTES = 64 * 1024
 """Bodies from this size on are packed in a thread: the event loop must not wait for them."""
+
+PACKERS = 4
 
 STORED: Mapping[int, SendStatus] = {
     ResponseCode.SUCCESS: SendStatus.SEND_OK,
@@ -100,6 +103,7 @@ class Producer:
         self._instance.act_as_producer(group)
         self._turn = QueueTurn(self._instance.surroundings.random.randrange(1 << 16))
         self._writable: dict[str, tuple[Route, list[MessageQueue]]] = {}  # worked out once per route
+        self._packers: Executor | None = None
 
     # ---- life ----------------------------------------------------------------------------------------------
 
@@ -108,6 +112,8 @@ class Producer:
         await self._instance.start()
 
     async def close(self) -> None:
+        if self._packers is not None:
+            self._packers.shutdown(wait=False)
         await self._instance.close()
 
     async def __aenter__(self) -> Self:
@@ -193,7 +199,10 @@ class Producer:
         self._instance.check_running()
         message_id = self._instance.ids.next()
         if len(message.body) >= max(PACK_ASIDE_BYTES, self._pack_from_bytes):
-            return await asyncio.to_thread(prepare, message, message_id, self._pack_from_bytes)
+            if self._packers is None:
+                self._packers = self._instance.surroundings.threads("bolide-pack", PACKERS)
+            work = partial(prepare, message, message_id, self._pack_from_bytes)
+            return await asyncio.get_running_loop().run_in_executor(self._packers, work)
         return prepare(message, message_id, self._pack_from_bytes)
 
     async def _send(

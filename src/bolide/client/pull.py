@@ -11,10 +11,10 @@ from typing import Self
 from bolide.client.instance import ClientInstance
 from bolide.client.queue_calls import QueueCalls
 from bolide.client.results import PullBlock, PullResult, PullStatus
-from bolide.client.surroundings import Surroundings
 from bolide.model.names import check_group
 from bolide.model.offsets import GroupOffset, MessageQueue, QueueOffset
 from bolide.model.topic import Subscription
+from bolide.net.surroundings import Surroundings
 from bolide.record.decode import decode_messages
 
 DEFAULT_GROUP = "DEFAULT_READER"

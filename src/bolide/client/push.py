@@ -20,12 +20,12 @@ from bolide.client.pull import to_ms
 from bolide.client.queue_calls import QueueCalls
 from bolide.client.reader import PULL_MESSAGES, Reading
 from bolide.client.rounds import Round
-from bolide.client.surroundings import Surroundings
 from bolide.model.errors import ConfigError
 from bolide.model.message import Property, StoredMessage
 from bolide.model.names import check_group, check_topic, retry_topic
 from bolide.model.offsets import MessageQueue
 from bolide.model.topic import Subscription
+from bolide.net.surroundings import Surroundings
 from bolide.net.tasks import Tasks
 from bolide.wire.bodies.group import ConsumeFrom, ConsumerData
 
@@ -88,7 +88,7 @@ class PushConsumer:
         self._instance.act_as_consumer(self._state, self._rebalances.soon)
         self._delivery = Delivery(
             listener,
-            self._instance.clock,
+            self._instance.surroundings,
             concurrency=concurrency,
             messages_max=messages_max,
             prepare=self._with_real_topic,

@@ -9,15 +9,14 @@ import logging
 import os
 
 from bolide.machines.routes import RouteTable
-from bolide.model.clock import Clock
 from bolide.nameserver.config import NameServerConfig
 from bolide.nameserver.kv import KvTable
 from bolide.nameserver.registry import registry
 from bolide.nameserver.state import NameServerState
-from bolide.net.clock import SystemClock
 from bolide.net.dispatch import Dispatcher
 from bolide.net.link import Link
 from bolide.net.server import Server
+from bolide.net.surroundings import Surroundings
 from bolide.store.disk import Disk
 from bolide.store.disk_os import OsDisk
 from bolide.wire.command import Command
@@ -32,11 +31,11 @@ class NameServer:
         self,
         config: NameServerConfig | None = None,
         *,
-        clock: Clock | None = None,
+        surroundings: Surroundings | None = None,
         disk: Disk | None = None,
     ) -> None:
         self.config = NameServerConfig() if config is None else config
-        self._clock: Clock = SystemClock() if clock is None else clock
+        self._clock = (surroundings or Surroundings()).clock
         self._disk: Disk = OsDisk() if disk is None else disk
         self._scan_timer: asyncio.TimerHandle | None = None
         path = self.config.kv_config_path

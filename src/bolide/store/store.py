@@ -9,7 +9,7 @@ import logging
 import os
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bolide.model.clock import Clock
 from bolide.model.errors import ServiceUnavailable, StoreError
@@ -56,6 +56,7 @@ class StoreOptions:
     sealed: bool = False  # records get a checksum of the whole
     check: int = CHECK_SUMS  # what of a record is checked when it is read, see record/layout.py
     index: IndexSizes | None = None  # None: messages are not found by their keys
+    pid: int = field(default_factory=os.getpid)  # who was running, for those who find the abort file
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +187,7 @@ class MessageStore:
         """While this file is there, a stop was not clean."""
         path = self._abort_path
         try:
-            write_whole(self._disk, path, str(os.getpid()).encode())
+            write_whole(self._disk, path, str(self._options.pid).encode())
         except OSError as error:
             log.warning("cannot write %s: %s", path, error.strerror or error)
             if not self._disk.exists(path):  # that it is there counts, and that takes no room

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bolide.broker.cleaner import Cleaner
 from bolide.broker.config import BrokerConfig
+from bolide.net.surroundings import Surroundings
 from bolide.store.disk_os import OsDisk
 from bolide.store.retention import HOUR_MS
 from tests.unit.store.stage import make_durable, message, opened, put
@@ -70,7 +71,7 @@ class Scene:
             self.disk,
             str(self.root),
             lambda: self.config,
-            self.clock,
+            Surroundings(self.clock),
             self.checkpoint,
             lambda _: self.hour,
         )

@@ -9,6 +9,7 @@ from typing import Any
 from bolide.broker.app import Broker
 from bolide.broker.config import BrokerConfig
 from bolide.model.clock import Clock
+from bolide.net.surroundings import Surroundings
 from bolide.record.decode import decode_messages
 from bolide.store.disk import Disk
 from bolide.wire.command import Command
@@ -39,7 +40,9 @@ async def serving(
         "maxHashSlotNum": "1000",
         "maxIndexNum": "4000",
     }
-    broker = Broker(BrokerConfig.from_settings({**base, **(settings or {})}), clock=clock, disk=disk)
+    surroundings = None if clock is None else Surroundings(clock)
+    config = BrokerConfig.from_settings({**base, **(settings or {})})
+    broker = Broker(config, surroundings, disk)
     await broker.start()
     try:
         yield broker, await connect(broker)

@@ -13,6 +13,7 @@ import pytest
 from bolide.broker import checkpointer as module
 from bolide.broker.checkpointer import Checkpointer
 from bolide.broker.config import BrokerConfig
+from bolide.net.surroundings import Surroundings
 from bolide.store.disk import File
 from bolide.store.store import MessageStore
 from tests.unit.broker.stage import fill, serving
@@ -26,7 +27,7 @@ class Scene:
     def __init__(self, root: Path, store: MessageStore, clock: HeldClock, disk: WatchedDisk) -> None:
         self.root, self.store, self.clock, self.disk = root, store, clock, disk
         self.failures = 0
-        self.checkpointer = Checkpointer(store, BrokerConfig, clock, self._failed)
+        self.checkpointer = Checkpointer(store, BrokerConfig, Surroundings(clock), self._failed)
 
     def _failed(self) -> None:
         self.failures += 1

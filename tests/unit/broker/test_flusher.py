@@ -10,6 +10,7 @@ import pytest
 
 from bolide.broker.config import BrokerConfig
 from bolide.broker.flusher import Flusher
+from bolide.net.surroundings import Surroundings
 from bolide.store.store import MessageStore
 from tests.unit.net.stage import eventually, pause
 from tests.unit.store.stage import HeldClock, WatchedDisk, message, opened
@@ -21,7 +22,7 @@ def play(root: Path, act: Callable[[Flusher, MessageStore, HeldClock, WatchedDis
     async def main() -> None:
         clock, disk = HeldClock(), WatchedDisk()
         store = opened(root, clock=clock, disk=disk)
-        flusher = Flusher(store, lambda: CONFIG, clock, lambda: None)
+        flusher = Flusher(store, lambda: CONFIG, Surroundings(clock), lambda: None)
         tasks = [asyncio.create_task(flusher.run()), asyncio.create_task(flusher.watch_deadlines())]
         try:
             await act(flusher, store, clock, disk)
@@ -134,7 +135,7 @@ def test_a_sync_that_fails_while_the_broker_stops_is_as_final(tmp_path: Path) ->
     async def main() -> None:
         disk = WatchedDisk()
         store = opened(tmp_path, disk=disk)
-        flusher = Flusher(store, lambda: CONFIG, HeldClock(), lambda: None)
+        flusher = Flusher(store, lambda: CONFIG, Surroundings(HeldClock()), lambda: None)
         task = asyncio.create_task(flusher.run())
         disk.before_sync = fail
         store.append([message()])

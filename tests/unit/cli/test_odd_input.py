@@ -96,7 +96,7 @@ def lines_through_a_pipe(data: bytes) -> int:
 
     async def run() -> int:
         reading, writing = os.pipe()
-        feeding = asyncio.create_task(asyncio.to_thread(_feed, writing, data))
+        feeding = asyncio.create_task(asyncio.to_thread(_feed, writing, data))  # noqa: TID251
         count = 0
         try:
             async for lines in read_lines(reading, lambda read: None):

@@ -9,7 +9,6 @@ from random import Random
 import pytest
 
 from bolide.aio import Message, MessageQueue, Producer, SendStatus
-from bolide.client.surroundings import Surroundings
 from bolide.model.errors import (
     CallTimeout,
     ClientNotRunning,
@@ -21,6 +20,7 @@ from bolide.model.errors import (
 )
 from bolide.model.message import parse_properties
 from bolide.net import link as link_module
+from bolide.net.surroundings import Surroundings
 from bolide.record.codec import split_batch
 from bolide.wire.codes import RequestCode, ResponseCode
 from tests.unit.client.scripted import cluster, wait_for

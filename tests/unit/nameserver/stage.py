@@ -11,6 +11,7 @@ from bolide.nameserver.app import NameServer
 from bolide.nameserver.config import NameServerConfig
 from bolide.net.caller import Caller
 from bolide.net.clock import SystemClock
+from bolide.net.surroundings import Surroundings
 from bolide.wire.bodies.registration import RegistrationBody, checksum
 from bolide.wire.bodies.route import ClusterInfo, TopicRoute
 from bolide.wire.codes import RequestCode
@@ -99,7 +100,7 @@ async def serving(
 ) -> AsyncIterator[Stage]:
     config = NameServerConfig() if config is None else config
     config.host, config.port = "127.0.0.1", 0
-    server = NameServer(config, clock=clock or SystemClock())
+    server = NameServer(config, surroundings=Surroundings(clock or SystemClock()))
     await server.start()
     caller = Caller(SystemClock())
     try:

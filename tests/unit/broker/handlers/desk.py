@@ -13,6 +13,7 @@ from bolide.machines.traffic import Traffic
 from bolide.model.data_version import DataVersion
 from bolide.model.topic import Permission, TopicConfig
 from bolide.net.link import Link
+from bolide.net.surroundings import Surroundings
 from bolide.store.disk_os import OsDisk
 from bolide.store.store import MessageStore, NewMessage, StoreOptions
 from bolide.store.tables import GroupTable, OffsetTable, TopicTable
@@ -78,7 +79,7 @@ class Desk:
         self.config = BrokerConfig()
         self.recent_bytes = 1024 * 1024
         self.cleaner = Cleaner(
-            self.store, disk, str(folder), lambda: self.config, self.clock, self._checkpoint
+            self.store, disk, str(folder), lambda: self.config, Surroundings(self.clock), self._checkpoint
         )
         self.topics = TopicTable(disk, str(config_folder / "topics.json"), self.clock)
         self.groups = GroupTable(disk, str(config_folder / "subscriptionGroup.json"), self.clock)
