@@ -19,7 +19,7 @@ COMPILED = [
     "bolide.store._append",
     "bolide.store._walk",
     "bolide.store._index",
-    "bolide.store._texts",
+    "bolide.offline._texts",
     "bolide.pipeline._columns",
 ]
 

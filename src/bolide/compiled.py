@@ -18,7 +18,7 @@ COMPILED_MODULES = (
     "bolide.store._append",
     "bolide.store._walk",
     "bolide.store._index",
-    "bolide.store._texts",
+    "bolide.offline._texts",
     "bolide.pipeline._columns",
 )
 

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from bolide.model.errors import StoreError
+from bolide.offline.files import Geometry
+from bolide.offline.repair import Repair
+from bolide.offline.verify import Examination, verify
 from bolide.record.layout import CHECK_SEALED
 from bolide.store.disk_os import OsDisk
-from bolide.store.offline import Geometry
 from bolide.store.reading import PullLimits
-from bolide.store.repair import Repair
 from bolide.store.store import MessageStore
-from bolide.store.verify import Examination, verify
 from tests.corruption.flaws import Flaw
-from tests.unit.store.damaged import INDEX, TOPICS, write_tables
+from tests.unit.offline.damaged import INDEX, TOPICS, write_tables
 from tests.unit.store.stage import HeldClock, killed, message, opened, options, put, records_of
 
 SEGMENT_BYTES = 8192

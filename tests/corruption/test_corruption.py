@@ -19,9 +19,9 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from bolide.model.errors import StoreError
+from bolide.offline.table_files import read_tables
 from bolide.store.checkpoint import Checkpoint
 from bolide.store.disk_os import OsDisk
-from bolide.store.table_files import read_tables
 from tests.corruption.flaws import KINDS, Flaw, draw
 from tests.corruption.scene import Record, Scene, scratch_folder
 

@@ -8,9 +8,9 @@ import pytest
 
 from bolide import Message, Producer, PushConsumer, StoredMessage
 from bolide.cli.main import main
+from bolide.offline.survey import survey
+from bolide.offline.verify import Examination, verify
 from bolide.store.disk_os import OsDisk
-from bolide.store.survey import survey
-from bolide.store.verify import Examination, verify
 from tests.peers import java
 from tests.peers.apache import Apache
 from tests.peers.server import Together

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+from bolide.offline import _texts, texts_twin
 from bolide.record import _checksum, _codec, checksum_twin, codec_twin
-from bolide.store import _append, _index, _texts, _walk, append_twin, index_twin, texts_twin, walk_twin
+from bolide.store import _append, _index, _walk, append_twin, index_twin, walk_twin
 from bolide.wire import _frame, _pull, frame_twin, pull_twin
 
 FRAMES: tuple[Any, Any] = (_frame, frame_twin)

@@ -14,7 +14,7 @@ from bolide.cli.since import parse_since
 from bolide.model.errors import ConfigError, NothingFound
 
 if TYPE_CHECKING:
-    from bolide.store.verify import Examination
+    from bolide.offline.verify import Examination
 
 app = typer.Typer(
     help="Look into a store directory, check it, repair it, take its messages out.",
@@ -46,8 +46,8 @@ def inspect(
         bolide store inspect /var/lib/rocketmq/store --topic orders --json
     """
     from bolide.cli.store_survey import print_survey, survey_as_json
+    from bolide.offline.survey import count_records, survey
     from bolide.store.disk_os import OsDisk
-    from bolide.store.survey import count_records, survey
 
     found = survey(OsDisk(), str(directory.expanduser()), topic=topic)
     if topic is not None and not found.queues:
@@ -76,9 +76,9 @@ def verify(directory: Directory, as_json: AsJson = False) -> None:
 
         bolide store verify ~/.bolide/data
     """
+    from bolide.offline.verify import size_to_verify
+    from bolide.offline.verify import verify as examine
     from bolide.store.disk_os import OsDisk
-    from bolide.store.verify import size_to_verify
-    from bolide.store.verify import verify as examine
 
     root = str(directory.expanduser())
     with progress_bar("checking", size_to_verify(OsDisk(), root)) as watch:
@@ -107,10 +107,10 @@ def repair(
         bolide store repair ~/.bolide/data --apply
     """
     from bolide.net.clock import SystemClock
+    from bolide.offline.repair import Repair
+    from bolide.offline.verify import size_to_verify
+    from bolide.offline.verify import verify as examine
     from bolide.store.disk_os import OsDisk
-    from bolide.store.repair import Repair
-    from bolide.store.verify import size_to_verify
-    from bolide.store.verify import verify as examine
 
     root = str(directory.expanduser())
     total = size_to_verify(OsDisk(), root)
@@ -172,7 +172,7 @@ def export(
     """
     from bolide.cli.store_export import run_export
     from bolide.net.clock import SystemClock
-    from bolide.store.export import TIME_MS_MAX, Selection
+    from bolide.offline.export import TIME_MS_MAX, Selection
 
     if form not in ("jsonl", "parquet"):
         raise ConfigError(f"--format is jsonl or parquet, not {form[:16]!r}")

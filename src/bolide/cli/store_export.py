@@ -16,11 +16,11 @@ from bolide.cli.progress import progress_bar
 from bolide.cli.since import format_moment, is_in_calendar
 from bolide.model.errors import ConfigError, MalformedRecord
 from bolide.model.message import StoredMessage
+from bolide.offline.export import Export, Selection, records_of
+from bolide.offline.files import StoreFiles
+from bolide.offline.scan import Progress
 from bolide.record.decode import decode_messages
 from bolide.store.disk_os import OsDisk
-from bolide.store.export import Export, Selection, records_of
-from bolide.store.offline import StoreFiles
-from bolide.store.scan import Progress
 
 
 def run_export(root: str, selection: Selection, form: str, output: Path | None) -> None:

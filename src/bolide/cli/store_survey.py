@@ -7,7 +7,7 @@ from bolide.cli.output import write_table
 from bolide.cli.since import format_moment
 
 if TYPE_CHECKING:
-    from bolide.store.survey import QueueSurvey, RecordCount, Survey
+    from bolide.offline.survey import QueueSurvey, RecordCount, Survey
 
 
 def _moment(moment_ms: int) -> str:

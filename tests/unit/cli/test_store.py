@@ -9,8 +9,8 @@ import pytest
 
 from bolide.cli.main import main
 from tests.unit.cli.samples import sample
-from tests.unit.store.damaged import MESSAGES, original, root, write_at
-from tests.unit.store.test_verify import record_at
+from tests.unit.offline.damaged import MESSAGES, original, root, write_at
+from tests.unit.offline.test_verify import record_at
 
 __all__ = ["original", "root"]  # fixtures
 

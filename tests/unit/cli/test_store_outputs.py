@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bolide.cli.main import main
-from bolide.store.export import Export
-from tests.unit.store.damaged import MESSAGES, original, root
+from bolide.offline.export import Export
+from tests.unit.offline.damaged import MESSAGES, original, root
 
 __all__ = ["original", "root"]  # fixtures
 

@@ -7,11 +7,11 @@ JSON, a table of another shape, times that no message has, progress of a group b
 import os
 
 from bolide.model.errors import InvalidRequest
+from bolide.offline.damage import Findings
+from bolide.offline.files import StoreFiles
+from bolide.offline.table_files import Tables, read_tables
 from bolide.store.checkpoint import FILE_BYTES as CHECKPOINT_BYTES
 from bolide.store.checkpoint import MARK_AT, Checkpoint
-from bolide.store.damage import Findings
-from bolide.store.offline import StoreFiles
-from bolide.store.table_files import Tables, read_tables
 
 FUTURE_MS = 1000
 """The original notes a time a moment after it took it."""

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from bolide.model.errors import StoreError
+from bolide.offline.damage import Damage
+from bolide.offline.files import Geometry
+from bolide.offline.verify import verify
 from bolide.record.layout import MAGIC_BLANK
-from bolide.store.damage import Damage
 from bolide.store.disk_os import OsDisk
-from bolide.store.offline import Geometry
-from bolide.store.verify import verify
-from tests.unit.store.damaged import (
+from tests.unit.offline.damaged import (
     MESSAGES,
     examine,
     index_file,

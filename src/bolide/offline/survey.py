@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from bolide.model.data_version import DataVersion
+from bolide.offline.files import OfflineQueue, QueueKey, StoreFiles
+from bolide.offline.scan import LogScan, Progress, Stretch, is_topic, sound_at
+from bolide.offline.table_files import Tables, read_tables
 from bolide.store.append import QueueTail
 from bolide.store.checkpoint import Checkpoint
 from bolide.store.disk import ReadingDisk
 from bolide.store.index_layout import HEADER_BYTES, IndexHeader
-from bolide.store.offline import OfflineQueue, QueueKey, StoreFiles
 from bolide.store.queue_index import GAP_SIZE
-from bolide.store.scan import LogScan, Progress, Stretch, is_topic, sound_at
-from bolide.store.table_files import Tables, read_tables
 from bolide.store.walk import LIMIT, LogWalk
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from bolide.offline.verify import Examination, verify
 from bolide.store.disk_os import OsDisk
 from bolide.store.index_file import IndexSizes
-from bolide.store.verify import Examination, verify
 from tests.unit.store.stage import SEGMENT_BYTES, HeldClock, killed, message, opened, put
 
 INDEX = IndexSizes(slots=50, entries=200)

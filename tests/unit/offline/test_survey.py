@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from bolide.offline.survey import count_records, survey
 from bolide.store.disk_os import OsDisk
-from bolide.store.survey import count_records, survey
-from tests.unit.store.damaged import MESSAGES, TOPICS, make, original, root, segment
+from tests.unit.offline.damaged import MESSAGES, TOPICS, make, original, root, segment
 from tests.unit.store.stage import SEGMENT_BYTES, killed, message, opened, put_many
 
 __all__ = ["original", "root"]  # fixtures

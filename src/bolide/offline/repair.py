@@ -22,6 +22,12 @@ from typing import Protocol
 from bolide.model.clock import Clock
 from bolide.model.errors import StoreError
 from bolide.model.message import BODY_BYTES_MAX, SysFlag
+from bolide.offline.files import Geometry, StoreFiles, used_bytes
+from bolide.offline.repair_index import rebuild_index
+from bolide.offline.scan import Hole, Progress
+from bolide.offline.verify import Examination, examine
+from bolide.offline.verify_queues import FixKind, QueueFix
+from bolide.offline.verify_tables import table_state
 from bolide.record.codec import encode_record
 from bolide.record.layout import FIXED_BYTES, HOST_V4_BYTES, MAGIC_BLANK, RECORD_CHECKSUM_BYTES
 from bolide.store.checkpoint import Checkpoint, Mark
@@ -29,14 +35,8 @@ from bolide.store.disk import Disk, DiskLock, ReadingDisk
 from bolide.store.folders import make_folder
 from bolide.store.index_file import IndexSizes
 from bolide.store.index_layout import entry_at
-from bolide.store.offline import Geometry, StoreFiles, used_bytes
 from bolide.store.queue_index import ENTRY_BYTES
-from bolide.store.repair_index import rebuild_index
-from bolide.store.scan import Hole, Progress
 from bolide.store.small_file import write_whole
-from bolide.store.verify import Examination, examine
-from bolide.store.verify_queues import FixKind, QueueFix
-from bolide.store.verify_tables import table_state
 
 FILLER_TOPIC = b"_"
 FILLER_BYTES_MIN = FIXED_BYTES + len(FILLER_TOPIC)

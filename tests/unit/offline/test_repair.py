@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from bolide.model.errors import StoreError
+from bolide.offline.repair import FILLER_BYTES_MAX, FILLER_BYTES_MIN, Repair, filler
 from bolide.record.codec import RecordHead, inspect_record
 from bolide.store.disk_os import OsDisk
-from bolide.store.repair import FILLER_BYTES_MAX, FILLER_BYTES_MIN, Repair, filler
 from bolide.store.store import MessageStore
-from tests.unit.store.damaged import (
+from tests.unit.offline.damaged import (
     INDEX,
     MESSAGES,
     TOPICS,
@@ -26,6 +26,7 @@ from tests.unit.store.damaged import (
     segment,
     write_at,
 )
+from tests.unit.offline.test_verify import record_at
 from tests.unit.store.stage import (
     SEGMENT_BYTES,
     HeldClock,
@@ -37,7 +38,6 @@ from tests.unit.store.stage import (
     put_many,
     queue_bytes,
 )
-from tests.unit.store.test_verify import record_at
 
 __all__ = ["original", "root"]  # fixtures
 

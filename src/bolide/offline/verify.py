@@ -7,13 +7,13 @@ everything else that is not as it must be is damage, with its file, its place an
 
 from dataclasses import dataclass, field
 
-from bolide.store.damage import Findings
+from bolide.offline.damage import Findings
+from bolide.offline.files import Geometry, StoreFiles, used_bytes
+from bolide.offline.scan import Hole, LogScan, OddBlank, Progress
+from bolide.offline.verify_index import IndexCheck
+from bolide.offline.verify_queues import QueueCheck, QueueFix
+from bolide.offline.verify_tables import check_checkpoint, check_config, check_offsets, check_times
 from bolide.store.disk import ReadingDisk
-from bolide.store.offline import Geometry, StoreFiles, used_bytes
-from bolide.store.scan import Hole, LogScan, OddBlank, Progress
-from bolide.store.verify_index import IndexCheck
-from bolide.store.verify_queues import QueueCheck, QueueFix
-from bolide.store.verify_tables import check_checkpoint, check_config, check_offsets, check_times
 from bolide.store.walk import LogWalk
 
 LOST_SHOWN = 5

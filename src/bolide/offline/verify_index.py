@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bolide.model.message import SysFlag
+from bolide.offline.damage import Findings
+from bolide.offline.files import StoreFiles, used_bytes
+from bolide.offline.scan import Hole, Progress
 from bolide.record.layout import FIXED_BYTES, HOST_V4_BYTES, HOST_V6_BYTES
-from bolide.store.damage import Findings
 from bolide.store.index import rebuild_slots, record_hashes
 from bolide.store.index_layout import ENTRY, ENTRY_BYTES, HEADER_BYTES, DurableMark, IndexHeader, entry_at
 from bolide.store.index_layout import SLOT_BYTES as SLOT
-from bolide.store.offline import StoreFiles, used_bytes
-from bolide.store.scan import Hole, Progress
 
 FAULTS_SHOWN = 20
 SECONDS_MAX = 0x7FFF_FFFF

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from bolide.model.message import SysFlag
+from bolide.offline.files import StoreFiles, used_bytes
+from bolide.offline.texts import FINE, LAST_UNSEALED, LOST_CHECKSUM, ODD_PROPERTIES, check_texts
 from bolide.record.checksum import ABSENT, record_checksum
 from bolide.record.codec import RecordHead, inspect_record
 from bolide.record.layout import BLANK_BYTES, FIXED_BYTES, MAGIC_BLANK, MAGIC_V1, MAGIC_V2
-from bolide.store.offline import StoreFiles, used_bytes
 from bolide.store.queue_index import GAP_SIZE
-from bolide.store.texts import FINE, LAST_UNSEALED, LOST_CHECKSUM, ODD_PROPERTIES, check_texts
 from bolide.store.walk import BLANK, UNSOUND
 
 STRETCH_BYTES = 8 * 1024 * 1024

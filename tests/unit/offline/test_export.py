@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from bolide.offline.export import Export, Selection, records_of
+from bolide.offline.files import StoreFiles
 from bolide.store.disk_os import OsDisk
-from bolide.store.export import Export, Selection, records_of
-from bolide.store.offline import StoreFiles
-from tests.unit.store.damaged import MESSAGES, original, queue_file, root, segment, write_at
+from tests.unit.offline.damaged import MESSAGES, original, queue_file, root, segment, write_at
+from tests.unit.offline.test_verify import record_at
 from tests.unit.store.stage import body_of, killed, message, opened, put, put_many
-from tests.unit.store.test_verify import record_at
 
 __all__ = ["original", "root"]  # fixtures
 
