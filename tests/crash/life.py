@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from unittest.mock import patch
 
 from bolide.model import send_rows as column
-from bolide.model.offsets import GroupOffset
 from bolide.store import log as log_module
 from bolide.store import store as store_module
 from bolide.store.append import QueueTail
@@ -19,6 +18,7 @@ from bolide.store.checkpoint import NextCheckpoint
 from bolide.store.cleaning import StoreCleaning
 from bolide.store.flush import FlushPoint
 from bolide.store.index_file import IndexSizes
+from bolide.store.marks import Promise
 from bolide.store.store import MessageStore, NewMessage, StoreOptions
 from bolide.store.tables import OffsetTable
 from bolide.wire.frame import FrameReader, Intake
@@ -64,7 +64,7 @@ class Life:
             body_bytes_max=100_000,
             segment_bytes=self.rng.choice((8192, 16384, 20480)),
             queue_file_bytes=self.rng.choice((200, 1000, 6000)),
-            sync_flush=self.rng.random() < 0.5,
+            promise=self.rng.choice((Promise.DURABLE, Promise.APPENDED)),
             sealed=self.rng.random() < 0.3,
             index=self.rng.choice((None, None, IndexSizes(10, 20), IndexSizes(300, 60))),
         )
@@ -258,7 +258,7 @@ class Life:
     def read(self) -> None:
         """Under SYNC_FLUSH nobody sees what power loss could still take back."""
         queue = self._queue()
-        if not self.options.sync_flush or queue not in self.ledger.queues:
+        if self.options.promise is not Promise.DURABLE or queue not in self.ledger.queues:
             return
         durable = self.ledger.promised[queue]
         shown = self.store.reader.pull(*queue, durable, limits=LIMITS, codes=None)
@@ -268,7 +268,7 @@ class Life:
 
     def commit_offset(self) -> None:
         self.ledger.offset_given += 1
-        self.offsets.commit(GROUP, TOPICS[0], 0, GroupOffset(self.ledger.offset_given))
+        self.offsets.commit(GROUP, TOPICS[0], 0, self.ledger.offset_given, self.ledger.offset_given)
 
     def save_offsets(self) -> None:
         self.offsets.persist()

@@ -1,4 +1,4 @@
-"""Broker: builds the object graph and owns its life.  The only file of the room that knows everyone.
+"""Broker: builds the object graph and owns its life.  What it does is in its parts (`parts.py`).
 
 One event loop owns all state.  Background work is a handful of tasks; other threads only sync, write small files,
 delete, and index.  When a sync fails the broker can no longer keep its promises: `failed()` returns and the process
@@ -8,61 +8,40 @@ must end.
 import asyncio
 import logging
 import os
-from collections.abc import Callable
 
 from bolide.broker.checkpointer import Checkpointer
-from bolide.broker.cleaner import Cleaner
 from bolide.broker.config import BrokerConfig
+from bolide.broker.door import Door
 from bolide.broker.flusher import Flusher
-from bolide.broker.handlers.group import client_gone, expire_clients
-from bolide.broker.handlers.pull import PullPlans, on_pull, resume
-from bolide.broker.handlers.runtime import sample_traffic
-from bolide.broker.handlers.send import on_sends
-from bolide.broker.hold import PullHold
-from bolide.broker.indexer import Indexer
-from bolide.broker.lanes import Lanes
-from bolide.broker.register import BrokerIdentity, RegisterOptions, Registrar
-from bolide.broker.registry import handlers_for
-from bolide.broker.table_writer import TableWriter
+from bolide.broker.handlers.pull import Pulling
+from bolide.broker.handlers.send import Sending
+from bolide.broker.identity import Identity, identity_of
+from bolide.broker.live_settings import LiveSettings
+from bolide.broker.membership import Membership
+from bolide.broker.opening import new_store, open_all
+from bolide.broker.part import P, Part
+from bolide.broker.parts import PARTS
+from bolide.broker.safety import Safety
+from bolide.broker.state import BrokerState
+from bolide.broker.table_files import TableFiles
+from bolide.broker.write_behind import WriteBehind
 from bolide.machines.clients import ClientTable
-from bolide.machines.locks import QueueLocks
-from bolide.machines.traffic import SAMPLE_MS, Traffic
-from bolide.model.data_version import DataVersion
-from bolide.model.errors import BolideError, ConfigError, ServiceUnavailable
-from bolide.model.message import NAME_END, PAIR_END, Property
-from bolide.model.response_code import ResponseCode
-from bolide.model.topic import TopicConfig
+from bolide.model.errors import BolideError, ConfigError
 from bolide.net.addresses import Addresses
-from bolide.net.caller import Caller, parse_addresses
 from bolide.net.dispatch import Dispatcher
-from bolide.net.link import Link, encode_host
+from bolide.net.guard import Guard, OpenHouse, Passes
+from bolide.net.link import Link
+from bolide.net.registry import Registry
 from bolide.net.server import Server
 from bolide.net.surroundings import Surroundings
 from bolide.net.tasks import Tasks
-from bolide.net.ticks import ticks
 from bolide.record.message_id import UniqueIds
-from bolide.store.append import QueueTail, TopicLane
 from bolide.store.disk import Disk
 from bolide.store.disk_os import OsDisk
-from bolide.store.index_file import IndexSizes
 from bolide.store.progress import Progress
-from bolide.store.store import MessageStore, StoreOptions
-from bolide.store.tables import GroupTable, OffsetTable, TopicTable
-from bolide.wire.command import LANGUAGE, VERSION, Command, encode_frame
-from bolide.wire.frame import FrameReader, Intake
-from bolide.wire.headers.send import SendRequest
-from bolide.wire.pull_frame import PullFrame
-from bolide.wire.send_run import SendRun
 
 log = logging.getLogger(__name__)
 
-WRITE_BEHIND_S = 0.01
-"""How long queue entries stay in memory only; a crash in between costs nothing but their rebuilding."""
-
-WRITE_BEHIND_RETRY_S = 1.0
-SWEEP_HOLD_S = 0.5
-SWEEP_CLIENTS_S = 10.0
-PERSIST_TABLES_MS = 200
 VIP_PORT_BELOW = 2
 
 
@@ -75,343 +54,153 @@ class Broker:
         surroundings: Surroundings | None = None,
         disk: Disk | None = None,
         progress: Progress | None = None,
+        guard: Guard | None = None,
     ) -> None:
         """`progress` is told how far the recovery is at the start; without it the log says so."""
-        self.config = config
-        self._progress = progress
+        self._config = config
         self._surroundings = surroundings or Surroundings()
-        self.clock = self._surroundings.clock
         self._disk = disk or OsDisk()
-        self._root = os.path.expanduser(config.root)
-        self.memory_bytes = self._surroundings.memory_bytes
-        self.started_ms = self.clock.now_ms()
-        self.config_version = DataVersion(timestamp_ms=self.started_ms)
-        folder = os.path.join(self._root, "config")
-        self.topics = TopicTable(self._disk, os.path.join(folder, "topics.json"), self.clock)
-        self.groups = GroupTable(self._disk, os.path.join(folder, "subscriptionGroup.json"), self.clock)
-        self.offsets = OffsetTable(self._disk, os.path.join(folder, "consumerOffset.json"), self.clock)
-        self.clients: ClientTable[Link] = ClientTable(self._wants_notice)
-        self.locks = QueueLocks()
-        self.traffic = Traffic()
-        self.plans = PullPlans(self)
-        self.hold = PullHold(lambda held: resume(self, held))
-        self.host = _advertised_host(config, self._surroundings.addresses)
-        self._behind: set[QueueTail] = set()
-        self._undurable: set[QueueTail] = set()
-        self._behind_timer: asyncio.TimerHandle | None = None
-        self._chosen: dict[str, TopicLane] = {}
+        self._progress = progress
+        self._guard = guard or OpenHouse()
+        self.registry = Registry()
+        self._server = Server(self, self._surroundings.clock, hot=self)
         self._tasks = Tasks()
-        self._registrar: Registrar | None = None
-        self._new_topics: dict[str, asyncio.Future[None]] = {}
-        self._files_thread = self._surroundings.threads("bolide-tables")
+        self.parts: list[Part] = []
+        self.host = _advertised_host(config, self._surroundings.addresses)
         self.port = 0
 
     @property
     def address(self) -> str:
         """Where clients reach this broker; what the name server tells them."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return self.state.identity.address
 
-    @property
-    def recent_bytes(self) -> int:
-        """So much of the log's end counts as being in memory."""
-        return self.memory_bytes * self.config.memory_ratio // 100
+    def part(self, kind: type[P]) -> P:
+        """The part of this kind."""
+        return next(part for part in self.parts if isinstance(part, kind))
 
     # ---- life ----------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Listen, open the store, register: in this order, so that a used port leaves the store alone."""
-        self._dispatcher = Dispatcher(handlers_for(self))
-        self._server = Server(self, self.clock, hot=self)
-        self.port = await self._server.start(self.config.bind_host, self.config.port)
+        self.port = await self._server.start(self._config.bind_host, self._config.port)
         try:
-            self._open_store()
+            self._build()  # without a wait: clients that are in the backlog come in with the first one
         except BaseException:
             await self._server.close()
             raise
-        self._build()  # before the first wait: clients that are in the backlog come in with it
         try:
             await self._listen_vip()
-            await self._start_registration()
+            await self.state.membership.join()
         except BaseException:
             await self.stop()
             raise
-        log.info("broker %s serves at %s", self.config.broker_name, self.address)
+        log.info("broker %s serves at %s", self._config.broker_name, self.address)
 
     def _build(self) -> None:
-        """Everything that works on the open store, and its background tasks."""
-        self.topics.on_change = self.topic_changed
-        self.indexer = Indexer(self.store, self._surroundings)
-        self.flusher = Flusher(self.store, lambda: self.config, self._surroundings, self._on_durable)
-        self.checkpointer = Checkpointer(
-            self.store, lambda: self.config, self._surroundings, self.flusher.wake
+        """The store, the parts that work on it, and their background tasks."""
+        config, surroundings, clock = self._config, self._surroundings, self._surroundings.clock
+        root = os.path.expanduser(config.root)
+        identity = identity_of(config, self.host, self.port)
+        settings = LiveSettings(config, clock)
+        store = new_store(config, identity, root, self._disk, surroundings)
+        files = TableFiles(self._disk, root, clock, surroundings.threads("bolide-tables"))
+        topics, groups, offsets = open_all(config, store, files, self._progress)
+
+        def now() -> BrokerConfig:
+            return settings.now
+
+        def wants_notice(group: str) -> bool:
+            known = groups.get(group)
+            return known is None or known.notify_consumer_ids_changed_enable
+
+        self._safety = Safety(store.marks, clock, lambda: settings.now.sync_flush_timeout_ms)
+        self._flusher = Flusher(store, now, surroundings, self._safety)
+        self._behind = WriteBehind(store)
+        self._checkpointer = Checkpointer(store, now, surroundings, self._flusher.wake)
+        self.state = BrokerState(
+            identity=identity,
+            settings=settings,
+            surroundings=surroundings,
+            disk=self._disk,
+            root=root,
+            store=store,
+            door=Door(store, self._safety, self._behind, self._flusher.wake),
+            checkpointer=self._checkpointer,
+            topics=topics,
+            groups=groups,
+            offsets=offsets,
+            files=files,
+            clients=ClientTable(wants_notice),
+            membership=Membership(identity, settings, topics, clock),
+            dispatcher=Dispatcher(self.registry, self._guard),
+            passes=Passes(self._guard),
+            started_ms=clock.now_ms(),
+            unique_ids=_unique_ids(identity, surroundings),
         )
-        self.cleaner = Cleaner(
-            self.store,
-            self._disk,
-            self._root,
-            lambda: self.config,
-            self._surroundings,
-            self.checkpointer.checkpoint,
-        )
-        self._topics_writer = TableWriter(self.topics, PERSIST_TABLES_MS, self._files_thread)
-        self._groups_writer = TableWriter(self.groups, PERSIST_TABLES_MS, self._files_thread)
-        self._offsets_writer = TableWriter(self.offsets, self.config.persist_offsets_ms, self._files_thread)
-        self._caller = Caller(self.clock, on_close=self._on_caller_close)
+        self._add_parts()
         self._start_tasks()
-        self.flusher.wake()  # what was recovered is durable soon
+        self._flusher.wake()  # what was recovered is durable soon
+
+    def _add_parts(self) -> None:
+        for build in PARTS:
+            part = build(self.state)
+            self.parts.append(part)
+            self.registry.add(part.handlers())
+            self.state.figures.append(part.figures)
+        self.on_request = self.state.dispatcher.on_request
+        self.on_sends = self.part(Sending).on_sends
+        self.on_pull = self.part(Pulling).on_pull
+
+    def _start_tasks(self) -> None:
+        core = (
+            ("sync", self._flusher.run()),
+            ("answers to a slow disk", self._safety.watch_deadlines()),
+            ("checkpoint", self._checkpointer.run()),
+        )
+        of_parts = (work for part in self.parts for work in part.work())
+        for name, work in (*core, *self.state.files.work(), *of_parts):
+            self._tasks.start(work, name)
 
     async def stop(self) -> None:
         """Leave the cluster, answer nothing more, write everything down."""
-        if self._registrar is not None:
-            await self._registrar.stop()
+        state = self.state
+        await state.membership.leave()
         await self._server.close()
-        await self._dispatcher.close()
+        await state.dispatcher.close()
         await self._tasks.close()
-        await self._caller.close()
-        if self._behind_timer is not None:
-            self._behind_timer.cancel()
-        self.flusher.close()
-        self.checkpointer.close()
-        self.indexer.close()
-        self.cleaner.close()
-        self._files_thread.shutdown(wait=True)
-        self._write_down()
-
-    def _write_down(self) -> None:
-        """Tables and store, at a stop.  What cannot be written is said, and the next start recovers from it."""
-        for table in (self.topics, self.groups, self.offsets):
+        await state.membership.close()
+        self._behind.close()
+        self._flusher.close()
+        self._checkpointer.close()
+        for part in self.parts:
+            part.close()
+        state.files.close()
+        if state.store.durability.failure is None:
             try:
-                table.persist()
-            except OSError as error:
-                log.error("%s is left as it was written last: %s", table.file.path, error.strerror or error)
-        if self.store.durability.failure is None:
-            try:
-                self.store.close()
+                state.store.close()
             except (BolideError, OSError) as error:
                 log.error("the store could not be closed, the next start will recover it: %s", error)
 
     async def failed(self) -> Exception:
         """Returns only when the store can no longer be trusted."""
-        return await asyncio.shield(self.flusher.failure)
-
-    def _open_store(self) -> None:
-        config = self.config
-        self.store_host = encode_host(self.host, self.port)
-        self.host_hex = self.store_host.hex().upper().encode()
-        self.properties_suffix = _pairs(
-            (Property.MSG_REGION, config.region),
-            (Property.TRACE_ON, "true" if config.trace_on else "false"),
-            (Property.CLUSTER, config.cluster_name),
-        )
-        self.answer_tail = _answer_tail(config)
-        self.unique_ids = UniqueIds(
-            self.store_host[:-4],
-            self._surroundings.pid,
-            self._surroundings.random.getrandbits(32),
-            self.clock,
-        )
-        self.store = MessageStore(
-            self._disk,
-            StoreOptions(
-                root=self._root,
-                store_host=self.store_host,
-                properties_suffix=self.properties_suffix,
-                body_bytes_max=config.body_bytes_max,
-                segment_bytes=config.segment_bytes,
-                queue_file_bytes=config.queue_file_bytes,
-                sync_flush=config.sync_flush,
-                sealed=config.seal_records,
-                check=config.check_on_read,
-                index=IndexSizes(config.index_slots, config.index_entries) if config.index_enabled else None,
-                pid=self._surroundings.pid,
-            ),
-            self.clock,
-        )
-        found = self.store.open(self._progress)
-        for table in (self.topics, self.groups, self.offsets):
-            table.load()
-        if not found.clean and (moved := self.offsets.bring_back(self.store.queues.end_of)):
-            log.warning("messages were lost that groups had consumed: %d offsets go back to the end", moved)
-        self.topics.add_built_in(
-            config.cluster_name, config.broker_name, auto_create=config.auto_create_topic
-        )
-        self.groups.add_built_in()
-        self.lanes = Lanes(self.topics, self.store, self._may_run)
+        return await asyncio.shield(self._flusher.failure)
 
     async def _listen_vip(self) -> None:
         """Clients of 4.4 and older send to the port two below."""
-        if self.config.port > VIP_PORT_BELOW:
+        if self._config.port > VIP_PORT_BELOW:
             try:
-                await self._server.start(self.config.bind_host, self.port - VIP_PORT_BELOW)
+                await self._server.start(self._config.bind_host, self.port - VIP_PORT_BELOW)
             except ConfigError as error:
                 log.warning("no VIP channel for old clients: %s", error)
 
-    async def _start_registration(self) -> None:
-        config = self.config
-        if not config.nameservers:
-            log.warning("no name server is configured (namesrvAddr); clients cannot find this broker")
-            return
-        self._registrar = Registrar(
-            self._caller,
-            parse_addresses(config.nameservers),
-            BrokerIdentity(config.cluster_name, config.broker_name, self.address, config.broker_id),
-            lambda: (self.topics.version, list(self.topics)),
-            permission=lambda: self.config.permission,
-            options=RegisterOptions(
-                period_ms=config.register_period_ms,
-                force=config.force_register,
-                compressed=config.compress_register,
-            ),
-        )
-        await self._registrar.start()
-
-    def _start_tasks(self) -> None:
-        for name, work in (
-            ("sync", self.flusher.run()),
-            ("answers to a slow disk", self.flusher.watch_deadlines()),
-            ("key index", self.indexer.run()),
-            ("checkpoint", self.checkpointer.run()),
-            *((f"retention {number}", work) for number, work in enumerate(self.cleaner.work(), 1)),
-            ("held pulls", self._every(SWEEP_HOLD_S, lambda: self.hold.sweep(self.clock.monotonic_ms()))),
-            ("silent clients", self._every(SWEEP_CLIENTS_S, lambda: expire_clients(self))),
-            ("traffic", self._every(SAMPLE_MS / 1000, lambda: sample_traffic(self))),
-            ("topics.json", self._topics_writer.run()),
-            ("subscriptionGroup.json", self._groups_writer.run()),
-            ("consumerOffset.json", self._offsets_writer.run()),
-        ):
-            self._tasks.start(work, name)
-
-    async def _every(self, seconds: float, work: Callable[[], object]) -> None:
-        async for _ in ticks(seconds):
-            try:
-                work()
-            except (BolideError, OSError) as error:
-                log.error("background work failed and is tried again: %s", error)
-
-    # ---- Service: what the server calls --------------------------------------------------------------------
+    # ---- Service: what the server calls, besides `on_request`, `on_sends` and `on_pull` --------------------
 
     def on_open(self, link: Link) -> None:
         pass
 
-    def on_request(self, link: Link, request: Command) -> None:
-        self._dispatcher.on_request(link, request)
-
-    def on_sends(self, link: Link, run: SendRun) -> None:
-        on_sends(self, link, run)
-
-    def on_pull(self, link: Link, pull: PullFrame) -> None:
-        on_pull(self, link, pull)
-
     def on_close(self, link: Link) -> None:
-        client_gone(self, link)
-
-    # ---- what handlers call --------------------------------------------------------------------------------
-
-    def stored(self) -> None:
-        """Messages were appended: wake who waits for them, and write their queue entries soon."""
-        touched = self.store.take_touched()
-        if self.config.sync_flush:
-            self._undurable.update(touched)
-            self.flusher.wake()
-        else:
-            for tail in touched:
-                self.hold.arrived(tail)
-        self._behind.update(touched)
-        if self._behind_timer is None:
-            loop = asyncio.get_running_loop()
-            self._behind_timer = loop.call_later(WRITE_BEHIND_S, self._write_behind)
-
-    def acknowledge(self, link: Link, answers: bytes) -> None:
-        """Send the answers of a run, at once or when its records are durable."""
-        if not answers:
-            return
-        if not self.config.sync_flush:
-            link.write(answers)
-            return
-        end = self.store.log.end
-        self.flusher.wait(end, lambda durable: link.write(answers if durable else _timed_out(answers)))
-
-    def topic_changed(self) -> None:
-        """A topic was created, changed or deleted, or the broker's permission changed."""
-        self.lanes.forget()
-        self._chosen.clear()
-        if self._registrar is not None:
-            self._registrar.topic_changed()
-
-    async def registered(self) -> None:
-        """Wait until topics.json and the name servers that work know our topics as they are now."""
-        await self._topics_writer.written()
-        if self._registrar is not None:
-            await self._registrar.settled()
-
-    def create_topic(self, header: SendRequest) -> TopicConfig:
-        """The topic of a send, made on demand where that is allowed.
-
-        A new topic has no lane until topics.json holds it: its messages are not acknowledged before, because a
-        broker killed in between would have messages of a topic that nobody knows.
-        """
-        known = header.topic in self.topics
-        topic = self.topics.create_for_send(
-            header.topic,
-            header.default_topic,
-            header.default_topic_queues,
-            auto_create=self.config.auto_create_topic,
-        )
-        if not known:
-            future = self._new_topics[topic.name] = self._topics_writer.written()
-            future.add_done_callback(lambda _: self._new_topics.pop(topic.name, None))
-        return topic
-
-    def unwritten(self, topic: str) -> "asyncio.Future[None] | None":
-        """What to wait for before a message of this topic may be acknowledged; None for a topic that is on disk."""
-        return self._new_topics.get(topic)
-
-    def reconfigure(self, config: BrokerConfig) -> None:
-        """Settings changed at run time."""
-        self.config = config
-        self.config_version = self.config_version.next(self.clock.now_ms())
-        self.lanes.forget()
-
-    def choose_queue(self, topic: TopicConfig) -> int:
-        """A write queue for a message that left the choice to us."""
-        lane = self._chosen.get(topic.name)
-        if lane is None:
-            lane = self._chosen[topic.name] = self.lanes.of_topic(topic)
-        return lane.choose()
-
-    def _on_caller_close(self, address: str) -> None:
-        if self._registrar is not None:
-            self._registrar.connection_lost(address)
-
-    # ---- background ----------------------------------------------------------------------------------------
-
-    def _on_durable(self) -> None:
-        """More of the log may be read: wake who waits for it, and remember queues that have more to come."""
-        readable = self.store.reader.readable_end
-        tails, self._undurable = self._undurable, set()
-        for tail in tails:
-            self.hold.arrived(tail, readable)
-            if not self.store.reader.is_readable(tail, readable):
-                self._undurable.add(tail)
-
-    def _write_behind(self) -> None:
-        self._behind_timer = None
-        tails, self._behind = self._behind, set()
-        try:
-            self.store.write_behind(list(tails))
-        except ServiceUnavailable as error:
-            log.error("%s; nothing more is taken until it works again", error)
-            self._behind |= tails
-            loop = asyncio.get_running_loop()
-            self._behind_timer = loop.call_later(WRITE_BEHIND_RETRY_S, self._write_behind)
-
-    def _may_run(self, topic: TopicConfig) -> bool:
-        """Whether plain messages to this topic need no decision at the moment."""
-        return topic.name not in self._new_topics and (self.config.writable or not topic.order)
-
-    def _wants_notice(self, group: str) -> bool:
-        config = self.groups.get(group)
-        return config is None or config.notify_consumer_ids_changed_enable
+        for part in self.parts:
+            part.connection_lost(link)
 
 
 def _advertised_host(config: BrokerConfig, addresses: Addresses) -> str:
@@ -425,25 +214,7 @@ def _advertised_host(config: BrokerConfig, addresses: Addresses) -> str:
         raise ConfigError(f"the address {host!r} cannot be resolved: {error}; set brokerIP1") from error
 
 
-def _pairs(*pairs: tuple[str, str]) -> bytes:
-    return "".join(f"{name}{NAME_END}{value}{PAIR_END}" for name, value in pairs).encode()
-
-
-def _answer_tail(config: BrokerConfig) -> bytes:
-    """What all answers to plain sends share, up to the opaque."""
-    trace = "true" if config.trace_on else "false"
-    return (
-        f',"MSG_REGION":"{config.region}","TRACE_ON":"{trace}"}},"flag":1,"language":"{LANGUAGE}"'
-        f',"version":{VERSION},"opaque":'
-    ).encode()
-
-
-def _timed_out(answers: bytes) -> bytes:
-    """The same answers, saying that the disk took too long; rare enough to decode them again."""
-    frames: list[bytes] = []
-    for answer in FrameReader(Intake(len(answers))).feed(answers):
-        assert isinstance(answer, Command)
-        answer.code = ResponseCode.FLUSH_DISK_TIMEOUT
-        answer.remark = "the message is stored, but syncing it to disk took too long"
-        frames.append(encode_frame(answer))
-    return b"".join(frames)
+def _unique_ids(identity: Identity, surroundings: Surroundings) -> UniqueIds:
+    """For messages that come without an id of their own."""
+    chance = surroundings.random.getrandbits(32)
+    return UniqueIds(identity.store_host[:-4], surroundings.pid, chance, surroundings.clock)

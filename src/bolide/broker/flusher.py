@@ -1,27 +1,21 @@
-"""Flusher: decides when the log is synced, on a thread of its own, and who may be answered then.
+"""Flusher: decides when the log is synced, on a thread of its own.
 
-SYNC_FLUSH is group commit: one sync answers everybody whose record lies before it.  ASYNC_FLUSH syncs by interval
-once enough pages are dirty.  After a failed write or sync of the log, or any error that ends the syncing, nothing is
-ever acknowledged again: `failure` is set and the broker ends.
+Under SYNC_FLUSH it syncs as soon as somebody waits, and one sync serves everybody whose record lies before it.
+ASYNC_FLUSH syncs by interval once enough pages are dirty.  After a failed write or sync of the log, or any error that
+ends the syncing, nothing is ever acknowledged again: `failure` is set and the broker ends.
 """
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable
 
 from bolide.broker.config import BrokerConfig
+from bolide.broker.safety import Safety
 from bolide.broker.sync_thread import SyncThread
 from bolide.net.surroundings import Surroundings
-from bolide.net.ticks import ticks
 from bolide.store.store import MessageStore
 
 log = logging.getLogger(__name__)
-
-DEADLINE_CHECK_S = 0.1
-
-Ready = Callable[[bool], None]
-"""Called with True when the record is durable, with False when that took too long."""
 
 
 class Flusher:
@@ -30,26 +24,19 @@ class Flusher:
         store: MessageStore,
         settings: Callable[[], BrokerConfig],
         surroundings: Surroundings,
-        on_durable: Callable[[], None],
+        safety: Safety,
     ) -> None:
         self._store = store
         self._settings = settings
         self._clock = surroundings.clock
-        self._on_durable = on_durable
+        self._safety = safety
         self._thread = SyncThread(surroundings.threads("bolide-sync"))
         self._wanted = asyncio.Event()
-        self._waiting: deque[tuple[int, int, Ready]] = deque()  # (log end, deadline, whom to tell)
         self._last_sync_ms = self._clock.monotonic_ms()
         self.failure: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
 
-    def wait(self, end: int, ready: Ready) -> None:
-        """Tell `ready` when the log is durable up to `end`."""
-        deadline_ms = self._clock.monotonic_ms() + self._settings().sync_flush_timeout_ms
-        self._waiting.append((end, deadline_ms, ready))
-        self._wanted.set()
-
     def wake(self) -> None:
-        """Sync soon although nobody waits: under SYNC_FLUSH consumers see only what is durable."""
+        """Sync soon: somebody waits, or something has failed."""
         self._wanted.set()
 
     async def run(self) -> None:
@@ -74,13 +61,6 @@ class Flusher:
                 self._give_up(self._store.durability.failure)
             else:
                 await self._sync()
-
-    async def watch_deadlines(self) -> None:
-        """Answer those for whom the disk is too slow; their messages stay stored."""
-        async for _ in ticks(DEADLINE_CHECK_S):
-            now_ms = self._clock.monotonic_ms()
-            while self._waiting and self._waiting[0][1] <= now_ms:
-                self._waiting.popleft()[2](False)
 
     def close(self) -> None:
         """End the thread.  A sync that outlived its task may have failed since."""
@@ -109,11 +89,9 @@ class Flusher:
                 return
             durability.reached(point)
         self._last_sync_ms = self._clock.monotonic_ms()
-        while self._waiting and self._waiting[0][0] <= durability.durable:
-            self._waiting.popleft()[2](True)
-        self._on_durable()
+        self._safety.moved()
 
     def _give_up(self, error: Exception) -> None:
         log.critical("the commit log failed, nothing more is acknowledged: %s", error)
-        self._waiting.clear()  # no answer is the only true one
+        self._safety.abandon()
         self.failure.set_result(error)

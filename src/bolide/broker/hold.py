@@ -1,13 +1,17 @@
 """Held pulls: requests at the end of a queue that wait for a message instead of being answered "nothing new".
 
 A held pull ends when a message arrives that it wants, when its time is over, or when its connection closes.  It is
-then executed again, without permission to wait a second time.
+then executed again, without permission to wait a second time.  However many are held, a turn of the event loop looks
+at a bounded number of them.
 """
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from bolide.net.link import Link
+from bolide.net.turns import Slices
 from bolide.store.append import QueueTail, first_wanted
 from bolide.store.queue_index import ConsumeQueue
 from bolide.wire.command import Command
@@ -21,15 +25,19 @@ HELD_BYTES_MAX = 128 * 1024**2
 LOOK_ENTRIES = 4096
 """Entries that are looked at in one go for a message that a held pull wants."""
 
-QueueKey = tuple[str, int]
+LOOKED_AT_PER_TURN = 64
+BUCKET_MS = 500
+"""Deadlines are kept so exactly."""
 
-LOG_OFFSET_MAX = 2**63 - 1
+QueueKey = tuple[str, int]
+K = TypeVar("K")
 
 
 @dataclass(slots=True, eq=False)
 class HeldPull:
     link: Link
     request: Command
+    key: QueueKey
     offset: int
     codes: frozenset[int] | None
     deadline_ms: int
@@ -39,63 +47,103 @@ class HeldPull:
     """About the bytes that the request takes; known while it is held."""
 
 
-class PullHold:
-    """`resume` executes a pull again and answers it."""
+_Pulls = dict[HeldPull, None]
 
-    def __init__(self, resume: Callable[[HeldPull], None]) -> None:
+
+class PullHold:
+    """`resume` executes a pull again and answers it; `readable_end` tells how much of the log may be seen."""
+
+    def __init__(self, resume: Callable[[HeldPull], None], readable_end: Callable[[], int]) -> None:
         self._resume = resume
-        self._held: dict[QueueKey, list[HeldPull]] = {}
+        self._readable_end = readable_end
+        self._held: dict[QueueKey, _Pulls] = {}
+        self._by_link: dict[Link, _Pulls] = {}
+        self._buckets: dict[int, _Pulls] = {}  # by deadline
         self._count = 0
         self._bytes = 0
+        self._arrived: dict[QueueKey, ConsumeQueue] = {}  # queues with something new
+        self._looking: deque[tuple[HeldPull, ConsumeQueue]] = deque()  # at pulls of one of them
+        self._over: deque[HeldPull] = deque()  # pulls whose time is over
+        self._work = Slices(self._work_some)
 
     def __len__(self) -> int:
         return self._count
 
-    def add(self, key: QueueKey, held: HeldPull) -> bool:
+    def add(self, held: HeldPull) -> bool:
         """Hold a pull; False when too many are held already."""
         fields = held.request.fields
         held.size = len(held.request.body) + sum(map(len, fields)) + sum(map(len, fields.values()))
         if self._count >= HELD_MAX or self._bytes + held.size > HELD_BYTES_MAX:
             return False
         self._bytes += held.size
-        self._held.setdefault(key, []).append(held)
         self._count += 1
+        self._held.setdefault(held.key, {})[held] = None
+        self._by_link.setdefault(held.link, {})[held] = None
+        self._buckets.setdefault(_bucket(held), {})[held] = None
         return True
 
-    def arrived(self, tail: QueueTail, readable_end: int = LOG_OFFSET_MAX) -> None:
-        """A queue has messages up to `readable_end` of the log: wake the pulls that want one, of whatever group."""
-        waiting = self._held.get(tail.key)
-        if waiting is None:
-            return
-        queue = tail.owner
-        assert isinstance(queue, ConsumeQueue)
-        woken: list[HeldPull] = []
-        asleep: list[HeldPull] = []
-        for held in waiting:
-            (woken if _wants(held, queue, readable_end) else asleep).append(held)
-        if woken:
-            self._keep(tail.key, asleep)
-        for held in woken:
-            self._resume(held)
+    def arrived(self, tail: QueueTail) -> None:
+        """A queue has more to see: wake the pulls that want some of it, of whatever group."""
+        if tail.key in self._held:
+            queue = tail.owner
+            assert isinstance(queue, ConsumeQueue)
+            self._arrived[tail.key] = queue
+            self._work.go()
 
     def sweep(self, now_ms: int) -> None:
-        """Answer pulls whose time is over and forget those whose connection is gone."""
-        for key, waiting in list(self._held.items()):
-            over = [held for held in waiting if held.deadline_ms <= now_ms]
-            alive = [held for held in waiting if held.deadline_ms > now_ms and held.link.is_open]
-            if len(alive) != len(waiting):
-                self._keep(key, alive)
-            for held in over:
-                self._resume(held)
+        """Answer pulls whose time is over."""
+        now = now_ms // BUCKET_MS
+        for bucket in sorted(bucket for bucket in self._buckets if bucket <= now):
+            self._over.extend(held for held in self._buckets[bucket] if held.deadline_ms <= now_ms)
+        self._work.go()
 
-    def _keep(self, key: QueueKey, alive: list[HeldPull]) -> None:
-        before = self._held[key]
-        self._count -= len(before) - len(alive)
-        self._bytes -= sum(held.size for held in before) - sum(held.size for held in alive)
-        if alive:
-            self._held[key] = alive
-        else:
-            del self._held[key]
+    def forget(self, link: Link) -> None:
+        """A connection has closed, and nobody waits behind it any more."""
+        for held in list(self._by_link.get(link, ())):
+            self._release(held)
+
+    def _work_some(self) -> bool:
+        for _ in range(LOOKED_AT_PER_TURN):
+            if self._over:
+                held = self._over.popleft()
+                if self._is_held(held):
+                    self._wake(held)
+            elif self._looking:
+                held, queue = self._looking.popleft()
+                if self._is_held(held) and _wants(held, queue, self._readable_end()):
+                    self._wake(held)
+            elif self._arrived:
+                key, queue = next(iter(self._arrived.items()))
+                del self._arrived[key]
+                self._looking.extend((held, queue) for held in self._held.get(key, ()))
+            else:
+                return False
+        return bool(self._over or self._looking or self._arrived)
+
+    def _is_held(self, held: HeldPull) -> bool:
+        return held in self._held.get(held.key, ())
+
+    def _wake(self, held: HeldPull) -> None:
+        self._release(held)
+        self._resume(held)
+
+    def _release(self, held: HeldPull) -> None:
+        self._count -= 1
+        self._bytes -= held.size
+        _remove(self._held, held.key, held)
+        _remove(self._by_link, held.link, held)
+        _remove(self._buckets, _bucket(held), held)
+
+
+def _bucket(held: HeldPull) -> int:
+    return held.deadline_ms // BUCKET_MS
+
+
+def _remove(index: dict[K, _Pulls], key: K, held: HeldPull) -> None:
+    pulls = index[key]
+    del pulls[held]
+    if not pulls:
+        del index[key]
 
 
 def _wants(held: HeldPull, queue: ConsumeQueue, readable_end: int) -> bool:

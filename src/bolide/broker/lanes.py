@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 from bolide.model.names import NO_SEND_TOPICS
 from bolide.model.topic import TopicConfig
+from bolide.net.guard import Passes
+from bolide.net.link import Link
 from bolide.store.append import TopicLane
 from bolide.store.store import MessageStore
 from bolide.store.tables import TopicTable
@@ -22,11 +24,12 @@ class Lanes:
         self._may_run = may_run
         self._lanes: dict[bytes, TopicLane] = {}
 
-    def of(self, topics: list[bytes]) -> list[TopicLane | None]:
-        """A lane for each topic name, None for those that need the general path."""
-        if len(topics) == 1 and (lane := self._lanes.get(topics[0])) is not None:  # as nearly always
-            return [lane]
-        return [self._lanes.get(topic) or self._find(topic) for topic in topics]
+    def of(self, topics: list[bytes], link: Link, passes: Passes) -> list[TopicLane | None]:
+        """A lane for each topic name, None for those that need the general path or that the guard gives no pass for."""
+        return [
+            (self._lanes.get(topic) or self._find(topic)) if passes.may_send(link, topic) else None
+            for topic in topics
+        ]
 
     def of_topic(self, topic: TopicConfig) -> TopicLane:
         """The lane of a known topic, whether plain messages may use it or not."""

@@ -1,13 +1,14 @@
 """TableWriter: keeps a table's file in step with the table, without holding up the event loop.
 
-The file is written some time after a change, or at once when somebody waits for it.  Writing takes a sync, so it runs
-on a thread; what is written is made before, on the loop that owns the table.
+The file is written some time after a change, or at once when somebody waits for it.  Its text is made on the loop that
+owns the table, a piece per turn; writing it takes a sync, so that runs on a thread.
 """
 
 import asyncio
 import logging
 from concurrent.futures import Executor
 
+from bolide.net.turns import join_pieces
 from bolide.store.tables.persisted import PersistedTable
 
 log = logging.getLogger(__name__)
@@ -46,10 +47,10 @@ class TableWriter:
                 self._waiting = waiting + self._waiting
 
     async def _write(self) -> bool:
-        data = self._table.pending()
-        if data is None:
+        if not self._table.take_dirty():
             return True
         try:
+            data = await join_pieces(self._table.pieces())
             await asyncio.get_running_loop().run_in_executor(self._thread, self._table.file.save, data)
         except OSError as error:
             log.error("cannot write %s, trying again: %s", self._table.file.path, error)

@@ -5,18 +5,19 @@ connection closes, is forgotten.  A machine: it never sends and never waits.  Ti
 as an opaque token, and what has to be done comes back as effects:
 
     NotifyGroup   tell these connections that their group has changed, so that they share the queues anew
-    MemberGone    this member holds nothing any more: free its locks
     Disconnect    this connection has been silent for too long
 
 A group has one set of subscriptions, not one per member: the newest heartbeat wins for all of them, as in the
 original.  Unlike the original, an expired member is announced like any other that leaves.
 
 Invariants: a client id is in a group at most once; a group exists exactly while it has members; `_held` lists for each
-connection the groups that list it.  Start reading at `heartbeat`.
+connection the groups that list it, and `_heard` all of these, the one longest silent first.  Start reading at
+`heartbeat`.
 """
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Generic, TypeVar
 
 from bolide.model.topic import Subscription
@@ -35,17 +36,11 @@ class NotifyGroup(Generic[C]):
 
 
 @dataclass(frozen=True, slots=True)
-class MemberGone:
-    group: str
-    client_id: str
-
-
-@dataclass(frozen=True, slots=True)
 class Disconnect(Generic[C]):
     connection: C
 
 
-Effects = list[NotifyGroup[C] | MemberGone | Disconnect[C]]
+Effects = list[NotifyGroup[C] | Disconnect[C]]
 
 
 @dataclass(slots=True)
@@ -56,7 +51,6 @@ class Member(Generic[C]):
     client_id: str
     language: str
     version: int
-    heard_ms: int
 
 
 @dataclass(slots=True)
@@ -79,6 +73,10 @@ class _Held:
     producers: set[str] = field(default_factory=set)
 
 
+_Seat = tuple[C, str, bool]
+"""A connection in a group, of producers or not."""
+
+
 class ClientTable(Generic[C]):
     """All connected clients.  `wants_notice` says whether a group's members want to hear of changes."""
 
@@ -87,6 +85,7 @@ class ClientTable(Generic[C]):
         self._groups: dict[str, ConsumerGroup[C]] = {}
         self._producers: dict[str, dict[C, Member[C]]] = {}
         self._held: dict[C, _Held] = {}
+        self._heard: dict[_Seat[C], int] = {}  # who was heard when, in that order
         self.revision = 0
         """Changes whenever a consumer group has: a member, a subscription or how it consumes."""
 
@@ -98,11 +97,13 @@ class ClientTable(Generic[C]):
         """A client is there, with these groups.  The caller makes sure that the connection is still open."""
         effects: Effects[C] = []
         for consumer in data.consumers:
-            member = Member(connection, data.client_id, language, version, now_ms)
+            member = Member(connection, data.client_id, language, version)
+            self._hear((connection, consumer.group, False), now_ms)
             self._join(consumer, member, effects, keep_subscriptions=data.without_sub)
         for name in data.producers:
             producers = self._producers.setdefault(name, {})
-            producers[connection] = Member(connection, data.client_id, language, version, now_ms)
+            producers[connection] = Member(connection, data.client_id, language, version)
+            self._hear((connection, name, True), now_ms)
             self._held.setdefault(connection, _Held()).producers.add(name)
         return effects
 
@@ -130,22 +131,13 @@ class ClientTable(Generic[C]):
     def expire(self, now_ms: int) -> Effects[C]:
         """Forget who has been silent for too long."""
         effects: Effects[C] = []
-        silent = [
-            (member.connection, group.name)
-            for group in self._groups.values()
-            for member in group.members.values()
-            if now_ms - member.heard_ms > LIFETIME_MS
-        ]
-        silent_producers = [
-            (connection, name)
-            for name, producers in self._producers.items()
-            for connection, member in producers.items()
-            if now_ms - member.heard_ms > LIFETIME_MS
-        ]
-        for connection, name in silent_producers:
-            self._leave_producers(connection, name)
+        seats = list(takewhile(lambda seat: now_ms - self._heard[seat] > LIFETIME_MS, self._heard))
+        for connection, name, produces in seats:
+            if produces:
+                self._leave_producers(connection, name)
+        silent = [(connection, name) for connection, name, produces in seats if not produces]
         self._leave(silent, effects)
-        gone = dict.fromkeys(connection for connection, _ in [*silent, *silent_producers])
+        gone = dict.fromkeys(connection for connection, _, _ in seats)
         effects += [Disconnect(connection) for connection in gone if connection not in self._held]
         return effects
 
@@ -172,6 +164,10 @@ class ClientTable(Generic[C]):
 
     # ---- membership ----------------------------------------------------------------------------------------
 
+    def _hear(self, seat: _Seat[C], now_ms: int) -> None:
+        self._heard.pop(seat, None)
+        self._heard[seat] = now_ms
+
     def _join(
         self, data: ConsumerData, member: Member[C], effects: Effects[C], *, keep_subscriptions: bool
     ) -> None:
@@ -197,10 +193,7 @@ class ClientTable(Generic[C]):
         """Put the member where its id belongs; tells whether anybody has to hear of it."""
         known = group.members.get(member.connection)
         if known is not None and known.client_id == member.client_id:
-            known.heard_ms = member.heard_ms
             return False
-        if known is not None:
-            effects.append(MemberGone(group.name, known.client_id))
         for other in [one for one in group.members.values() if one.client_id == member.client_id]:
             # The client has connected anew before its old connection was seen to close.
             del group.members[other.connection]
@@ -218,7 +211,6 @@ class ClientTable(Generic[C]):
             if group is None or member is None:
                 continue
             self._release(connection, consumer=name)
-            effects.append(MemberGone(name, member.client_id))
             changed[name] = group
             self.revision += 1
         for name, group in changed.items():
@@ -237,8 +229,12 @@ class ClientTable(Generic[C]):
 
     def _release(self, connection: C, *, consumer: str = "", producer: str = "") -> None:
         held = self._held[connection]
-        held.consumers.discard(consumer)
-        held.producers.discard(producer)
+        if consumer:
+            held.consumers.discard(consumer)
+            self._heard.pop((connection, consumer, False), None)
+        if producer:
+            held.producers.discard(producer)
+            self._heard.pop((connection, producer, True), None)
         if not held.consumers and not held.producers:
             del self._held[connection]
 

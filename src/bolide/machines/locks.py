@@ -1,8 +1,9 @@
 """QueueLocks: which member of a group may consume a queue in order.
 
 A lock lives for `LIFETIME_MS` after it was last asked for; members ask every 20 s and trust a lock for 30 s.  It is
-free again when its time is up, when its owner gives it back, or when its owner is gone.  A machine: no clock, no I/O;
-nothing is persisted, because members ask again.
+free again when its owner gives it back or when its time is up, and by nothing else: an owner that has lost its
+connection may still be at work, and two members would work on one queue.  A machine: no clock, no I/O; nothing is
+persisted, because members ask again.
 """
 
 from collections.abc import Iterable
@@ -51,11 +52,6 @@ class QueueLocks:
                 del locks[queue]
         if not locks:
             del self._groups[group]
-
-    def release(self, group: str, client_id: str) -> None:
-        """The client has left the group: free everything it held there."""
-        locks = self._groups.get(group, {})
-        self.unlock(group, client_id, [queue for queue, lock in locks.items() if lock.client_id == client_id])
 
     def expire(self, now_ms: int) -> None:
         """Forget locks whose time is up."""

@@ -50,16 +50,24 @@ def dumps(value: Any) -> bytes:
     """Compact JSON; keys that are `int` or `Bare` are written without quotes, as fastjson writes them."""
     if _is_standard(value):
         return orjson.dumps(value)
-    parts: list[str] = []
-    _write(value, parts)
-    return "".join(parts).encode()
+    return text_of(value).encode()
 
 
 def dumps_pretty(value: Any) -> bytes:
     """The same with tabs and one item per line, as the original writes its `config/*.json`."""
+    return text_of(value, "\n").encode()
+
+
+def text_of(value: Any, newline: str = "") -> str:
+    """A part of a larger text; `newline` is what begins a line there, nothing in compact text."""
     parts: list[str] = []
-    _write(value, parts, "\n")
-    return "".join(parts).encode()
+    _write(value, parts, newline)
+    return "".join(parts)
+
+
+def key_text(key: int | str) -> str:
+    """A member's name with its colon."""
+    return f"{key}:" if isinstance(key, int | Bare) else f"{orjson.dumps(key).decode()}:"
 
 
 def _is_standard(value: Any) -> bool:
@@ -93,10 +101,8 @@ def _write_items(items: Collection[tuple[Any, Any]], ends: str, parts: list[str]
     for number, (key, item) in enumerate(items):
         if number:
             parts.append("," + inner)
-        if isinstance(key, int | Bare):
-            parts.append(f"{key}:")
-        elif key is not None:
-            parts.append(f"{orjson.dumps(str(key)).decode()}:")
+        if key is not None:
+            parts.append(key_text(key if isinstance(key, int | str) else str(key)))
         _write(item, parts, inner)
     parts.append(newline + ends[1])
 

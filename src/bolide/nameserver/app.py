@@ -46,8 +46,7 @@ class NameServer:
             clock=self._clock,
             started_ms=self._clock.monotonic_ms(),
         )
-        rows = registry(self._state)
-        self._dispatcher = Dispatcher({code: row.handler for code, row in rows.items()})
+        self._dispatcher = Dispatcher(registry(self._state))
         self._server = Server(self, self._clock)
         self._stopping = False
         self.port = 0

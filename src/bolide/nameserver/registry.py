@@ -1,14 +1,12 @@
 """Request code to handler: the one table that dispatch, permissions and tests read."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
 
 from bolide.nameserver.handlers import brokers, kv, routes, settings, topics
 from bolide.nameserver.state import NameServerState
-from bolide.net.dispatch import Handler
 from bolide.net.link import Link
-from bolide.wire.codes import REQUESTS, RequestCode, RequestKind
+from bolide.net.registry import Registry, bound
+from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
 
 Handle = Callable[[NameServerState, Link, Command], Command]
@@ -40,13 +38,5 @@ HANDLERS: Mapping[RequestCode, Handle] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """`kind.need` is the right that a caller needs before `handler` runs."""
-
-    kind: RequestKind
-    handler: Handler
-
-
-def registry(state: NameServerState) -> dict[RequestCode, Row]:
-    return {code: Row(REQUESTS[code], partial(handle, state)) for code, handle in HANDLERS.items()}
+def registry(state: NameServerState) -> Registry:
+    return Registry(bound(state, HANDLERS))

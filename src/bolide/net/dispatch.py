@@ -1,46 +1,47 @@
 """From a request to its handler, and from an error to its answer: done once, here.
 
-A handler takes the link and the request and returns the answer, None when it will answer later, or an awaitable of
-either.  Plain functions are called in the order of the connection's frames, so a heartbeat is in force before the
-pull that follows it.
+The guard is asked before the handler runs.  A handler takes the link and the request and returns the answer, None when
+it will answer later, or an awaitable of either.  Plain functions are called in the order of the connection's frames,
+so a heartbeat is in force before the pull that follows it.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable
 from typing import Any
 
 from bolide.model.errors import BolideError, CodeNotSupported, RequestError
 from bolide.model.response_code import ResponseCode
+from bolide.net.guard import Guard, OpenHouse
 from bolide.net.link import Link
+from bolide.net.registry import Outcome, Registry
 from bolide.wire.command import Command
 
 log = logging.getLogger(__name__)
-
-Outcome = Command | None
-Handler = Callable[[Link, Command], Outcome | Awaitable[Outcome]]
 
 IN_FLIGHT_MAX = 100_000
 """Requests whose handlers are waiting for something; above this new ones are refused as busy."""
 
 
 class Dispatcher:
-    """One table of handlers, by request code."""
+    """Takes every request that is not served in bulk."""
 
-    def __init__(self, handlers: Mapping[int, Handler]) -> None:
-        self._handlers = dict(handlers)
+    def __init__(self, registry: Registry, guard: Guard | None = None) -> None:
+        self._registry = registry
+        self._guard = guard or OpenHouse()
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def codes(self) -> frozenset[int]:
-        return frozenset(self._handlers)
+        return frozenset(self._registry)
 
     def on_request(self, link: Link, request: Command) -> None:
-        handler = self._handlers.get(request.code)
+        row = self._registry.find(request.code)
         try:
-            if handler is None:
+            if row is None:
                 raise CodeNotSupported(f"request code {request.code} is not supported")
-            outcome = handler(link, request)
+            self._guard.check(link, row.need, request)
+            outcome = row.handler(link, request)
         except Exception as error:
             _answer(link, request, error_answer(request, error))
             return

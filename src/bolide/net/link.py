@@ -69,6 +69,8 @@ class Link(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self.remote = ""
         self.remote_host = b""
+        self.passes: dict[bytes | tuple[str, str], bool] = {}  # see net/guard.py
+        self.passes_revision = 0
         self._heard = False
         self._heard_ms = clock.monotonic_ms()
 

@@ -1,7 +1,7 @@
 """StoreReader: everything that reads messages and queues of an open store, and never changes one.
 
 A pull looks up queue entries, chooses among them by tag and limits, and copies the records they point at.  Consumers
-see what is durable under SYNC_FLUSH, everything otherwise.
+see what `store/marks.py` calls readable.
 """
 
 import logging
@@ -14,8 +14,8 @@ from bolide.model.offsets import LogOffset, QueueOffset
 from bolide.record.codec import RecordHead, inspect_record
 from bolide.record.layout import CHECK_SUMS
 from bolide.store.append import QueueTail, collect
-from bolide.store.flush import Durability
 from bolide.store.log import CommitLog, Segment
+from bolide.store.marks import Marks
 from bolide.store.queue_index import ENTRY_BYTES, ConsumeQueue, QueueIndex
 
 log = logging.getLogger(__name__)
@@ -107,22 +107,20 @@ class StoreReader:
         self,
         log: CommitLog,
         queues: QueueIndex,
-        durability: Durability,
+        marks: Marks,
         *,
-        durable_only: bool,
         check: int = CHECK_SUMS,
     ) -> None:
         self._log = log
         self._queues = queues
-        self._durability = durability
-        self._durable_only = durable_only
+        self._marks = marks
         self._check = check
         self.damaged = 0  # entries that were passed over because their records are not there, or damaged
 
     @property
     def readable_end(self) -> LogOffset:
         """The part of the log that consumers may see."""
-        return self._durability.durable if self._durable_only else self._log.end
+        return self._marks.readable
 
     def cursor(self, topic: str, queue_id: int) -> "QueueCursor":
         """A place to read a queue from, for one pull or many."""

@@ -32,6 +32,7 @@ from bolide.store.folders import make_folder, make_root
 from bolide.store.index_file import IndexSizes
 from bolide.store.index_keys import KeyIndex, LogState
 from bolide.store.log import CommitLog
+from bolide.store.marks import Marks, Promise
 from bolide.store.progress import LoggedProgress, Progress
 from bolide.store.queue_index import ConsumeQueue, QueueIndex
 from bolide.store.reading import StoreReader
@@ -52,7 +53,7 @@ class StoreOptions:
     body_bytes_max: int
     segment_bytes: int = 1024**3
     queue_file_bytes: int = 6_000_000
-    sync_flush: bool = False
+    promise: Promise = Promise.APPENDED
     sealed: bool = False  # records get a checksum of the whole
     check: int = CHECK_SUMS  # what of a record is checked when it is read, see record/layout.py
     index: IndexSizes | None = None  # None: messages are not found by their keys
@@ -98,7 +99,7 @@ class MessageStore:
         self._scratch = bytearray(SCRATCH_BYTES)
         self._scratch_view = memoryview(self._scratch)
         folder = os.path.join(options.root, "commitlog")
-        self.log = CommitLog(disk, folder, options.segment_bytes, ahead=not options.sync_flush)
+        self.log = CommitLog(disk, folder, options.segment_bytes, ahead=options.promise is Promise.APPENDED)
         self.queues = QueueIndex(disk, os.path.join(options.root, "consumequeue"), options.queue_file_bytes)
         self.checkpoints = Checkpoints(disk, options.root)
         self._failed_sync = FailedSync(disk, options.root)
@@ -155,15 +156,10 @@ class MessageStore:
             self.log, LogOffset(found.start), found.start_record, self._failed_sync.note
         )
         self.checkpoints.end = found.start
-        if self._options.sync_flush:  # or nobody could read it before somebody sends
+        self.marks = Marks(self.log, self.durability, self._options.promise)
+        if not self.marks.at_once:  # or nobody could read it before somebody sends
             self._sync_log()
-        self.reader = StoreReader(
-            self.log,
-            self.queues,
-            self.durability,
-            durable_only=self._options.sync_flush,
-            check=self._options.check,
-        )
+        self.reader = StoreReader(self.log, self.queues, self.marks, check=self._options.check)
         unwritten = [queue.tail for queue in self.queues if queue.tail.start < queue.end]
         for tail in unwritten:  # the disk was full: tried again with the next message
             tail.touched = True
@@ -217,6 +213,13 @@ class MessageStore:
         finally:
             if self._lock is not None:
                 self._lock.release()
+
+    def abandon(self) -> None:
+        """Let go of the directory and leave it as a kill would: the next start recovers it."""
+        self.queues.close()
+        self.log.close()
+        if self._lock is not None:
+            self._lock.release()
 
     def _sync_log(self) -> None:
         """Here and now; while the broker serves, its sync thread does this."""

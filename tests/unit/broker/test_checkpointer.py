@@ -209,10 +209,10 @@ def test_a_broker_whose_queues_cannot_be_synced_ends(tmp_path: Path) -> None:
             def fail() -> None:
                 raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-            broker.flusher.wake()
-            await eventually(lambda: broker.store.durability.durable == broker.store.log.end)
+            broker._flusher.wake()
+            await eventually(lambda: broker.state.store.durability.durable == broker.state.store.log.end)
             disk.before_sync = fail
-            await broker.checkpointer.checkpoint()
+            await broker.state.checkpointer.checkpoint()
             error = await asyncio.wait_for(broker.failed(), 10)
             assert isinstance(error, OSError)
             assert error.errno == errno.EIO

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bolide.broker.app import Broker
 from bolide.broker.cleaner import local_hour
+from bolide.broker.handlers.cleaning import Cleaning
 from bolide.net.clock import SystemClock
 from bolide.store.disk_os import OsDisk
 from bolide.wire.command import Command
@@ -50,9 +51,9 @@ async def ask_int(wire: Wire, code: int, **fields: str) -> int:
 
 
 async def all_durable(broker: Broker) -> None:
-    broker.flusher.wake()
-    await eventually(lambda: broker.store.durability.durable == broker.store.log.end)
-    await broker.checkpointer.checkpoint()
+    broker._flusher.wake()
+    await eventually(lambda: broker.state.store.durability.durable == broker.state.store.log.end)
+    await broker.state.checkpointer.checkpoint()
 
 
 def test_deletion_moves_the_first_offset_and_pulls_below_are_sent_to_it(tmp_path: Path) -> None:
@@ -64,7 +65,7 @@ def test_deletion_moves_the_first_offset_and_pulls_below_are_sent_to_it(tmp_path
         assert await ask_int(wire, 31) == 0
         before = await ask_int(wire, 32)
         assert (await wire.ask(Command(DELETE_EXPIRED_LOG, {}, opaque=1))).code == 0
-        await eventually(lambda: len(broker.store.log.segments) == 1)
+        await eventually(lambda: len(broker.state.store.log.segments) == 1)
         first = await ask_int(wire, 31)
         assert 0 < first < 300
         assert await ask_int(wire, 30) == 300
@@ -75,8 +76,8 @@ def test_deletion_moves_the_first_offset_and_pulls_below_are_sent_to_it(tmp_path
         found = await wire.ask(pull_request(first))
         assert found.code == 0
         assert len(bodies_of(found)) > 0
-        state = broker.store.runtime()
-        assert state["commitLogMinOffset"] == str(broker.store.log.start) != "0"
+        state = broker.state.store.runtime()
+        assert state["commitLogMinOffset"] == str(broker.state.store.log.start) != "0"
 
     play(tmp_path, act)
 
@@ -92,7 +93,7 @@ def test_without_an_operator_s_word_nothing_is_deleted_outside_the_hour(tmp_path
             runs += 1
             return await clean()
 
-        clean, broker.cleaner.clean = broker.cleaner.clean, counted  # type: ignore[method-assign]
+        clean, broker.part(Cleaning).cleaner.clean = broker.part(Cleaning).cleaner.clean, counted  # type: ignore[method-assign]
         await eventually(lambda: runs >= 3)
         assert await ask_int(wire, 31) == 0
 
@@ -106,7 +107,7 @@ def test_queue_files_follow_and_a_request_brings_queues_in_step_at_once(tmp_path
         folder = tmp_path / "consumequeue" / "T" / "0"
         await eventually(lambda: len(list(folder.iterdir())) == 30)
         await wire.ask(Command(DELETE_EXPIRED_LOG, {}, opaque=1))
-        await eventually(lambda: len(broker.store.log.segments) == 1)
+        await eventually(lambda: len(broker.state.store.log.segments) == 1)
         assert (await wire.ask(Command(CLEAN_EXPIRED_QUEUES, {}, opaque=1))).code == 0
         first = await ask_int(wire, 31)
         assert min(int(path.name) for path in folder.iterdir()) == first // 10 * 200
@@ -122,7 +123,7 @@ def test_a_queue_without_messages_keeps_its_number_when_queues_are_cleaned(tmp_p
         await fill(wire, 300, body=bytes(100))
         await all_durable(broker)
         await wire.ask(Command(DELETE_EXPIRED_LOG, {}, opaque=1))
-        await eventually(lambda: len(broker.store.log.segments) == 1)
+        await eventually(lambda: len(broker.state.store.log.segments) == 1)
         await wire.ask(Command(CLEAN_EXPIRED_QUEUES, {}, opaque=1))
         assert await ask_int(wire, 31, topic="Old") == await ask_int(wire, 30, topic="Old") == 5
         assert (await wire.ask(send_request(topic="Old"))).fields["queueOffset"] == "5"
@@ -134,7 +135,7 @@ def test_queues_of_topics_that_are_gone_are_forgotten_on_request(tmp_path: Path)
     async def act(broker: Broker, wire: Wire) -> None:
         for topic in ("Gone", "T"):
             await fill(wire, 5, topic=topic)
-        broker.topics.delete("Gone")  # as after a crash, when recovery finds its records
+        broker.state.topics.delete("Gone")  # as after a crash, when recovery finds its records
         folders = tmp_path / "consumequeue"
         for topic in ("Gone", "T"):
             await eventually((folders / topic).exists)  # queue entries are written behind
@@ -154,9 +155,9 @@ def test_expired_queues_of_topics_that_are_gone_go_with_the_other_request_too(tm
         await fill(wire, 300, body=bytes(100))
         await all_durable(broker)
         await eventually((tmp_path / "consumequeue" / "Gone").exists)
-        broker.topics.delete("Gone")
+        broker.state.topics.delete("Gone")
         await wire.ask(Command(DELETE_EXPIRED_LOG, {}, opaque=1))
-        await eventually(lambda: len(broker.store.log.segments) == 1)
+        await eventually(lambda: len(broker.state.store.log.segments) == 1)
         await wire.ask(Command(CLEAN_EXPIRED_QUEUES, {}, opaque=1))
         assert not (tmp_path / "consumequeue" / "Gone").exists()
 
@@ -179,14 +180,14 @@ def test_a_full_disk_refuses_plain_sends_and_batches_with_the_original_s_code(tm
         async with serving(tmp_path, settings, disk=disk) as (broker, wire):
             await fill(wire, 10)
             disk.ratio = 0.95
-            broker.cleaner.look()
+            broker.part(Cleaning).cleaner.look()
             wire.send(*(send_request(opaque=number) for number in range(20)))
             answers = [await wire.next() for _ in range(20)]
             assert {answer.code for answer in answers} == {14}
             assert "disk is 95.0% full" in (answers[0].remark or "")
             assert (await wire.ask(pull_request(0))).code == 0
             disk.ratio = 0.5
-            broker.cleaner.look()
+            broker.part(Cleaning).cleaner.look()
             await fill(wire, 10)
             assert await ask_int(wire, 30) == 20
 
@@ -211,7 +212,7 @@ def test_nothing_is_lost_over_a_restart_after_deletion(tmp_path: Path) -> None:
         await fill(wire, 300, body=bytes(100))
         await all_durable(broker)
         await wire.ask(Command(DELETE_EXPIRED_LOG, {}, opaque=1))
-        await eventually(lambda: len(broker.store.log.segments) == 1)
+        await eventually(lambda: len(broker.state.store.log.segments) == 1)
         first = await ask_int(wire, 31)
 
     async def after(broker: Broker, wire: Wire) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import shutil
 from pathlib import Path
 
-from bolide.model.offsets import GroupOffset
 from tests.unit.broker.stage import fill, serving
 
 
@@ -17,14 +16,14 @@ def test_a_group_that_consumed_what_was_lost_goes_on_at_the_end_of_its_queue(tmp
             await fill(wire, 3)
             shutil.copytree(root, older)
             await fill(wire, 4)
-            broker.offsets.commit("G", "T", 0, GroupOffset(7))
-            broker.offsets.commit("G", "never", 0, GroupOffset(7))
+            broker.state.offsets.commit("G", "T", 0, 7, end=10_000)
+            broker.state.offsets.commit("G", "never", 0, 7, end=10_000)
         shutil.copy(root / "config" / "consumerOffset.json", older / "config")
 
     async def second_life() -> list[int | None]:
         async with serving(older) as (broker, _):
-            assert broker.store.queues.end_of("T", 0) == 3
-            return [broker.offsets.query("G", topic, 0) for topic in ("T", "never")]
+            assert broker.state.store.queues.end_of("T", 0) == 3
+            return [broker.state.offsets.query("G", topic, 0) for topic in ("T", "never")]
 
     asyncio.run(first_life())
     assert asyncio.run(second_life()) == [3, 0]

@@ -66,7 +66,7 @@ def test_an_offset_before_the_first_message_is_moved_to_it(tmp_path: Path) -> No
 
     async def act(broker: Broker, wire: Wire) -> None:
         await fill(wire, 10)
-        broker.store.queues.get("T", 0).start = type(broker.store.queues.get("T", 0).start)(4)
+        broker.state.store.queues.get("T", 0).start = type(broker.state.store.queues.get("T", 0).start)(4)
         answer = await wire.ask(pull_request(2))
         assert (answer.code, answer.remark) == (21, "OFFSET_TOO_SMALL")
         assert offsets_of(answer) == (4, 4, 10)
@@ -79,8 +79,8 @@ def test_entries_whose_records_are_gone_are_passed_over(tmp_path: Path) -> None:
 
     async def act(broker: Broker, wire: Wire) -> None:
         await fill(wire, 150, body=bytes(500))
-        first = broker.store.log._segments.pop(0)
-        broker.store.log._bases.pop(0)
+        first = broker.state.store.log._segments.pop(0)
+        broker.state.store.log._bases.pop(0)
         offset = 0
         statuses = set()
         while offset < 150:
@@ -90,8 +90,8 @@ def test_entries_whose_records_are_gone_are_passed_over(tmp_path: Path) -> None:
             offset = offsets_of(answer)[0]
         assert (20, "MESSAGE_WAS_REMOVING") in statuses
         assert (0, "FOUND") in statuses
-        broker.store.log._segments.insert(0, first)
-        broker.store.log._bases.insert(0, first.base)
+        broker.state.store.log._segments.insert(0, first)
+        broker.state.store.log._bases.insert(0, first.base)
 
     play(tmp_path, act, {"mappedFileSizeCommitLog": "32768"})
 
@@ -188,11 +188,11 @@ def test_a_pull_commits_the_offset_it_carries(tmp_path: Path) -> None:
         await fill(wire, 10)
         flags = int(PullFlag.SUBSCRIPTION | PullFlag.COMMIT_OFFSET)
         await wire.ask(pull_request(5, flags=flags, commit_offset=5, group="g"))
-        assert broker.offsets.query("g", "T", 0) == 5
+        assert broker.state.offsets.query("g", "T", 0) == 5
         await wire.ask(pull_request(5, flags=ALL, commit_offset=7, group="g"))
-        assert broker.offsets.query("g", "T", 0) == 5
+        assert broker.state.offsets.query("g", "T", 0) == 5
         await wire.ask(pull_request(5, flags=flags, commit_offset=-1, group="g"))
-        assert broker.offsets.query("g", "T", 0) == 5
+        assert broker.state.offsets.query("g", "T", 0) == 5
 
     play(tmp_path, act)
 
@@ -222,8 +222,8 @@ def test_a_pull_that_may_not_be_is_refused_with_its_code_and_words(
 
     async def act(broker: Broker, wire: Wire) -> None:
         await fill(wire, 1)
-        broker.topics.put(TopicConfig("WriteOnly", 4, 4, perm=2))
-        broker.groups.put(GroupConfig("Stopped", consume_enable=False))
+        broker.state.topics.put(TopicConfig("WriteOnly", 4, 4, perm=2))
+        broker.state.groups.put(GroupConfig("Stopped", consume_enable=False))
         parts = dict(changes)
         answer = await wire.ask(pull_request(parts.pop("offset", 0), **parts))
         assert (answer.code, remark in (answer.remark or "")) == (code, True), answer
@@ -235,7 +235,7 @@ def test_a_pull_that_may_not_be_is_refused_with_its_code_and_words(
 def test_a_broker_that_may_not_be_read_says_so(tmp_path: Path) -> None:
     async def act(broker: Broker, wire: Wire) -> None:
         await fill(wire, 1)
-        broker.reconfigure(broker.config.changed({"brokerPermission": "2"}))
+        broker.state.settings.change({"brokerPermission": "2"})
         answer = await wire.ask(pull_request(0))
         assert answer.code == 16
         assert "may not be read now" in (answer.remark or "")
@@ -247,10 +247,10 @@ def test_queues_beyond_the_read_queues_hold_messages_that_nobody_gets_yet(tmp_pa
     """TP-03."""
 
     async def act(broker: Broker, wire: Wire) -> None:
-        broker.topics.put(TopicConfig("Wide", read_queues=4, write_queues=8))
+        broker.state.topics.put(TopicConfig("Wide", read_queues=4, write_queues=8))
         await fill(wire, 3, topic="Wide", queue_id=6)
         assert (await wire.ask(pull_request(0, topic="Wide", queue_id=6))).code == 29
-        broker.topics.put(TopicConfig("Wide", read_queues=8, write_queues=8))
+        broker.state.topics.put(TopicConfig("Wide", read_queues=8, write_queues=8))
         assert len(bodies_of(await wire.ask(pull_request(0, topic="Wide", queue_id=6)))) == 3
 
     play(tmp_path, act)

@@ -7,7 +7,7 @@ import pytest
 
 from bolide.broker import hold as hold_module
 from bolide.broker.app import Broker
-from bolide.model.offsets import GroupOffset
+from bolide.broker.handlers.pull import Pulling
 from bolide.net import link as link_module
 from bolide.wire.headers.pull import PullFlag
 from tests.unit.broker.stage import (
@@ -25,7 +25,7 @@ from tests.unit.store.stage import HeldClock
 
 
 async def held(broker: Broker, count: int) -> None:
-    await eventually(lambda: len(broker.hold) == count)
+    await eventually(lambda: len(broker.part(Pulling).hold) == count)
 
 
 async def is_silent(wire: Wire, seconds: float = 0.05) -> bool:
@@ -48,10 +48,10 @@ def test_a_pull_at_the_end_is_answered_when_its_time_is_over_and_not_before(
         wire.send(pull_request(3, 8, flags=MAY_WAIT, wait_ms=wait_ms))
         await held(broker, 1)
         clock.ms += answered_ms - 1
-        broker.hold.sweep(clock.monotonic_ms())
-        assert len(broker.hold) == 1
+        broker.part(Pulling).hold.sweep(clock.monotonic_ms())
+        assert len(broker.part(Pulling).hold) == 1
         clock.ms += 1
-        broker.hold.sweep(clock.monotonic_ms())
+        broker.part(Pulling).hold.sweep(clock.monotonic_ms())
         answer = await wire.next()
         assert (answer.code, answer.opaque, offsets_of(answer)) == (19, 8, (3, 0, 3))
 
@@ -65,7 +65,7 @@ def test_an_arriving_message_wakes_every_pull_that_waits_for_it(tmp_path: Path) 
         await fill(wire, 1)
         wires = [await connect(broker) for _ in range(5)]
         for properties in ("UNIQ_KEY\x01K\x02", ""):
-            offset = int(broker.store.reader.queue_range("T", 0)[1])
+            offset = int(broker.state.store.reader.queue_range("T", 0)[1])
             for number, one in enumerate(wires):
                 one.send(pull_request(offset, number, flags=MAY_WAIT, group=f"g{number}"))
             await held(broker, 5)
@@ -73,7 +73,7 @@ def test_an_arriving_message_wakes_every_pull_that_waits_for_it(tmp_path: Path) 
             for number, one in enumerate(wires):
                 answer = await one.next()
                 assert (answer.opaque, bodies_of(answer)) == (number, [b"news"])
-            assert len(broker.hold) == 0
+            assert len(broker.part(Pulling).hold) == 0
 
     play(tmp_path, act)
 
@@ -88,10 +88,10 @@ def test_messages_of_other_queues_and_tags_wake_nobody(tmp_path: Path) -> None:
         await held(broker, 1)
         await fill(wire, 3, queue_id=1, tag="B")
         await fill(wire, 250, tag="A")
-        broker._write_behind()
+        broker._behind._begin()
         assert await is_silent(reader)
         await fill(wire, 1, tag="A")
-        assert len(broker.hold) == 1
+        assert len(broker.part(Pulling).hold) == 1
         await wire.ask(send_request(b"wanted", tag="B"))
         answer = await reader.next()
         assert (answer.opaque, bodies_of(answer)) == (5, [b"wanted"])
@@ -109,12 +109,12 @@ def test_a_woken_pull_is_not_held_again_and_commits_once(tmp_path: Path) -> None
         reader = await connect(broker)
         reader.send(pull_request(1, flags=flags, commit_offset=1, group="g"))
         await held(broker, 1)
-        assert broker.offsets.query("g", "T", 0) == 1
-        broker.offsets.commit("g", "T", 0, GroupOffset(0))
+        assert broker.state.offsets.query("g", "T", 0) == 1
+        broker.state.offsets.commit("g", "T", 0, 0, end=10_000)
         await wire.ask(send_request())
         await reader.next()
-        assert broker.offsets.query("g", "T", 0) == 0
-        assert len(broker.hold) == 0
+        assert broker.state.offsets.query("g", "T", 0) == 0
+        assert len(broker.part(Pulling).hold) == 0
 
     play(tmp_path, act)
 
@@ -128,10 +128,10 @@ def test_without_long_polling_the_answer_comes_after_a_second(tmp_path: Path) ->
         wire.send(pull_request(1, flags=MAY_WAIT))
         await held(broker, 1)
         clock.ms += 999
-        broker.hold.sweep(clock.monotonic_ms())
-        assert len(broker.hold) == 1
+        broker.part(Pulling).hold.sweep(clock.monotonic_ms())
+        assert len(broker.part(Pulling).hold) == 1
         clock.ms += 1
-        broker.hold.sweep(clock.monotonic_ms())
+        broker.part(Pulling).hold.sweep(clock.monotonic_ms())
         assert (await wire.next()).code == 19
 
     play(tmp_path, act, {"longPollingEnable": "false"}, clock=clock)
@@ -172,8 +172,8 @@ def test_a_connection_that_is_gone_leaves_nothing_behind(tmp_path: Path) -> None
         for reader in readers[:2]:
             reader.close()
         await eventually(lambda: len(broker._server.links) == 2)
-        broker.hold.sweep(clock.monotonic_ms())
-        assert len(broker.hold) == 2
+        broker.part(Pulling).hold.sweep(clock.monotonic_ms())
+        assert len(broker.part(Pulling).hold) == 2
         assert (await wire.ask(send_request(b"news"))).code == 0
         assert bodies_of(await readers[2].next()) == [b"news"]
 
@@ -187,10 +187,10 @@ def test_a_held_pull_of_a_deleted_topic_is_told_so_in_the_end(tmp_path: Path) ->
         await fill(wire, 1)
         wire.send(pull_request(1, flags=MAY_WAIT))
         await held(broker, 1)
-        broker.topics.delete("T")
-        broker.store.delete_topic("T")
+        broker.state.topics.delete("T")
+        broker.state.store.delete_topic("T")
         clock.ms += 15_000
-        broker.hold.sweep(clock.monotonic_ms())
+        broker.part(Pulling).hold.sweep(clock.monotonic_ms())
         assert (await wire.next()).code == 17
 
     play(tmp_path, act, clock=clock)
@@ -204,21 +204,20 @@ def test_held_pulls_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         wire.send(*(pull_request(1, number, flags=MAY_WAIT) for number in range(4)))
         answer = await wire.next()
         assert (answer.opaque, answer.code) == (3, 19)
-        assert len(broker.hold) == 3
+        assert len(broker.part(Pulling).hold) == 3
 
     play(tmp_path, act)
 
 
-def test_a_one_way_pull_is_never_answered_even_when_it_was_held(tmp_path: Path) -> None:
+def test_a_one_way_pull_is_neither_held_nor_answered(tmp_path: Path) -> None:
     async def act(broker: Broker, wire: Wire) -> None:
         await fill(wire, 1)
         reader = await connect(broker)
         request = pull_request(1, 3, flags=MAY_WAIT)
         request.flag = 2
         reader.send(request)
-        await held(broker, 1)
-        await wire.ask(send_request(b"news"))
         assert (await reader.ask(pull_request(1, 4))).opaque == 4
+        assert len(broker.part(Pulling).hold) == 0
 
     play(tmp_path, act)
 
@@ -237,7 +236,7 @@ def test_many_held_pulls_of_one_who_does_not_read_cost_little(
         slow.send(*(pull_request(1, number, flags=MAY_WAIT) for number in range(count)))
         await held(broker, count)
         assert (await wire.ask(send_request(bytes(200_000)))).code == 0
-        assert len(broker.hold) == 0
+        await held(broker, 0)
         link = next(link for link in broker._server.links if link.is_congested)
         assert link._transport is not None
         assert link._transport.get_write_buffer_size() < 5 * 1024 * 1024
@@ -261,7 +260,7 @@ def test_a_pull_that_fails_when_it_is_woken_does_not_hurt_the_sender(
         def broken(*parts: object, **named: object) -> None:
             raise ValueError("a chosen record lies outside its segment")
 
-        monkeypatch.setattr(broker.store.reader, "pull", broken)
+        monkeypatch.setattr(broker.state.store.reader, "pull", broken)
         assert (await wire.ask(send_request(b"news"))).code == 0
         answer = await reader.next()
         assert (answer.code, answer.opaque) == (1, 3)

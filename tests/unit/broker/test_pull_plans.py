@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from bolide.broker import pull_plans as plans_module
 from bolide.broker.app import Broker
-from bolide.broker.handlers import pull as pull_module
+from bolide.broker.handlers.pull import Pulling
 from bolide.model.offsets import GroupOffset
 from bolide.model.topic import GroupConfig, TopicConfig
 from bolide.store.queue_index import ENTRY_BYTES
@@ -28,7 +29,7 @@ def again(offset: int = 0, opaque: int = 1, **changes: Any) -> Command:
 
 
 def has_plan(broker: Broker) -> bool:
-    return len(broker.plans) > 0
+    return len(broker.part(Pulling).plans) > 0
 
 
 def test_a_repeated_pull_is_answered_like_the_first_one(tmp_path: Path) -> None:
@@ -46,7 +47,7 @@ def test_a_repeated_pull_is_answered_like_the_first_one(tmp_path: Path) -> None:
 
 def test_a_pull_of_a_queue_without_messages_has_its_plan_once_there_are_some(tmp_path: Path) -> None:
     async def act(broker: Broker, wire: Wire) -> None:
-        broker.topics.put(TopicConfig("New", 4, 4))
+        broker.state.topics.put(TopicConfig("New", 4, 4))
         assert (await wire.ask(again(0, topic="New"))).code == 19
         assert not has_plan(broker)
         await fill(wire, 3, topic="New")
@@ -60,7 +61,7 @@ def test_a_pull_of_a_queue_without_messages_has_its_plan_once_there_are_some(tmp
 def test_a_planned_pull_reads_on_over_segments_queue_files_and_new_messages(tmp_path: Path) -> None:
     async def act(broker: Broker, wire: Wire) -> None:
         await fill(wire, 700, body=bytes(3000))
-        assert len(broker.store.log.segments) > 2
+        assert len(broker.state.store.log.segments) > 2
         offset = 0
         while offset < 900:
             if offset == 700:
@@ -82,24 +83,24 @@ def test_a_planned_pull_commits_what_it_carries_but_never_beyond_the_end(tmp_pat
         flags = ALL | PullFlag.COMMIT_OFFSET
         for carried, stored in ((3, 3), (5, 5), (2, 2), (99, 10), (-1, 10)):
             await wire.ask(again(6, flags=flags, commit_offset=carried))
-            assert broker.offsets.query("TOOLS_CONSUMER", "T", 0) == GroupOffset(stored)
-            assert broker.offsets.last_pull("TOOLS_CONSUMER", "T", 0) == GroupOffset(6)
+            assert broker.state.offsets.query("TOOLS_CONSUMER", "T", 0) == GroupOffset(stored)
+            assert broker.state.offsets.last_pull("TOOLS_CONSUMER", "T", 0) == GroupOffset(6)
         await wire.ask(again(6, commit_offset=1))
-        assert broker.offsets.query("TOOLS_CONSUMER", "T", 0) == GroupOffset(10)
+        assert broker.state.offsets.query("TOOLS_CONSUMER", "T", 0) == GroupOffset(10)
 
     play(tmp_path, act)
 
 
 def close_topic(broker: Broker) -> None:
-    broker.topics.put(TopicConfig("T", 4, 4, perm=2))
+    broker.state.topics.put(TopicConfig("T", 4, 4, perm=2))
 
 
 def shrink_topic(broker: Broker) -> None:
-    broker.topics.put(TopicConfig("T", 1, 4))
+    broker.state.topics.put(TopicConfig("T", 1, 4))
 
 
 def close_group(broker: Broker) -> None:
-    broker.groups.put(GroupConfig("TOOLS_CONSUMER", consume_enable=False))
+    broker.state.groups.put(GroupConfig("TOOLS_CONSUMER", consume_enable=False))
 
 
 @pytest.mark.parametrize(
@@ -130,8 +131,8 @@ def test_a_deleted_topic_gives_nothing_of_its_former_life(tmp_path: Path) -> Non
         await fill(wire, 10, body=b"old")
         for _ in range(2):
             assert bodies_of(await wire.ask(again(3))) == [b"old"] * 7
-        broker.topics.delete("T")
-        broker.store.delete_topic("T")
+        broker.state.topics.delete("T")
+        broker.state.store.delete_topic("T")
         assert (await wire.ask(again(3))).code == 17
         await fill(wire, 5, body=b"new")
         assert bodies_of(await wire.ask(again(3))) == [b"new"] * 2
@@ -189,13 +190,15 @@ def test_a_record_that_is_not_where_its_entry_points_is_passed_over(tmp_path: Pa
         await fill(wire, 10)
         answers = [await wire.ask(send_request(body)) for body in (b"damaged", b"sound")]
         assert answers[0].fields["queueOffset"] == "10"
-        entry = broker.store.queues.get("T", 0).entry(10)
+        entry = broker.state.store.queues.get("T", 0).entry(10)
         assert entry is not None
-        broker.store.log.current.file.write(entry[0] + 28, bytes(8))  # the record's own place in the log
+        broker.state.store.log.current.file.write(
+            entry[0] + 28, bytes(8)
+        )  # the record's own place in the log
         for _ in range(2):
             assert bodies_of(await wire.ask(again(9))) == [b"x", b"sound"]
         assert (await wire.ask(again(10))).code == 0
-        assert broker.store.reader.damaged == 3
+        assert broker.state.store.reader.damaged == 3
 
     play(tmp_path, act)
 
@@ -214,7 +217,7 @@ def test_a_pull_of_unusual_length_is_answered_and_not_remembered(tmp_path: Path)
 
 def test_what_plans_have_read_ahead_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Goal: readers of many shapes, or of many messages at a time, cost no more memory than some of them."""
-    monkeypatch.setattr(pull_module, "READING_MAX", 4)
+    monkeypatch.setattr(plans_module, "READING_MAX", 4)
 
     async def act(broker: Broker, wire: Wire) -> None:
         await fill(wire, 2000)
@@ -223,7 +226,7 @@ def test_what_plans_have_read_ahead_is_bounded(tmp_path: Path, monkeypatch: pyte
             request.fields["anything"] = str(number)
             for _ in range(3):
                 assert bodies_of(await wire.ask(request))
-        assert len(broker.plans) == 30
-        assert 0 < broker.plans.entries_bytes <= 4 * WINDOW_ENTRIES * ENTRY_BYTES
+        assert len(broker.part(Pulling).plans) == 30
+        assert 0 < broker.part(Pulling).plans.entries_bytes <= 4 * WINDOW_ENTRIES * ENTRY_BYTES
 
     play(tmp_path, act, {"mappedFileSizeConsumeQueue": "200000"})

@@ -11,6 +11,7 @@ import pytest
 
 from bolide.broker import indexer
 from bolide.broker.app import Broker
+from bolide.broker.handlers.query import Querying
 from bolide.broker.indexer import Found
 from bolide.store.disk import File
 from bolide.store.index_query import Lookup
@@ -92,7 +93,7 @@ def test_every_answer_says_how_far_the_index_is(tmp_path: Path) -> None:
         assert nothing.fields == {"indexLastUpdateTimestamp": "0", "indexLastUpdatePhyoffset": "0"}
         await stored(wire, keyed(1, KEYS="k"), keyed(2))
         last = (await wire.ask(query("k"))).fields
-        second = broker.store.queues.get("T", 0).entry(1)
+        second = broker.state.store.queues.get("T", 0).entry(1)
         assert second is not None
         assert last["indexLastUpdatePhyoffset"] == str(second[0])
         assert last == (await wire.ask(query("other"))).fields
@@ -135,13 +136,13 @@ def test_without_an_index_a_query_says_why_it_finds_nothing(tmp_path: Path) -> N
 def test_messages_are_indexed_without_being_asked_for_and_found_after_a_restart(tmp_path: Path) -> None:
     async def first(broker: Broker, wire: Wire) -> None:
         await stored(wire, *(keyed(number, KEYS="k") for number in range(10)))
-        assert broker.store.index is not None
-        index = broker.store.index
-        await eventually(lambda: index.position == broker.store.log.end)
+        assert broker.state.store.index is not None
+        index = broker.state.store.index
+        await eventually(lambda: index.position == broker.state.store.log.end)
 
     async def second(broker: Broker, wire: Wire) -> None:
-        assert broker.store.index is not None
-        assert broker.store.index.position == broker.store.log.end
+        assert broker.state.store.index is not None
+        assert broker.state.store.index.position == broker.state.store.log.end
         assert len(bodies_of(await wire.ask(query("k")))) == 10
 
     play(tmp_path, first)
@@ -168,14 +169,15 @@ def test_answers_to_a_client_that_does_not_read_stay_few(
 ) -> None:
     async def act(broker: Broker, wire: Wire) -> None:
         await stored(wire, *(keyed(number, bytes(60_000), KEYS="k") for number in range(40)))
-        find, finished = broker.indexer.find, []
+        indexer = broker.part(Querying).indexer
+        find, finished = indexer.find, []
 
         async def counted(lookup: Lookup) -> Found:
             found = await find(lookup)
             finished.append(lookup)
             return found
 
-        monkeypatch.setattr(broker.indexer, "find", counted)
+        monkeypatch.setattr(indexer, "find", counted)
         wire.send(*(query("k", opaque) for opaque in range(60)))
         await eventually(lambda: len(finished) == 60)
         codes = [(await wire.next()).code for _ in range(60)]
@@ -247,9 +249,9 @@ def test_on_a_full_disk_indexing_pauses_and_catches_up_when_there_is_room(
             assert (await wire.ask(query("k"))).code == 22
         assert caplog.text.count("indexing messages pauses") == 1
         disk.index_full = False
-        assert broker.store.index is not None
-        index = broker.store.index
-        await eventually(lambda: index.position == broker.store.log.end)
+        assert broker.state.store.index is not None
+        index = broker.state.store.index
+        await eventually(lambda: index.position == broker.state.store.log.end)
         assert len(bodies_of(await wire.ask(query("k")))) == 5
 
     play(tmp_path, act, disk=disk)

@@ -228,7 +228,7 @@ def test_a_small_change_is_told_alone_and_everything_else_with_the_whole_table(
         topics = Topics(TopicConfig("orders", 4, 4))
         async with serving() as stage, registering([stage.address], topics) as registrar:
             if case == "refused alone":
-                del stage.server._dispatcher._handlers[RequestCode.REGISTER_TOPIC_IN_NAMESRV]
+                del stage.server._dispatcher._registry._rows[RequestCode.REGISTER_TOPIC_IN_NAMESRV]
             if case == "deletion":
                 topics.topics.clear()
             alone = count_requests(stage.server, RequestCode.REGISTER_TOPIC_IN_NAMESRV)

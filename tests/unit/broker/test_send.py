@@ -47,7 +47,7 @@ def test_an_acknowledgement_says_where_the_message_is(tmp_path: Path) -> None:
         assert fields["transactionId"] == f"7F0000010000{2:020X}"
         assert (fields["MSG_REGION"], fields["TRACE_ON"]) == ("DefaultRegion", "true")
         host, log_offset = parse_offset_id(fields["msgId"])
-        assert broker.store.reader.read_at(log_offset) is not None
+        assert broker.state.store.reader.read_at(log_offset) is not None
         assert fields["msgId"] != fields["transactionId"]
         assert str(broker.port) in str(host)
 
@@ -189,7 +189,7 @@ def test_a_batch_is_decided_by_its_field_and_not_by_its_code(tmp_path: Path) -> 
             answer = await wire.ask(send_request(batch_of(b"a", b"b", b"c"), code=code, batch=True))
             ids = answer.fields["msgId"].split(",")
             assert len(set(ids)) == 3
-            assert all(broker.store.reader.read_at(parse_offset_id(one)[1]) for one in ids)
+            assert all(broker.state.store.reader.read_at(parse_offset_id(one)[1]) for one in ids)
         answer = await wire.ask(send_request(b"not a batch", code=320))
         assert answer.fields["queueOffset"] == "7"
         assert bodies_of(await wire.ask(pull_request(1))) == [
@@ -216,7 +216,7 @@ def test_a_malformed_batch_is_refused_whole(tmp_path: Path, plain: bool) -> None
             assert answer.code == 13
             assert answer.remark is not None
             assert "batch" in answer.remark
-        assert broker.store.reader.queue_range("T", 0) == (0, 1)
+        assert broker.state.store.reader.queue_range("T", 0) == (0, 1)
 
     play(tmp_path, act)
 
@@ -265,11 +265,11 @@ def test_what_cannot_be_stored_is_refused_with_its_code_and_words(
 ) -> None:
     async def act(broker: Broker, wire: Wire) -> None:
         await fill(wire, 1)
-        end = broker.store.log.end
+        end = broker.state.store.log.end
         answer = await wire.ask(send_request(body, 9, **changes))
         assert (answer.code, answer.opaque) == (code, 9)
         assert remark in (answer.remark or "")
-        assert broker.store.log.end == end
+        assert broker.state.store.log.end == end
         assert (await wire.ask(send_request(b"next"))).code == 0
 
     play(tmp_path, act)
@@ -319,7 +319,7 @@ def test_one_way_sends_are_stored_and_never_answered(tmp_path: Path) -> None:
 
 def test_a_broker_chooses_among_the_write_queues_when_it_is_asked_to(tmp_path: Path) -> None:
     async def act(broker: Broker, wire: Wire) -> None:
-        broker.topics.put(TopicConfig("Wide", read_queues=8, write_queues=3))
+        broker.state.topics.put(TopicConfig("Wide", read_queues=8, write_queues=3))
         chosen = {
             (await wire.ask(send_request(topic="Wide", queue_id=-1))).fields["queueId"] for _ in range(12)
         }
@@ -336,8 +336,8 @@ def test_a_topic_without_queues_to_write_to_costs_an_answer_and_no_more(tmp_path
     """The original's tables may hold one; a division by its number of queues would end the process."""
 
     async def act(broker: Broker, wire: Wire) -> None:
-        broker.topics._topics["None"] = TopicConfig("None", read_queues=0, write_queues=0)
-        broker.topics._topics["Read"] = TopicConfig("Read", read_queues=4, write_queues=0)
+        broker.state.topics._topics["None"] = TopicConfig("None", read_queues=0, write_queues=0)
+        broker.state.topics._topics["Read"] = TopicConfig("Read", read_queues=4, write_queues=0)
         for topic in ("None", "Read"):
             for queue_id in (-1, 0, 5):
                 await wire.ask(send_request(topic=topic, queue_id=queue_id))
@@ -352,7 +352,7 @@ def test_an_unknown_topic_is_made_from_the_default_topic(tmp_path: Path) -> None
     async def act(broker: Broker, wire: Wire) -> None:
         assert (await wire.ask(send_request(topic="New"))).code == 0
         assert (await wire.ask(send_request(topic="Many", default_topic_queues=100))).code == 0
-        new, many = broker.topics.require("New"), broker.topics.require("Many")
+        new, many = broker.state.topics.require("New"), broker.state.topics.require("Many")
         assert (new.read_queues, new.write_queues, new.perm) == (4, 4, 6)
         assert many.write_queues == 8  # no more than the default topic has
 
@@ -366,7 +366,7 @@ def test_without_automatic_creation_an_unknown_topic_is_refused(tmp_path: Path) 
         answer = await wire.ask(send_request(topic="New"))
         assert answer.code == 17
         assert "New" in (answer.remark or "")
-        assert "New" not in broker.topics
+        assert "New" not in broker.state.topics
 
     play(tmp_path, act, {"autoCreateTopicEnable": "false"})
 
@@ -375,15 +375,15 @@ def test_a_drained_broker_still_takes_what_comes_but_for_ordered_topics(tmp_path
     """As the original does: producers leave when their route says so, and nothing fails in between."""
 
     async def act(broker: Broker, wire: Wire) -> None:
-        broker.topics.put(TopicConfig("Ordered", 4, 4, order=True))
+        broker.state.topics.put(TopicConfig("Ordered", 4, 4, order=True))
         await fill(wire, 1)
         await fill(wire, 1, topic="Ordered")
-        broker.reconfigure(broker.config.changed({"brokerPermission": "4"}))
+        broker.state.settings.change({"brokerPermission": "4"})
         assert (await wire.ask(send_request())).code == 0
         answer = await wire.ask(send_request(topic="Ordered"))
         assert answer.code == 16
         assert "takes no messages now" in (answer.remark or "")
-        broker.reconfigure(broker.config.changed({"brokerPermission": "6"}))
+        broker.state.settings.change({"brokerPermission": "6"})
         assert (await wire.ask(send_request(topic="Ordered"))).code == 0
 
     play(tmp_path, act)
@@ -402,7 +402,7 @@ def test_a_full_disk_is_said_and_ends_by_itself(tmp_path: Path) -> None:
         assert "No space left" in (answers[-1].remark or "")
         assert (await wire.ask(pull_request(0))).code == 0  # reads go on
         disk.full = False
-        broker._write_behind()
+        broker._behind._begin()
         assert (await wire.ask(send_request(b"after"))).code == 0
 
     play(tmp_path, act, disk=disk)
@@ -413,7 +413,7 @@ def test_nothing_is_lost_over_a_restart(tmp_path: Path) -> None:
         await fill(wire, 700, body=bytes(3000))
 
     async def second(broker: Broker, wire: Wire) -> None:
-        assert broker.store.reader.queue_range("T", 0) == (0, 700)
+        assert broker.state.store.reader.queue_range("T", 0) == (0, 700)
         assert (await wire.ask(send_request())).fields["queueOffset"] == "700"
 
     play(tmp_path, first)
@@ -426,7 +426,7 @@ def test_many_connections_at_once_leave_no_gap_and_no_overlap(tmp_path: Path) ->
     async def act(broker: Broker, wire: Wire) -> None:
         wires = [await connect(broker) for _ in range(20)]
         await asyncio.gather(*(fill(one, 100) for one in wires))
-        assert broker.store.reader.queue_range("T", 0) == (0, 2000)
+        assert broker.state.store.reader.queue_range("T", 0) == (0, 2000)
         seen: list[int] = []
         while len(seen) < 2000:
             answer = await wire.ask(pull_request(len(seen)))
@@ -444,7 +444,7 @@ def test_a_client_gone_in_the_middle_of_a_frame_disturbs_nobody(tmp_path: Path) 
         other.send(frame + frame[:500])
         await other.next()
         other.close()
-        await eventually(lambda: broker.store.reader.queue_range("T", 0) == (0, 2))
+        await eventually(lambda: broker.state.store.reader.queue_range("T", 0) == (0, 2))
         assert (await wire.ask(send_request())).code == 0
 
     play(tmp_path, act)
@@ -464,6 +464,6 @@ def test_messages_are_counted_one_by_one_also_those_of_a_batch(tmp_path: Path) -
         await wire.ask(send_request(b"creates the topic"))
         await wire.ask(send_request(batch_of(b"a", b"b", b"c"), batch=True))
         await wire.ask(send_request(b"one"))
-        assert broker.store.messages_appended == 5
+        assert broker.state.store.messages_appended == 5
 
     play(tmp_path, act)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from bolide.broker.app import Broker
+from bolide.broker.handlers.pull import Pulling
 from bolide.net.clock import SystemClock
 from tests.unit.broker.stage import (
     MAY_WAIT,
@@ -75,7 +76,7 @@ def on_gated_disk(root: Path, act: Any, settings: Mapping[str, str] | None = Non
 
 
 def has_more_than(broker: Broker, offset: int) -> bool:
-    return broker.store.reader.queue_range("T", 1)[1] > offset
+    return broker.state.store.reader.queue_range("T", 1)[1] > offset
 
 
 def commit_log_syncs(disk: WatchedDisk) -> int:
@@ -92,12 +93,12 @@ def test_under_sync_flush_an_answer_follows_a_sync(tmp_path: Path) -> None:
         gate.shut()
         wire.send(send_request(b"plain", 1), send_request(b"general", 2, properties="TAGS\x01A\x02"))
         await eventually(gate.entered.is_set)
-        assert broker.store.log.end > broker.store.durability.durable
+        assert broker.state.store.log.end > broker.state.store.durability.durable
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(wire.reader.read(1), 0.1)
         gate.open()
         assert {(await wire.next()).opaque for _ in range(2)} == {1, 2}
-        assert broker.store.durability.durable == broker.store.log.end
+        assert broker.state.store.durability.durable == broker.state.store.log.end
 
     on_gated_disk(tmp_path, act)
 
@@ -114,7 +115,7 @@ def test_one_sync_answers_many(tmp_path: Path) -> None:
         await eventually(gate.entered.is_set)
         for one in wires:
             one.send(*(send_request(b"x", number) for number in range(10)))
-        await eventually(lambda: broker.store.reader.queue_range("T", 0)[1] == 202)
+        await eventually(lambda: broker.state.store.reader.queue_range("T", 0)[1] == 202)
         gate.open()
         await wire.next()
         for one in wires:
@@ -145,7 +146,7 @@ def test_a_sync_that_takes_too_long_is_said_and_the_message_stays(tmp_path: Path
             assert "took too long" in (answer.remark or "")
             assert {"msgId", "queueId", "queueOffset"} <= set(answer.fields)
         gate.open()
-        await eventually(lambda: broker.store.durability.durable == broker.store.log.end)
+        await eventually(lambda: broker.state.store.durability.durable == broker.state.store.log.end)
         assert bodies_of(await wire.ask(pull_request(1))) == [b"plain", b"general", b"a", b"b"]
 
     on_gated_disk(tmp_path, act, clock=clock)
@@ -164,7 +165,7 @@ def test_who_does_not_want_to_wait_does_not(tmp_path: Path) -> None:
         await eventually(gate.entered.is_set)
         gate.open()
         assert bodies_of(await wire.next()) == [b"hurried"]
-        await eventually(lambda: broker.store.durability.durable == broker.store.log.end)
+        await eventually(lambda: broker.state.store.durability.durable == broker.state.store.log.end)
         assert bodies_of(await wire.ask(pull_request(2))) == [b"one-way"]
 
     on_gated_disk(tmp_path, act)
@@ -182,7 +183,7 @@ def test_under_sync_flush_nothing_is_visible_before_it_is_durable(tmp_path: Path
         answer = await reader.ask(pull_request(1))
         assert (answer.code, answer.fields["nextBeginOffset"]) == (19, "1")
         reader.send(pull_request(1, 5, flags=MAY_WAIT))
-        await eventually(lambda: len(broker.hold) == 1)
+        await eventually(lambda: len(broker.part(Pulling).hold) == 1)
         gate.open()
         answer = await reader.next()
         assert (answer.opaque, bodies_of(answer)) == (5, [b"new"])
@@ -195,14 +196,14 @@ def test_a_message_stored_while_a_sync_runs_wakes_its_reader_with_the_next_one(t
         await fill(wire, 1)
         reader = await connect(broker)
         for _ in range(10):
-            offset = int(broker.store.reader.queue_range("T", 1)[1])
+            offset = int(broker.state.store.reader.queue_range("T", 1)[1])
             gate.shut()
             wire.send(send_request(b"first", 1))
             await eventually(gate.entered.is_set)
             wire.send(send_request(b"second", 2, queue_id=1))
             await eventually(partial(has_more_than, broker, offset))
             reader.send(pull_request(offset, 9, queue_id=1, flags=MAY_WAIT))
-            await eventually(lambda: len(broker.hold) == 1)
+            await eventually(lambda: len(broker.part(Pulling).hold) == 1)
             gate.open()
             assert bodies_of(await reader.next()) == [b"second"]
             assert {(await wire.next()).opaque for _ in range(2)} == {1, 2}
@@ -264,7 +265,7 @@ def test_under_async_flush_four_dirty_pages_are_synced_at_the_next_interval(
             await pause(0.1)  # several intervals
             assert commit_log_syncs(disk) == 0
             clock.ahead_ms += 10_000
-        await eventually(lambda: broker.store.durability.durable == broker.store.log.end)
+        await eventually(lambda: broker.state.store.durability.durable == broker.state.store.log.end)
         assert commit_log_syncs(disk) >= 1
 
     play(tmp_path, act, {"flushIntervalCommitLog": "20"}, disk=disk, clock=clock)

@@ -14,6 +14,7 @@ import orjson
 from bolide.net.clock import SystemClock
 from bolide.net.dispatch import Dispatcher
 from bolide.net.link import Link, encode_host
+from bolide.net.registry import Handler, Registry
 from bolide.net.server import Server
 from bolide.record.codec import encode_record, split_batch
 from bolide.record.message_id import format_offset_id
@@ -36,13 +37,13 @@ class Node:
         self.address = ""
         self.links: set[Link] = set()
         self._server = Server(self, self.clock)
-        self._dispatcher = Dispatcher({})
+        self._dispatcher = Dispatcher(Registry())
 
-    def handlers(self) -> dict[int, Callable[[Link, Command], Command | Awaitable[Command | None] | None]]:
+    def handlers(self) -> dict[RequestCode, Handler]:
         raise NotImplementedError
 
     async def start(self, port: int = 0) -> None:
-        self._dispatcher = Dispatcher(self.handlers())
+        self._dispatcher = Dispatcher(Registry(self.handlers()))
         self._server = Server(self, self.clock)
         self.address = f"{HOST}:{await self._server.start(HOST, port)}"
 
@@ -76,7 +77,7 @@ class ScriptedBroker(Node):
         self.first: defaultdict[tuple[str, int], int] = defaultdict(int)  # first offset still there
         self._arrived = asyncio.Event()
 
-    def handlers(self) -> dict[int, Callable[[Link, Command], Command | Awaitable[Command | None] | None]]:
+    def handlers(self) -> dict[RequestCode, Handler]:
         return {
             RequestCode.SEND_MESSAGE_V2: self._send,
             RequestCode.SEND_BATCH_MESSAGE: self._send,
@@ -206,7 +207,7 @@ class ScriptedNameServer(Node):
         super().__init__()
         self.topics: dict[str, list[tuple[ScriptedBroker, int, int]]] = {}
 
-    def handlers(self) -> dict[int, Callable[[Link, Command], Command | Awaitable[Command | None] | None]]:
+    def handlers(self) -> dict[RequestCode, Handler]:
         return {RequestCode.GET_ROUTEINFO_BY_TOPIC: self._route}
 
     def _route(self, link: Link, request: Command) -> Command:

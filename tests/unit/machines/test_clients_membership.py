@@ -1,6 +1,6 @@
 """Who is in a group: joining, leaving, expiring, and who hears of it."""
 
-from bolide.machines.clients import LIFETIME_MS, ClientTable, Disconnect, Effects, MemberGone, NotifyGroup
+from bolide.machines.clients import LIFETIME_MS, ClientTable, Disconnect, Effects, NotifyGroup
 from bolide.model.topic import Subscription
 from bolide.wire.bodies.group import ConsumerData, HeartbeatData, MessageModel
 
@@ -44,8 +44,6 @@ def test_a_closed_connection_leaves_all_its_groups_at_once() -> None:
     beat(table, "A", "a", "g", "h", producers=("p",))
     beat(table, "B", "b", "g")
     assert table.connection_lost("A") == [
-        MemberGone("g", "a"),
-        MemberGone("h", "a"),
         NotifyGroup("g", ("B",)),
     ]
     assert table.member_ids("g") == ["b"]
@@ -58,7 +56,7 @@ def test_a_client_that_says_goodbye_leaves_one_group_and_stays_in_the_others() -
     table: ClientTable[str] = ClientTable()
     beat(table, "A", "a", "g", "h", producers=("p",))
     beat(table, "B", "b", "g")
-    assert table.unregister("A", consumer_group="g") == [MemberGone("g", "a"), NotifyGroup("g", ("B",))]
+    assert table.unregister("A", consumer_group="g") == [NotifyGroup("g", ("B",))]
     assert table.unregister("A", consumer_group="g") == []
     assert table.unregister("A", producer_group="p") == []
     assert table.producers("p") == []
@@ -71,7 +69,6 @@ def test_a_silent_client_is_forgotten_after_two_minutes_and_the_others_hear_of_i
     beat(table, "B", "b", "g", now_ms=100_000)
     assert table.expire(LIFETIME_MS) == []
     assert table.expire(LIFETIME_MS + 1) == [
-        MemberGone("g", "a"),
         NotifyGroup("g", ("B",)),
         Disconnect("A"),
     ]
@@ -98,7 +95,7 @@ def test_a_connection_with_a_living_group_is_not_closed_for_a_silent_one() -> No
     table: ClientTable[str] = ClientTable()
     beat(table, "A", "a", "g", "h")
     beat(table, "A", "a", "h", now_ms=100_000)
-    assert table.expire(LIFETIME_MS + 1) == [MemberGone("g", "a")]
+    assert table.expire(LIFETIME_MS + 1) == []
 
 
 def test_a_client_on_a_new_connection_takes_its_old_place() -> None:
@@ -115,7 +112,7 @@ def test_a_client_on_a_new_connection_takes_its_old_place() -> None:
 def test_another_client_on_the_same_connection_replaces_the_first() -> None:
     table: ClientTable[str] = ClientTable()
     beat(table, "A", "a", "g")
-    assert beat(table, "A", "a2", "g") == [MemberGone("g", "a"), NotifyGroup("g", ("A",))]
+    assert beat(table, "A", "a2", "g") == [NotifyGroup("g", ("A",))]
     assert table.member_ids("g") == ["a2"]
 
 
@@ -123,7 +120,7 @@ def test_members_of_a_broadcasting_group_do_not_hear_of_each_other() -> None:
     table: ClientTable[str] = ClientTable()
     assert beat(table, "A", "a", "g", model=MessageModel.BROADCASTING) == []
     assert beat(table, "B", "b", "g", model=MessageModel.BROADCASTING) == []
-    assert table.connection_lost("A") == [MemberGone("g", "a")]
+    assert table.connection_lost("A") == []
 
 
 def test_a_group_that_wants_no_notices_gets_none() -> None:
@@ -131,7 +128,7 @@ def test_a_group_that_wants_no_notices_gets_none() -> None:
     assert beat(table, "A", "a", "quiet") == []
     assert beat(table, "A", "a", "loud") == [NotifyGroup("loud", ("A",))]
     beat(table, "B", "b", "quiet")
-    assert table.connection_lost("B") == [MemberGone("quiet", "b")]
+    assert table.connection_lost("B") == []
 
 
 def test_connections_are_described_as_their_heartbeats_were() -> None:

@@ -37,16 +37,6 @@ def test_only_the_owner_gives_a_lock_back() -> None:
     assert locks.lock("g", "b", [Q0], 1) == [Q0]
 
 
-def test_a_member_that_leaves_frees_what_it_held_in_that_group() -> None:
-    locks = QueueLocks()
-    locks.lock("g", "a", [Q0], 0)
-    locks.lock("g", "b", [Q1], 0)
-    locks.lock("h", "a", [Q0], 0)
-    locks.release("g", "a")
-    assert locks.lock("g", "b", [Q0, Q1], 1) == [Q0, Q1]
-    assert locks.owner("h", Q0, 1) == "a"
-
-
 def test_expired_locks_are_forgotten() -> None:
     locks = QueueLocks()
     locks.lock("g", "a", [Q0], 0)
@@ -54,4 +44,3 @@ def test_expired_locks_are_forgotten() -> None:
     locks.expire(LIFETIME_MS + 1)
     assert locks._groups == {}
     locks.unlock("g", "a", [Q0])
-    locks.release("g", "a")

@@ -9,18 +9,28 @@ from bolide.model.clock import Clock
 from bolide.net.clock import SystemClock
 from bolide.net.dispatch import Dispatcher
 from bolide.net.link import Link
+from bolide.net.registry import Handler, Registry, Row
 from bolide.net.server import Server
+from bolide.wire.codes import Need
 from bolide.wire.command import Command, encode_frame
 from bolide.wire.frame import FrameReader, Intake
 
 DEADLINE_S = 10.0
 
 
+class AnyCodes(Registry):
+    """Takes handlers for numbers that no real request has."""
+
+    def __init__(self, handlers: Mapping[int, Handler]) -> None:
+        super().__init__()
+        self._rows |= {code: Row(Need.NOTHING, handler) for code, handler in handlers.items()}
+
+
 class Bench:
     """A service that writes down what happens to it and answers with a table of handlers."""
 
     def __init__(self, handlers: Mapping[int, Any]) -> None:
-        self.dispatcher = Dispatcher(handlers)
+        self.dispatcher = Dispatcher(AnyCodes(handlers))
         self.opened: list[Link] = []
         self.closed: list[Link] = []
 
@@ -105,3 +115,8 @@ async def pause(seconds: float = 0.005) -> None:
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     asyncio.get_running_loop().call_later(seconds, done.set_result, None)
     await done
+
+
+async def next_turn() -> None:
+    """Let the loop go round once."""
+    await asyncio.sleep(0)  # noqa: TID251

@@ -123,10 +123,7 @@ def make_durable(store: MessageStore) -> None:
 
 def killed(store: MessageStore) -> None:
     """The process is gone: what was only in its memory is lost, the files are as they are."""
-    store.log.close()
-    store.queues._handles.close()
-    assert store._lock is not None
-    store._lock.release()
+    store.abandon()
 
 
 def message(topic: str = "T", body: bytes = b"body", queue_id: int = 0, **changes: Any) -> NewMessage:

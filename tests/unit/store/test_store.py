@@ -10,6 +10,7 @@ import pytest
 from bolide.model.errors import ServiceUnavailable, StoreError
 from bolide.record.codec import RecordHead, inspect_record
 from bolide.record.layout import MAGIC_BLANK
+from bolide.store.marks import Promise
 from bolide.store.reading import PullStatus
 from tests.unit.store.stage import (
     LIMITS,
@@ -325,14 +326,14 @@ def test_a_pull_gives_stored_bytes_unchanged(tmp_path: Path) -> None:
 
 
 def test_what_a_kill_left_is_readable_under_sync_flush_before_anybody_sends(tmp_path: Path) -> None:
-    store = opened(tmp_path, sync_flush=True)
+    store = opened(tmp_path, promise=Promise.DURABLE)
     put_many(store, 3)
     killed(store)
-    assert len(bodies(opened(tmp_path, sync_flush=True))) == 3
+    assert len(bodies(opened(tmp_path, promise=Promise.DURABLE))) == 3
 
 
 def test_nothing_is_readable_under_sync_flush_before_it_is_durable(tmp_path: Path) -> None:
-    store = opened(tmp_path, sync_flush=True)
+    store = opened(tmp_path, promise=Promise.DURABLE)
     store.append([message()])
     result = store.reader.pull("T", 0, 0, limits=LIMITS, codes=None)
     assert (result.status, result.next_offset) == (PullStatus.OFFSET_OVERFLOW_ONE, 0)
@@ -378,11 +379,11 @@ def test_store_times_do_not_go_back_when_the_clock_did_over_a_restart(tmp_path: 
     assert head.store_timestamp_ms == 5000
 
 
-@pytest.mark.parametrize("sync_flush", [True, False])
+@pytest.mark.parametrize("promise", list(Promise))
 def test_only_a_log_that_is_synced_later_is_written_ahead(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sync_flush: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, promise: Promise
 ) -> None:
-    store = opened(tmp_path, sync_flush=sync_flush)
+    store = opened(tmp_path, promise=promise)
     file = store.log.current.file
     sizes: list[int] = []
     write = file.write
@@ -393,5 +394,7 @@ def test_only_a_log_that_is_synced_later_is_written_ahead(
 
     monkeypatch.setattr(file, "write", watched)
     put(store, message("T"))
-    assert sizes == ([store.log.position] if sync_flush else [SEGMENT_BYTES, store.log.position])
+    assert sizes == (
+        [store.log.position] if promise is Promise.DURABLE else [SEGMENT_BYTES, store.log.position]
+    )
     store.close()

@@ -6,7 +6,6 @@ import pytest
 
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import StoreError
-from bolide.model.offsets import GroupOffset
 from bolide.model.topic import TopicConfig
 from bolide.store.disk import File
 from bolide.store.disk_os import OsDisk
@@ -98,9 +97,9 @@ def test_what_a_4_9_7_broker_knew_is_known() -> None:
 def test_a_damaged_file_gives_way_to_its_backup(tmp_path: Path) -> None:
     path = tmp_path / "consumerOffset.json"
     table = offsets_at(path)
-    table.commit("g", "t", 0, GroupOffset(5))
+    table.commit("g", "t", 0, 5, end=10_000)
     table.persist()
-    table.commit("g", "t", 0, GroupOffset(6))
+    table.commit("g", "t", 0, 6, end=10_000)
     table.persist()
     path.write_bytes(path.read_bytes()[:-10])
     again = offsets_at(path)

@@ -75,7 +75,7 @@ def test_without_automatic_creation_there_is_no_template(tmp_path: Path) -> None
 
 def test_a_send_creates_a_topic_from_the_template(topic_table: TopicTable) -> None:
     told: list[int] = []
-    topic_table.on_change = lambda: told.append(topic_table.version.counter)
+    topic_table.on_change(lambda: told.append(topic_table.version.counter))
     made = topic_table.create_for_send("orders", "TBW102", 4, auto_create=True)
     assert made == topic_table.get("orders") == TopicConfig("orders", 4, 4, 6)
     assert told == [1]
@@ -180,15 +180,20 @@ def test_a_deleted_group_is_gone(group_table: GroupTable) -> None:
 
 
 def test_a_commit_may_go_backwards_but_not_below_zero(offset_table: OffsetTable) -> None:
-    offset_table.commit("g", "t", 0, GroupOffset(9))
-    offset_table.commit("g", "t", 0, GroupOffset(3))
+    offset_table.commit("g", "t", 0, 9, end=10_000)
+    offset_table.commit("g", "t", 0, 3, end=10_000)
     assert offset_table.query("g", "t", 0) == 3
-    offset_table.commit("g", "t", 0, GroupOffset(-1))
+    offset_table.commit("g", "t", 0, -1, end=10_000)
     assert offset_table.query("g", "t", 0) == 3
+
+
+def test_a_commit_past_the_end_of_the_queue_is_one_of_the_end(offset_table: OffsetTable) -> None:
+    offset_table.commit("g", "t", 0, 12, end=10)
+    assert offset_table.query("g", "t", 0) == 10
 
 
 def test_a_negative_commit_of_a_new_queue_leaves_no_trace(offset_table: OffsetTable) -> None:
-    offset_table.commit("g", "t", 0, GroupOffset(-1))
+    offset_table.commit("g", "t", 0, -1, end=10_000)
     assert offset_table.query("g", "t", 0) is None
     assert offset_table.topics_of("g") == []
     assert not offset_table.is_dirty
@@ -196,21 +201,21 @@ def test_a_negative_commit_of_a_new_queue_leaves_no_trace(offset_table: OffsetTa
 
 def test_the_version_moves_every_five_hundred_commits(offset_table: OffsetTable) -> None:
     for number in range(1, 1_001):
-        offset_table.commit("g", "t", number % 4, GroupOffset(number))
+        offset_table.commit("g", "t", number % 4, number, end=10_000)
         assert offset_table.version.counter == number // 500
 
 
 def test_topics_and_groups_find_each_other(offset_table: OffsetTable) -> None:
-    offset_table.commit("g", "t", 0, GroupOffset(1))
-    offset_table.commit("g", "u", 0, GroupOffset(1))
-    offset_table.commit("h", "t", 0, GroupOffset(1))
+    offset_table.commit("g", "t", 0, 1, end=10_000)
+    offset_table.commit("g", "u", 0, 1, end=10_000)
+    offset_table.commit("h", "t", 0, 1, end=10_000)
     assert offset_table.topics_of("g") == ["t", "u"]
     assert offset_table.groups_of("t") == ["g", "h"]
 
 
 def test_a_dropped_topic_takes_everybodys_progress_with_it(offset_table: OffsetTable) -> None:
-    offset_table.commit("g", "t", 0, GroupOffset(1))
-    offset_table.commit("g", "u", 0, GroupOffset(2))
+    offset_table.commit("g", "t", 0, 1, end=10_000)
+    offset_table.commit("g", "u", 0, 2, end=10_000)
     offset_table.note_pull("h", "t", 0, GroupOffset(5))
     offset_table.drop_topic("t")
     assert offset_table.query("g", "t", 0) is None
@@ -219,8 +224,8 @@ def test_a_dropped_topic_takes_everybodys_progress_with_it(offset_table: OffsetT
 
 
 def test_a_dropped_group_leaves_the_others_alone(offset_table: OffsetTable) -> None:
-    offset_table.commit("g", "t", 0, GroupOffset(1))
-    offset_table.commit("h", "t", 0, GroupOffset(2))
+    offset_table.commit("g", "t", 0, 1, end=10_000)
+    offset_table.commit("h", "t", 0, 2, end=10_000)
     offset_table.drop_group("g")
     assert offset_table.groups_of("t") == ["h"]
 
@@ -229,7 +234,7 @@ def test_groups_that_stand_behind_the_end_of_a_queue_are_brought_back_to_it(
     offset_table: OffsetTable,
 ) -> None:
     for queue_id, offset in enumerate((4, 5, 6)):
-        offset_table.commit("G", "T", queue_id, GroupOffset(offset))
+        offset_table.commit("G", "T", queue_id, offset, end=10_000)
     before = offset_table.version
     assert offset_table.bring_back(lambda topic, queue_id: 5 if topic == "T" else 0) == 1
     assert [offset_table.query("G", "T", queue_id) for queue_id in range(3)] == [4, 5, 5]

@@ -1,20 +1,18 @@
 """Messages by key, unique key or tag (12), and one message by its place in the log (33)."""
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
-
+from bolide.broker.indexer import Indexer
+from bolide.broker.part import Part, Work
+from bolide.broker.state import BrokerState
 from bolide.model.errors import InvalidRequest, RequestError, TooBusy
 from bolide.model.message import PROPERTIES_BYTES_MAX
 from bolide.model.offsets import LogOffset
 from bolide.model.response_code import ResponseCode
 from bolide.net.link import Link
+from bolide.net.registry import Handler
 from bolide.store.index_query import Lookup
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
 from bolide.wire.headers.query import TAG_INDEX, QueryAnswer, QueryMessage, ViewMessage
-
-if TYPE_CHECKING:
-    from bolide.broker.app import Broker
 
 COUNT_MAX = 64
 """RocketMQ: maxMsgsNumBatch."""
@@ -23,45 +21,58 @@ UNIQUE_COUNT_MAX = 32
 """RocketMQ: defaultQueryMaxNum, whatever a query for a unique key asks for."""
 
 
-async def query_message(broker: "Broker", link: Link, request: Command) -> Command:
-    """12: the newest messages of a topic that have a key, oldest of them first.
+class Querying(Part):
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+        self.indexer = Indexer(state.store, state.surroundings)
 
-    Nobody is asked whether the topic exists: its messages may outlive it.  Keys of the same hash are not told apart.
-    """
-    header = QueryMessage.decode(request.fields)
-    for what, text in (("topic", header.topic), ("key", header.key)):
-        if len(text) > PROPERTIES_BYTES_MAX:  # none of a message is longer, and it would be hashed here
-            raise InvalidRequest(f"the {what} has {len(text)} characters; {PROPERTIES_BYTES_MAX} are allowed")
-    lookup = Lookup(
-        topic=header.topic,
-        word=header.key,
-        count_max=UNIQUE_COUNT_MAX if header.unique_key else max(0, min(header.max_num, COUNT_MAX)),
-        begin_ms=header.begin_timestamp,
-        end_ms=header.end_timestamp,
-        by_tag=header.index_type == TAG_INDEX and not header.unique_key,
-    )
-    found = await broker.indexer.find(lookup)
-    if link.is_congested:  # many large answers to somebody who reads none would fill the memory
-        raise TooBusy("answers that were sent before have not been read yet")
-    fields = QueryAnswer(found.last_stored_ms, found.last_offset).encode()
-    if found.records:
-        return request.answer(fields=fields, body=b"".join(found.records))
-    why = f"no message of {header.topic[:255]} with this key was stored in this time"
-    if not broker.config.index_enabled:
-        why = "this broker does not index messages (messageIndexEnable is false)"
-    return request.answer(ResponseCode.QUERY_NOT_FOUND, fields, remark=why)
+    def handlers(self) -> dict[RequestCode, Handler]:
+        return {
+            RequestCode.QUERY_MESSAGE: self.query_message,
+            RequestCode.VIEW_MESSAGE_BY_ID: self.view_message,
+        }
 
+    def work(self) -> list[Work]:
+        return [("key index", self.indexer.run())]
 
-def view_message(broker: "Broker", link: Link, request: Command) -> Command:
-    """33: one record as the log holds it."""
-    offset = ViewMessage.decode(request.fields).offset
-    record = broker.store.reader.read_at(LogOffset(offset)) if offset >= 0 else None
-    if record is None:
-        raise RequestError(f"there is no message at position {offset} of the log")
-    return request.answer(body=record)
+    def close(self) -> None:
+        self.indexer.close()
 
+    async def query_message(self, link: Link, request: Command) -> Command:
+        """12: the newest messages of a topic that have a key, oldest of them first.
 
-HANDLERS: dict[RequestCode, Callable[["Broker", Link, Command], Command | Awaitable[Command]]] = {
-    RequestCode.QUERY_MESSAGE: query_message,
-    RequestCode.VIEW_MESSAGE_BY_ID: view_message,
-}
+        Nobody is asked whether the topic exists: its messages may outlive it.  Keys of the same hash are not told
+        apart.
+        """
+        header = QueryMessage.decode(request.fields)
+        for what, text in (("topic", header.topic), ("key", header.key)):
+            if len(text) > PROPERTIES_BYTES_MAX:  # none of a message is longer, and it would be hashed here
+                raise InvalidRequest(
+                    f"the {what} has {len(text)} characters; {PROPERTIES_BYTES_MAX} are allowed"
+                )
+        lookup = Lookup(
+            topic=header.topic,
+            word=header.key,
+            count_max=UNIQUE_COUNT_MAX if header.unique_key else max(0, min(header.max_num, COUNT_MAX)),
+            begin_ms=header.begin_timestamp,
+            end_ms=header.end_timestamp,
+            by_tag=header.index_type == TAG_INDEX and not header.unique_key,
+        )
+        found = await self.indexer.find(lookup)
+        if link.is_congested:  # many large answers to somebody who reads none would fill the memory
+            raise TooBusy("answers that were sent before have not been read yet")
+        fields = QueryAnswer(found.last_stored_ms, found.last_offset).encode()
+        if found.records:
+            return request.answer(fields=fields, body=b"".join(found.records))
+        why = f"no message of {header.topic[:255]} with this key was stored in this time"
+        if not self._state.settings.now.index_enabled:
+            why = "this broker does not index messages (messageIndexEnable is false)"
+        return request.answer(ResponseCode.QUERY_NOT_FOUND, fields, remark=why)
+
+    def view_message(self, link: Link, request: Command) -> Command:
+        """33: one record as the log holds it."""
+        offset = ViewMessage.decode(request.fields).offset
+        record = self._state.store.reader.read_at(LogOffset(offset)) if offset >= 0 else None
+        if record is None:
+            raise RequestError(f"there is no message at position {offset} of the log")
+        return request.answer(body=record)

@@ -1,15 +1,13 @@
 """The broker's state as text: what `mqadmin clusterList` and `brokerStatus` show."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
+from bolide.broker.part import Part, Work, every
+from bolide.broker.state import BrokerState
+from bolide.machines.traffic import SAMPLE_MS
 from bolide.net.link import Link
+from bolide.net.registry import Handler
 from bolide.wire.bodies.route import encode_kv_table
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
-
-if TYPE_CHECKING:
-    from bolide.broker.app import Broker
 
 VERSION_TEXT = "V5_4_0"
 """The name of `wire.command.VERSION` in RocketMQ's MQVersion."""
@@ -32,18 +30,58 @@ NOT_HERE = {
 and gives a message to its queue in the step that stores it, so nothing ever waits there: 0 is the truth."""
 
 
-def runtime_info(broker: "Broker", link: Link, request: Command) -> Command:
-    """28: names to text."""
-    state = NOT_HERE | broker.store.runtime() | broker.cleaner.runtime()
-    state["brokerActive"] = "true"
-    state["brokerVersionDesc"] = VERSION_TEXT
-    state["bootTimestamp"] = str(broker.started_ms)
-    state["startAcceptSendRequestTimeStamp"] = "0"
-    state["runtime"] = format_duration(broker.clock.now_ms() - broker.started_ms)
-    state |= _rates(broker)
-    _add_daily_totals(state, "msgPut", broker.store.messages_appended)
-    _add_daily_totals(state, "msgGet", broker.traffic.transferred)
-    return request.answer(body=encode_kv_table(dict(sorted(state.items()))))
+class Runtime(Part):
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+
+    def handlers(self) -> dict[RequestCode, Handler]:
+        return {RequestCode.GET_BROKER_RUNTIME_INFO: self.runtime_info}
+
+    def work(self) -> list[Work]:
+        return [("traffic", every(SAMPLE_MS / 1000, self.sample_traffic))]
+
+    def runtime_info(self, link: Link, request: Command) -> Command:
+        """28: names to text."""
+        figures = dict(NOT_HERE)
+        for of_part in self._state.figures:
+            figures |= of_part()
+        return request.answer(body=encode_kv_table(dict(sorted(figures.items()))))
+
+    def figures(self) -> dict[str, str]:
+        state = self._state
+        figures = {
+            "brokerActive": "true",
+            "brokerVersionDesc": VERSION_TEXT,
+            "bootTimestamp": str(state.started_ms),
+            "startAcceptSendRequestTimeStamp": "0",
+            "runtime": format_duration(state.clock.now_ms() - state.started_ms),
+            **state.store.runtime(),
+            **self._rates(),
+        }
+        _add_daily_totals(figures, "msgPut", state.store.messages_appended)
+        _add_daily_totals(figures, "msgGet", state.traffic.transferred)
+        return figures
+
+    def sample_traffic(self) -> None:
+        """Remember where the counters stand."""
+        traffic = self._state.traffic
+        traffic.stored = self._state.store.messages_appended
+        traffic.sample(self._state.clock.monotonic_ms())
+
+    def _rates(self) -> dict[str, str]:
+        """Each as three numbers: over ten seconds, a minute and ten minutes."""
+        traffic = self._state.traffic
+        traffic.stored = self._state.store.messages_appended
+        spans = traffic.rates(self._state.clock.monotonic_ms())
+        transferred = " ".join(f"{rates.transferred:.2f}" for rates in spans)
+        return {
+            "putTps": " ".join(f"{rates.stored:.2f}" for rates in spans),
+            "getFoundTps": " ".join(f"{rates.found:.2f}" for rates in spans),
+            "getMissTps": " ".join(f"{rates.missed:.2f}" for rates in spans),
+            "getTotalTps": " ".join(f"{rates.found + rates.missed:.2f}" for rates in spans),
+            "getTransferredTps": transferred,
+            "getTransferedTps": transferred,  # what 4.9 tools look for
+        }
 
 
 def format_duration(duration_ms: int) -> str:
@@ -55,35 +93,8 @@ def format_duration(duration_ms: int) -> str:
     return f"[ {days} days, {hours} hours, {minutes} minutes, {seconds} seconds ]"
 
 
-def sample_traffic(broker: "Broker") -> None:
-    """Remember where the counters stand; the broker calls this every second."""
-    broker.traffic.stored = broker.store.messages_appended
-    broker.traffic.sample(broker.clock.monotonic_ms())
-
-
-def _rates(broker: "Broker") -> dict[str, str]:
-    """Each as three numbers: over ten seconds, a minute and ten minutes."""
-    broker.traffic.stored = broker.store.messages_appended
-    spans = broker.traffic.rates(broker.clock.monotonic_ms())
-    return {
-        "putTps": " ".join(f"{rates.stored:.2f}" for rates in spans),
-        "getFoundTps": " ".join(f"{rates.found:.2f}" for rates in spans),
-        "getMissTps": " ".join(f"{rates.missed:.2f}" for rates in spans),
-        "getTotalTps": " ".join(f"{rates.found + rates.missed:.2f}" for rates in spans),
-        "getTransferredTps": " ".join(f"{rates.transferred:.2f}" for rates in spans),
-        "getTransferedTps": " ".join(
-            f"{rates.transferred:.2f}" for rates in spans
-        ),  # what 4.9 tools look for
-    }
-
-
 def _add_daily_totals(state: dict[str, str], name: str, total: int) -> None:
     """Tools subtract the morning's count from today's.  Counts begin with the process, so the mornings are 0."""
     state[f"{name}TotalYesterdayMorning"] = "0"
     state[f"{name}TotalTodayMorning"] = "0"
     state[f"{name}TotalTodayNow"] = str(total)
-
-
-HANDLERS: dict[RequestCode, Callable[["Broker", Link, Command], Command]] = {
-    RequestCode.GET_BROKER_RUNTIME_INFO: runtime_info,
-}

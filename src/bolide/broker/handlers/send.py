@@ -7,8 +7,12 @@ decides everything that needs deciding, and gives every error; rows of a run tha
 import asyncio
 import re
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING
 
+from bolide.broker.door import Door
+from bolide.broker.lanes import Lanes
+from bolide.broker.new_topics import NewTopics
+from bolide.broker.part import Part
+from bolide.broker.state import BrokerState
 from bolide.model import names
 from bolide.model.errors import InvalidRequest, MessageIllegal, PermissionDenied, RequestError
 from bolide.model.message import (
@@ -24,18 +28,17 @@ from bolide.model.offsets import LogOffset
 from bolide.model.response_code import ResponseCode
 from bolide.model.topic import TopicConfig
 from bolide.net.link import Link
+from bolide.net.registry import Handler
 from bolide.record.codec import split_batch
 from bolide.record.layout import RECORD_CHECKSUM_BYTES
 from bolide.record.message_id import format_offset_id
+from bolide.store.append import TopicLane
 from bolide.store.store import Appended, NewMessage
 from bolide.wire.codes import RequestCode
-from bolide.wire.command import Command
-from bolide.wire.frame import decode_frame, encode_send_answers
+from bolide.wire.command import Command, encode_frame
+from bolide.wire.frame import FrameReader, Intake, decode_frame, encode_send_answers
 from bolide.wire.headers.send import SendAnswer, SendRequest
 from bolide.wire.send_run import SendRun
-
-if TYPE_CHECKING:
-    from bolide.broker.app import Broker
 
 # Pairs the broker writes itself, or that are not worth storing.
 _REPLACED = re.compile(
@@ -50,61 +53,99 @@ _SCHEDULING = (
 )
 
 
-def on_sends(broker: "Broker", link: Link, run: SendRun) -> None:
-    """Append a run, answer it, and give what is not plain to the general path, in the order of the frames."""
-    first = 0
-    while first < run.count:
-        try:
-            row, needs_general_path = broker.store.append_run(
-                run.rows,
-                run.log_offsets,
-                run.buffer,
-                run.properties,
-                broker.lanes.of(run.topics),
-                first,
-                run.count,
-                link.remote_host,
+class Sending(Part):
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+        self._new_topics = NewTopics(state)
+        self._lanes = Lanes(state.topics, state.store, self._may_run)
+        self._turns: dict[str, TopicLane] = {}  # whose turn it is among a topic's queues
+        state.topics.on_change(self._forget)
+        state.settings.on_change(self._forget)
+
+    def handlers(self) -> dict[RequestCode, Handler]:
+        return {
+            RequestCode.SEND_MESSAGE: self.send,
+            RequestCode.SEND_MESSAGE_V2: self.send,
+            RequestCode.SEND_BATCH_MESSAGE: self.send,
+        }
+
+    def on_sends(self, link: Link, run: SendRun) -> None:
+        """Append a run, answer it, and give what is not plain to the general path, in the order of the frames."""
+        state, door = self._state, self._state.door
+        lanes = self._lanes.of(run.topics, link, state.passes)
+        first = 0
+        while first < run.count:
+            try:
+                row, needs_general_path = door.append_run(link, run, lanes, first)
+            except RequestError:  # the general path meets the same and says so
+                row, needs_general_path = first, True
+            if row > first:
+                answers = encode_send_answers(
+                    run, first, row, state.identity.host_hex, state.identity.answer_tail
+                )
+                if answers:
+                    door.acknowledge(link, answers, _late)
+            if needs_general_path:
+                state.dispatcher.on_request(link, decode_frame(run.frame(row)))
+                row += 1
+                lanes = self._lanes.of(run.topics, link, state.passes)  # it may have made a topic
+            first = row
+
+    def send(self, link: Link, request: Command) -> Command | Coroutine[None, None, Command] | None:
+        """Store one message or batch; answered once it is as safe as was promised."""
+        state = self._state
+        if request.code == RequestCode.SEND_MESSAGE:
+            header = SendRequest.decode_long(request.fields)
+        else:
+            header = SendRequest.decode(request.fields)
+        _check_numbers(header)
+        topic = self._writable_topic(header)
+        queue_id = header.queue_id if header.queue_id >= 0 else self._choose_queue(topic)
+        if queue_id >= topic.queues:
+            raise InvalidRequest(
+                f"queue {queue_id} does not exist: the topic {topic.name} has {topic.queues} queues"
             )
-        except RequestError:  # the general path meets the same and says so
-            row, needs_general_path = first, True
-        if row > first:
-            answers = encode_send_answers(run, first, row, broker.host_hex, broker.answer_tail)
-            broker.acknowledge(link, answers)
-        if needs_general_path:
-            broker.on_request(link, decode_frame(run.frame(row)))
-            row += 1
-        first = row
-    broker.stored()
+        if (
+            len(header.properties) > 2 * PROPERTIES_BYTES_MAX
+        ):  # too many even without those that are not stored
+            raise MessageIllegal(f"the properties have {len(header.properties)} characters")
+        properties = parse_properties(header.properties)
+        _refuse_what_is_not_kept(header, properties)
+        messages = _messages(state, link, request, header, topic.name, queue_id)
+        appended = state.door.append(messages)
+        answer = _answer(state, request, queue_id, appended, messages[0])
+        end = appended[-1].end if properties.get(Property.WAIT) != "false" else LogOffset(0)
+        if (written := self._new_topics.unwritten(topic.name)) is not None:
+            return _answer_when_known(state.door, written, answer, end)
+        state.door.when_kept(end, lambda kept: _answer_kept(link, request, answer, kept))
+        return None
 
+    def _writable_topic(self, header: SendRequest) -> TopicConfig:
+        """The topic to write to, created on demand where that is allowed."""
+        name = names.check_topic(header.topic)
+        if name in names.NO_SEND_TOPICS:
+            raise PermissionDenied(f"the topic {name} is the broker's own; clients may not send to it")
+        topic = self._new_topics.find_or_make(header)
+        if topic.order and not self._state.settings.now.writable:
+            raise PermissionDenied(f"the broker {self._state.identity.name} takes no messages now")
+        return topic
 
-def send(broker: "Broker", link: Link, request: Command) -> Command | Coroutine[None, None, Command] | None:
-    """Store one message or batch; answered once it is as durable as configured."""
-    if request.code == RequestCode.SEND_MESSAGE:
-        header = SendRequest.decode_long(request.fields)
-    else:
-        header = SendRequest.decode(request.fields)
-    _check_numbers(header)
-    topic = writable_topic(broker, header)
-    queue_id = header.queue_id if header.queue_id >= 0 else broker.choose_queue(topic)
-    if queue_id >= topic.queues:
-        raise InvalidRequest(
-            f"queue {queue_id} does not exist: the topic {topic.name} has {topic.queues} queues"
-        )
-    if len(header.properties) > 2 * PROPERTIES_BYTES_MAX:  # too many even without those that are not stored
-        raise MessageIllegal(f"the properties have {len(header.properties)} characters")
-    properties = parse_properties(header.properties)
-    _refuse_what_is_not_kept(header, properties)
-    messages = _messages(broker, link, request, header, topic.name, queue_id)
-    appended = broker.store.append(messages)
-    broker.stored()
-    answer = _answer(broker, request, queue_id, appended, messages[0])
-    waits = broker.config.sync_flush and properties.get(Property.WAIT) != "false"
-    if (written := broker.unwritten(topic.name)) is not None:
-        return _answer_when_known(broker, written, answer, appended[-1].end if waits else None)
-    if not waits:
-        return answer
-    broker.flusher.wait(appended[-1].end, lambda durable: _answer_flushed(link, request, answer, durable))
-    return None
+    def _choose_queue(self, topic: TopicConfig) -> int:
+        """A write queue for a message that left the choice to us."""
+        lane = self._turns.get(topic.name)
+        if lane is None:
+            lane = self._turns[topic.name] = self._lanes.of_topic(topic)
+        return lane.choose()
+
+    def _may_run(self, topic: TopicConfig) -> bool:
+        """Whether plain messages to this topic need no decision at the moment."""
+        if self._new_topics.unwritten(topic.name) is not None:
+            return False
+        return self._state.settings.now.writable or not topic.order
+
+    def _forget(self) -> None:
+        self._lanes.forget()
+        self._turns.clear()
 
 
 def _check_numbers(header: SendRequest) -> None:
@@ -115,27 +156,15 @@ def _check_numbers(header: SendRequest) -> None:
 
 
 async def _answer_when_known(
-    broker: "Broker", written: "asyncio.Future[None]", answer: Command, end: LogOffset | None
+    door: Door, written: "asyncio.Future[None]", answer: Command, end: LogOffset
 ) -> Command:
-    """The answer for a message of a new topic: after topics.json holds the topic, and the disk the message."""
+    """The answer for a message of a new topic: when topics.json holds the topic, and the message is kept."""
     await asyncio.shield(written)
-    if end is not None:
-        durable: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        broker.flusher.wait(end, durable.set_result)
-        if not await asyncio.shield(durable):
-            _say_flush_timeout(answer)
+    kept: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+    door.when_kept(end, kept.set_result)
+    if not await asyncio.shield(kept):
+        _say_late(answer)
     return answer
-
-
-def writable_topic(broker: "Broker", header: SendRequest) -> TopicConfig:
-    """The topic to write to, created on demand where that is allowed."""
-    name = names.check_topic(header.topic)
-    if name in names.NO_SEND_TOPICS:
-        raise PermissionDenied(f"the topic {name} is the broker's own; clients may not send to it")
-    topic = broker.create_topic(header)
-    if topic.order and not broker.config.writable:
-        raise PermissionDenied(f"the broker {broker.config.broker_name} takes no messages now")
-    return topic
 
 
 def _refuse_what_is_not_kept(header: SendRequest, properties: dict[str, str]) -> None:
@@ -152,15 +181,15 @@ def _refuse_what_is_not_kept(header: SendRequest, properties: dict[str, str]) ->
 
 
 def _messages(
-    broker: "Broker", link: Link, request: Command, header: SendRequest, topic: str, queue_id: int
+    state: BrokerState, link: Link, request: Command, header: SendRequest, topic: str, queue_id: int
 ) -> list[NewMessage]:
     """The request's records.  The limit on the body holds for a batch as a whole, as in the original."""
     body = request.body
     if not body:
         raise MessageIllegal("the message has no body")
-    if len(body) > broker.config.body_bytes_max:
+    if len(body) > state.settings.now.body_bytes_max:
         raise MessageIllegal(
-            f"the body has {len(body)} bytes; maxMessageSize allows {broker.config.body_bytes_max}"
+            f"the body has {len(body)} bytes; maxMessageSize allows {state.settings.now.body_bytes_max}"
         )
     if header.batch:
         if topic.startswith(names.RETRY_PREFIX):
@@ -175,7 +204,9 @@ def _messages(
             topic=topic,
             queue_id=queue_id,
             body=item,
-            properties=_stored_properties(broker, text, b"" if header.batch else broker.properties_suffix),
+            properties=_stored_properties(
+                state, text, b"" if header.batch else state.identity.properties_suffix
+            ),
             flag=flag,
             sys_flag=header.sys_flag,
             born_timestamp_ms=header.born_timestamp_ms,
@@ -186,52 +217,54 @@ def _messages(
     ]
 
 
-def _stored_properties(broker: "Broker", text: str, suffix: bytes) -> bytes:
+def _stored_properties(state: BrokerState, text: str, suffix: bytes) -> bytes:
     """The client's pairs without those that the broker writes, a unique key if there is none, and `suffix`."""
     kept = _REPLACED.sub("", text)
     if kept and not kept.endswith(PAIR_END):
         kept += PAIR_END
     if Property.UNIQUE_KEY not in parse_properties(kept):
-        kept += f"{Property.UNIQUE_KEY}{NAME_END}{broker.unique_ids.next()}{PAIR_END}"
+        kept += f"{Property.UNIQUE_KEY}{NAME_END}{state.unique_ids.next()}{PAIR_END}"
     if parse_properties(text).get(Property.WAIT) == "false":
         kept += f"{Property.WAIT}{NAME_END}false{PAIR_END}"
     stored = kept.encode() + suffix
-    bytes_max = PROPERTIES_BYTES_MAX - (RECORD_CHECKSUM_BYTES if broker.config.seal_records else 0)
+    bytes_max = PROPERTIES_BYTES_MAX - (RECORD_CHECKSUM_BYTES if state.settings.now.seal_records else 0)
     if len(stored) > bytes_max:
         raise MessageIllegal(f"the properties have {len(stored)} bytes; {bytes_max} are allowed")
     return stored
 
 
 def _answer(
-    broker: "Broker", request: Command, queue_id: int, appended: list[Appended], message: NewMessage
+    state: BrokerState, request: Command, queue_id: int, appended: list[Appended], message: NewMessage
 ) -> Command:
-    ids = ",".join(format_offset_id(broker.store_host, one.log_offset) for one in appended)
+    ids = ",".join(format_offset_id(state.identity.store_host, one.log_offset) for one in appended)
     stored = parse_properties(message.properties.decode("utf-8", "replace"))
     header = SendAnswer(
         msg_id=ids,
         queue_id=queue_id,
         queue_offset=appended[0].queue_offset,
         transaction_id=stored.get(Property.UNIQUE_KEY),
-        region=broker.config.region,
-        trace_on="true" if broker.config.trace_on else "false",
+        region=state.settings.now.region,
+        trace_on="true" if state.settings.now.trace_on else "false",
     )
     return request.answer(fields=header.encode())
 
 
-def _answer_flushed(link: Link, request: Command, answer: Command, durable: bool) -> None:
-    if not durable:
-        _say_flush_timeout(answer)
+def _answer_kept(link: Link, request: Command, answer: Command, kept: bool) -> None:
+    if not kept:
+        _say_late(answer)
     if not request.is_one_way:
         link.answer(answer)
 
 
-def _say_flush_timeout(answer: Command) -> None:
+def _say_late(answer: Command) -> None:
     answer.code = ResponseCode.FLUSH_DISK_TIMEOUT
     answer.remark = "the message is stored, but syncing it to disk took too long"
 
 
-HANDLERS = {
-    RequestCode.SEND_MESSAGE: send,
-    RequestCode.SEND_MESSAGE_V2: send,
-    RequestCode.SEND_BATCH_MESSAGE: send,
-}
+def _late(answers: bytes) -> bytes:
+    """The same answers, saying that it took too long; rare enough to decode them again."""
+    frames: list[bytes] = []
+    for answer in FrameReader(Intake(len(answers))).feed(answers):
+        _say_late(answer)
+        frames.append(encode_frame(answer))
+    return b"".join(frames)

@@ -5,26 +5,25 @@ the reason: an operator who mistypes `brokerPermision` before maintenance must h
 """
 
 import logging
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable
 
 import orjson
 
+from bolide.broker.part import Part
+from bolide.broker.state import BrokerState
 from bolide.model.errors import ConfigError, InvalidRequest
 from bolide.net.link import Link
+from bolide.net.registry import Handler, bound
 from bolide.wire.bodies.properties import format_settings, parse_settings
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
-
-if TYPE_CHECKING:
-    from bolide.broker.app import Broker
 
 log = logging.getLogger(__name__)
 
 PERMISSION_KEY = "brokerPermission"
 
 
-def update_settings(broker: "Broker", link: Link, request: Command) -> Command | Awaitable[Command]:
+def update_settings(state: BrokerState, link: Link, request: Command) -> Command | Awaitable[Command]:
     """25: change settings at run time.
 
     The broker's permission masks that of every topic in its registration, so a change of it gives the topic table a
@@ -33,29 +32,36 @@ def update_settings(broker: "Broker", link: Link, request: Command) -> Command |
     """
     settings = parse_settings(request.body)
     try:
-        changed = broker.config.changed(settings)
+        state.settings.change(settings)
     except ConfigError as error:
         raise InvalidRequest(str(error)) from None
-    log.info("%s changes settings: %s", link.remote, settings)
-    broker.reconfigure(changed)
+    log.info("%s has changed settings: %s", link.remote, settings)
     if PERMISSION_KEY not in settings:
         return request.answer()
-    broker.topics.touch()
-    return _answer_when_registered(broker, request)
+    state.topics.touch()
+    return _answer_when_registered(state, request)
 
 
-def all_settings(broker: "Broker", link: Link, request: Command) -> Command:
+def all_settings(state: BrokerState, link: Link, request: Command) -> Command:
     """26: as lines of `key=value`, under the original's names."""
-    version = orjson.dumps(broker.config_version.as_json()).decode()
-    return request.answer(fields={"version": version}, body=format_settings(broker.config.as_settings()))
+    version = orjson.dumps(state.settings.version.as_json()).decode()
+    return request.answer(fields={"version": version}, body=format_settings(state.settings.now.as_settings()))
 
 
-async def _answer_when_registered(broker: "Broker", request: Command) -> Command:
-    await broker.registered()
+async def _answer_when_registered(state: BrokerState, request: Command) -> Command:
+    await state.known_everywhere()
     return request.answer()
 
 
-HANDLERS: dict[RequestCode, Callable[["Broker", Link, Command], Command | Awaitable[Command]]] = {
-    RequestCode.UPDATE_BROKER_CONFIG: update_settings,
-    RequestCode.GET_BROKER_CONFIG: all_settings,
-}
+class Settings(Part):
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+
+    def handlers(self) -> dict[RequestCode, Handler]:
+        return bound(
+            self._state,
+            {
+                RequestCode.UPDATE_BROKER_CONFIG: update_settings,
+                RequestCode.GET_BROKER_CONFIG: all_settings,
+            },
+        )

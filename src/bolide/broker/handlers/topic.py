@@ -1,13 +1,16 @@
 """Topics: create, change, delete, describe."""
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable
 
-from bolide.model import java_json, names
+from bolide.broker.part import Part
+from bolide.broker.state import BrokerState
+from bolide.model import names
 from bolide.model.errors import InvalidRequest
 from bolide.model.offsets import MessageQueue, QueueOffset
 from bolide.model.topic import Permission, TopicConfig
 from bolide.net.link import Link
+from bolide.net.registry import Handler, bound
+from bolide.net.turns import join_pieces
 from bolide.wire.bodies.route import TopicList
 from bolide.wire.bodies.topic import (
     QueueBounds,
@@ -21,9 +24,6 @@ from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
 from bolide.wire.headers.topic import TopicRequest, UpdateTopic
 
-if TYPE_CHECKING:
-    from bolide.broker.app import Broker
-
 FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
 PERM_MAX = Permission.READ_WRITE | Permission.INHERIT
 
@@ -35,19 +35,19 @@ ATTRIBUTES = {
 """Attributes of a topic and the values that this broker can honour."""
 
 
-def update_topic(broker: "Broker", link: Link, request: Command) -> Awaitable[Command]:
+def update_topic(state: BrokerState, link: Link, request: Command) -> Awaitable[Command]:
     """17: create or change a topic.  The answer comes when name servers know: whoever asked goes on to use it.
 
     Fewer queues than before delete nothing: what lies in the others stays until it expires, and comes back to view
     when the number grows again.
     """
     header = UpdateTopic.decode(request.fields)
-    _check_not_built_in(broker, header.topic)
+    _check_not_built_in(state, header.topic)
     if not 0 <= header.perm <= PERM_MAX:
         raise InvalidRequest(f"the permission {header.perm} is not one of 0 to {int(PERM_MAX)}")
     if header.topic_filter_type not in FILTER_TYPES:
         raise InvalidRequest(f"the filter type is neither {FILTER_TYPES[0]} nor {FILTER_TYPES[1]}")
-    known = broker.topics.get(header.topic)
+    known = state.topics.get(header.topic)
     config = TopicConfig(
         header.topic,
         header.read_queues,
@@ -59,69 +59,67 @@ def update_topic(broker: "Broker", link: Link, request: Command) -> Awaitable[Co
         _altered_attributes(known, header.attributes or ""),
         {} if known is None else known.extras,
     )
-    broker.topics.put(config)
-    return _answer_when_registered(broker, request)
+    state.topics.put(config)
+    return _answer_when_registered(state, request)
 
 
-def delete_topic(broker: "Broker", link: Link, request: Command) -> Awaitable[Command]:
+def delete_topic(state: BrokerState, link: Link, request: Command) -> Awaitable[Command]:
     """215: forget the topic, its messages and everybody's progress in it.  One that is not there is no error."""
     topic = names.check_topic(TopicRequest.decode(request.fields).topic)
-    _check_not_built_in(broker, topic)
-    if broker.topics.delete(topic):
-        broker.offsets.drop_topic(topic)
-        broker.store.delete_topic(topic)
-    return _answer_when_registered(broker, request)
+    _check_not_built_in(state, topic)
+    if state.topics.delete(topic):
+        state.offsets.drop_topic(topic)
+        state.store.delete_topic(topic)
+    return _answer_when_registered(state, request)
 
 
-def all_topics(broker: "Broker", link: Link, request: Command) -> Command:
+async def all_topics(state: BrokerState, link: Link, request: Command) -> Command:
     """21: in one piece, also to clients that would take it in parts."""
-    return request.answer(body=java_json.dumps(broker.topics.as_json()))
+    return request.answer(body=await join_pieces(state.topics.answer_pieces()))
 
 
-def one_topic(broker: "Broker", link: Link, request: Command) -> Command:
+def one_topic(state: BrokerState, link: Link, request: Command) -> Command:
     """351."""
-    config = broker.topics.require(TopicRequest.decode(request.fields).topic)
+    config = state.topics.require(TopicRequest.decode(request.fields).topic)
     return request.answer(body=encode_topic_config(config))
 
 
-def topic_stats(broker: "Broker", link: Link, request: Command) -> Command:
+def topic_stats(state: BrokerState, link: Link, request: Command) -> Command:
     """202: the bounds of every queue and when its last message came."""
-    config = broker.topics.require(TopicRequest.decode(request.fields).topic)
+    config = state.topics.require(TopicRequest.decode(request.fields).topic)
     queues = {
-        MessageQueue(config.name, broker.config.broker_name, queue_id): _bounds_of(
-            broker, config.name, queue_id
-        )
+        MessageQueue(config.name, state.identity.name, queue_id): _bounds_of(state, config.name, queue_id)
         for queue_id in range(config.queues)
     }
     return request.answer(body=encode_topic_stats(queues))
 
 
-def built_in_topics(broker: "Broker", link: Link, request: Command) -> Command:
+def built_in_topics(state: BrokerState, link: Link, request: Command) -> Command:
     """305."""
-    topics = tuple(config.name for config in broker.topics if _is_built_in(broker, config.name))
+    topics = tuple(config.name for config in state.topics if _is_built_in(state, config.name))
     return request.answer(body=TopicList(topics).encode())
 
 
-def groups_of_topic(broker: "Broker", link: Link, request: Command) -> Command:
+def groups_of_topic(state: BrokerState, link: Link, request: Command) -> Command:
     """300: groups that subscribe to the topic now, and groups that have consumed from it."""
     topic = TopicRequest.decode(request.fields).topic
-    groups = dict.fromkeys([*broker.clients.groups_of_topic(topic), *broker.offsets.groups_of(topic)])
+    groups = dict.fromkeys([*state.clients.groups_of_topic(topic), *state.offsets.groups_of(topic)])
     return request.answer(body=encode_groups(groups))
 
 
-async def _answer_when_registered(broker: "Broker", request: Command) -> Command:
-    await broker.registered()
+async def _answer_when_registered(state: BrokerState, request: Command) -> Command:
+    await state.known_everywhere()
     return request.answer()
 
 
-def _is_built_in(broker: "Broker", topic: str) -> bool:
-    config = broker.config
-    own = (config.cluster_name, config.broker_name, names.reply_topic(config.cluster_name))
+def _is_built_in(state: BrokerState, topic: str) -> bool:
+    cluster = state.identity.cluster
+    own = (cluster, state.identity.name, names.reply_topic(cluster))
     return names.is_system_topic(topic) or topic in own
 
 
-def _check_not_built_in(broker: "Broker", topic: str) -> None:
-    if _is_built_in(broker, topic):
+def _check_not_built_in(state: BrokerState, topic: str) -> None:
+    if _is_built_in(state, topic):
         raise InvalidRequest(f"the topic {topic} belongs to the broker and cannot be changed")
 
 
@@ -139,18 +137,26 @@ def _altered_attributes(known: TopicConfig | None, changes: str) -> dict[str, st
     return altered
 
 
-def _bounds_of(broker: "Broker", topic: str, queue_id: int) -> QueueBounds:
-    start, end = broker.store.reader.queue_range(topic, queue_id)
-    last_ms = broker.store.reader.store_time(topic, queue_id, QueueOffset(end - 1)) if end > start else None
+def _bounds_of(state: BrokerState, topic: str, queue_id: int) -> QueueBounds:
+    start, end = state.store.reader.queue_range(topic, queue_id)
+    last_ms = state.store.reader.store_time(topic, queue_id, QueueOffset(end - 1)) if end > start else None
     return QueueBounds(start, end, last_ms or 0)
 
 
-HANDLERS: dict[RequestCode, Callable[["Broker", Link, Command], Command | Awaitable[Command]]] = {
-    RequestCode.UPDATE_AND_CREATE_TOPIC: update_topic,
-    RequestCode.DELETE_TOPIC_IN_BROKER: delete_topic,
-    RequestCode.GET_ALL_TOPIC_CONFIG: all_topics,
-    RequestCode.GET_TOPIC_CONFIG: one_topic,
-    RequestCode.GET_TOPIC_STATS_INFO: topic_stats,
-    RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: built_in_topics,
-    RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: groups_of_topic,
-}
+class Topics(Part):
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+
+    def handlers(self) -> dict[RequestCode, Handler]:
+        return bound(
+            self._state,
+            {
+                RequestCode.UPDATE_AND_CREATE_TOPIC: update_topic,
+                RequestCode.DELETE_TOPIC_IN_BROKER: delete_topic,
+                RequestCode.GET_ALL_TOPIC_CONFIG: all_topics,
+                RequestCode.GET_TOPIC_CONFIG: one_topic,
+                RequestCode.GET_TOPIC_STATS_INFO: topic_stats,
+                RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: built_in_topics,
+                RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: groups_of_topic,
+            },
+        )

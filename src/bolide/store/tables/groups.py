@@ -7,6 +7,7 @@ from bolide.model import names
 from bolide.model.clock import Clock
 from bolide.model.config_json import group_as_json, group_from_json
 from bolide.model.errors import GroupNotFound, ServiceUnavailable
+from bolide.model.json_pieces import Entries
 from bolide.model.topic import GroupConfig
 from bolide.store.disk import Disk
 from bolide.store.tables.persisted import PersistedTable, member_table
@@ -73,11 +74,12 @@ class GroupTable(PersistedTable):
                 self._groups[name] = GroupConfig(name)
                 self.mark_dirty()
 
-    def as_json(self) -> dict[str, Any]:
+    def members(self) -> dict[str, Any]:
+        groups = list(self._groups.items())
         return {
             "dataVersion": self.version.as_json(),
             "forbiddenTable": self._forbidden,
-            "subscriptionGroupTable": {name: group_as_json(config) for name, config in self._groups.items()},
+            "subscriptionGroupTable": Entries((name, group_as_json(config)) for name, config in groups),
         }
 
     def _take(self, members: Mapping[str, Any]) -> None:

@@ -1,18 +1,19 @@
 """OffsetTable: how far each group has come in each queue; `config/consumerOffset.json`.
 
-A commit is two dictionary look-ups.  The table takes any offset that is not negative, forwards or backwards: whether
-the queue exists and ends there is asked by the handler, which knows the store.  The data version moves only every
+A commit is two dictionary look-ups.  The table takes any offset up to the queue's end, forwards or backwards: whether
+the queue exists and where it ends is asked by the handler, which knows the store.  The data version moves only every
 `COMMITS_PER_VERSION` commits, as in the original.
 
 Beside the committed offsets stand those that members last pulled from.  They only show operators what is on its way,
 so a pull alone does not make the file be written.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from bolide.model.clock import Clock
 from bolide.model.errors import InvalidRequest
+from bolide.model.json_pieces import Entries
 from bolide.model.offsets import GroupOffset
 from bolide.store.disk import Disk
 from bolide.store.tables.persisted import PersistedTable, member_table
@@ -32,17 +33,25 @@ class OffsetTable(PersistedTable):
         super().__init__(disk, path, clock)
         self._offsets: _Offsets = {}
         self._pulled: _Offsets = {}
+        self._topics: dict[str, dict[str, None]] = {}  # topics by group, of all keys of both
+        self._groups: dict[str, dict[str, None]] = {}  # groups by topic, likewise
         self._commits = 0
 
-    def commit(self, group: str, topic: str, queue_id: int, offset: GroupOffset) -> None:
-        """Store the group's progress.  A negative offset says that there is none yet: some clients send it."""
+    def commit(self, group: str, topic: str, queue_id: int, offset: int, end: int) -> None:
+        """Store the group's progress in a queue that ends at `end`.
+
+        A negative offset says that there is none yet: some clients send it.  Past the end is stored as the end: the
+        original keeps any number, and a group that stands beyond the end skips everything until the queue has grown
+        there, or is thrown back by its next pull.
+        """
         if offset < 0:
             return
         key = f"{topic}@{group}"
         queues = self._offsets.get(key)
         if queues is None:
             queues = self._offsets[key] = {}
-        queues[queue_id] = offset
+            self._index(topic, group)
+        queues[queue_id] = GroupOffset(min(offset, end))
         self._commits += 1
         self._dirty = True
         if self._commits % COMMITS_PER_VERSION == 0:
@@ -58,6 +67,7 @@ class OffsetTable(PersistedTable):
         queues = self._pulled.get(key)
         if queues is None:
             queues = self._pulled[key] = {}
+            self._index(topic, group)
         queues[queue_id] = offset
 
     def last_pull(self, group: str, topic: str, queue_id: int) -> GroupOffset | None:
@@ -80,45 +90,59 @@ class OffsetTable(PersistedTable):
 
     def topics_of(self, group: str) -> list[str]:
         """Topics in which the group has committed anything."""
-        return [topic for topic, other in map(_split, self._offsets) if other == group]
+        return [topic for topic in self._topics.get(group, ()) if f"{topic}@{group}" in self._offsets]
 
     def groups_of(self, topic: str) -> list[str]:
         """Groups that have committed anything in the topic."""
-        return [group for other, group in map(_split, self._offsets) if other == topic]
+        return [group for group in self._groups.get(topic, ()) if f"{topic}@{group}" in self._offsets]
 
     def drop_topic(self, topic: str) -> None:
         """Forget what all groups did in the topic: a topic of that name starts at 0 again."""
-        self._drop(key for key in [*self._offsets, *self._pulled] if _split(key)[0] == topic)
+        for group in self._groups.pop(topic, ()):
+            self._drop(topic, group)
+            _discard(self._topics, group, topic)
 
     def drop_group(self, group: str) -> None:
-        self._drop(key for key in [*self._offsets, *self._pulled] if _split(key)[1] == group)
+        for topic in self._topics.pop(group, ()):
+            self._drop(topic, group)
+            _discard(self._groups, topic, group)
 
-    def as_json(self) -> dict[str, Any]:
-        groups: dict[str, list[str]] = {}
-        for topic, group in map(_split, self._offsets):
-            groups.setdefault(group, []).append(topic)
+    def members(self) -> dict[str, Any]:
         return {
             "dataVersion": self.version.as_json(),
-            "groupTopicMap": groups,
-            "offsetTable": self._offsets,
-            "pullOffsetTable": self._pulled,
+            "groupTopicMap": Entries((group, self.topics_of(group)) for group in list(self._topics)),
+            "offsetTable": Entries(list(self._offsets.items())),
+            "pullOffsetTable": Entries(list(self._pulled.items())),
         }
 
-    def _drop(self, keys: Iterable[str]) -> None:
-        for key in keys:
-            self._pulled.pop(key, None)
-            if self._offsets.pop(key, None) is not None:
-                self._changed()
+    def _index(self, topic: str, group: str) -> None:
+        self._topics.setdefault(group, {})[topic] = None
+        self._groups.setdefault(topic, {})[group] = None
+
+    def _drop(self, topic: str, group: str) -> None:
+        key = f"{topic}@{group}"
+        self._pulled.pop(key, None)
+        if self._offsets.pop(key, None) is not None:
+            self._changed()
 
     def _take(self, members: Mapping[str, Any]) -> None:
         pulled = _read_offsets(members, "pullOffsetTable")
         self._offsets |= _read_offsets(members, "offsetTable")
         self._pulled |= pulled
+        for key in (*self._offsets, *self._pulled):
+            self._index(*_split(key))
 
 
 def _split(key: str) -> tuple[str, str]:
     topic, _, group = key.partition(SEPARATOR)
     return topic, group
+
+
+def _discard(index: dict[str, dict[str, None]], key: str, name: str) -> None:
+    names = index[key]
+    del names[name]
+    if not names:
+        del index[key]
 
 
 def _read_offsets(members: Mapping[str, Any], name: str) -> _Offsets:

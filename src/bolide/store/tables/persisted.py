@@ -1,14 +1,15 @@
 """What all tables share: a version, a file in the original's shape, and knowing whether the file is behind.
 
-Changes are cheap because they only mark the table; the owner decides when `persist` runs.  Whoever wants the sync
-off its own thread takes `pending()` here, writes it through `file` elsewhere, and calls `mark_dirty()` if that fails.
+Changes are cheap because they only mark the table; the owner decides when `persist` runs.  Whoever has others to
+serve takes `pieces()` a few at a time, writes them through `file` elsewhere, and calls `mark_dirty()` if that fails.
+A table that changes between two pieces is marked again, so its file is written once more.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bolide.model import java_json
+from bolide.model import java_json, json_pieces
 from bolide.model.clock import Clock
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import InvalidRequest
@@ -38,26 +39,31 @@ class PersistedTable(ABC):
 
     def persist(self) -> bool:
         """Write the file if anything changed since it was written; tells whether it did."""
-        data = self.pending()
-        if data is None:
+        if not self.take_dirty():
             return False
         try:
-            self.file.save(data)
+            self.file.save(b"".join(self.pieces()))
         except BaseException:
             self._dirty = True
             raise
         return True
 
-    def pending(self) -> bytes | None:
-        """The bytes that the file should hold, None when it holds them already; the table then counts as written."""
-        if not self._dirty:
-            return None
-        self._dirty = False
-        return java_json.dumps_pretty(self.as_json())
+    def take_dirty(self) -> bool:
+        """Whether the file is behind the table; from now on it counts as written."""
+        dirty, self._dirty = self._dirty, False
+        return dirty
+
+    def pieces(self) -> Iterator[bytes]:
+        """The file's text."""
+        return json_pieces.pretty(self.members())
+
+    def answer_pieces(self) -> Iterator[bytes]:
+        """The same for slaves and tools that ask for the table."""
+        return json_pieces.compact(self.members())
 
     @abstractmethod
-    def as_json(self) -> dict[str, Any]:
-        """The table as the original writes it, to its file and to slaves that ask for it."""
+    def members(self) -> dict[str, Any]:
+        """The table as the original writes it; what grows with it is `Entries`."""
 
     def _read(self, data: bytes) -> None:
         members = java_json.loads(data)

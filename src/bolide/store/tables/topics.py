@@ -1,7 +1,7 @@
 """TopicTable: which topics exist, with how many queues and which permission; `config/topics.json`.
 
-Every change gives a new data version, marks the file behind and calls `on_change`, by which the broker registers at
-once.  Built-in topics are there from the start and give no version of their own, as in the original.
+Every change gives a new data version, marks the file behind and is told to who listens: the broker registers at once.
+Built-in topics are there from the start and give no version of their own, as in the original.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -12,6 +12,7 @@ from bolide.model import names
 from bolide.model.clock import Clock
 from bolide.model.config_json import topic_as_json, topic_from_json
 from bolide.model.errors import InvalidRequest, ServiceUnavailable, TopicNotFound
+from bolide.model.json_pieces import Entries
 from bolide.model.topic import Permission, TopicConfig
 from bolide.store.disk import Disk
 from bolide.store.tables.persisted import PersistedTable, member_table
@@ -38,7 +39,7 @@ class TopicTable(PersistedTable):
     def __init__(self, disk: Disk, path: str, clock: Clock) -> None:
         super().__init__(disk, path, clock)
         self._topics: dict[str, TopicConfig] = {}
-        self.on_change: Callable[[], None] = _nobody_listens
+        self._listeners: list[Callable[[], None]] = []
 
     def __contains__(self, topic: object) -> bool:
         return topic in self._topics
@@ -81,7 +82,12 @@ class TopicTable(PersistedTable):
     def touch(self) -> None:
         """A new version although no topic changed: the broker's own permission, which masks them all, did."""
         self._changed()
-        self.on_change()
+        for listener in self._listeners:
+            listener()
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Be called after every change."""
+        self._listeners.append(listener)
 
     def create_for_send(
         self, topic: str, default_topic: str, queues: int, *, auto_create: bool, sys_flag: int = 0
@@ -134,10 +140,11 @@ class TopicTable(PersistedTable):
                 self._topics[config.name] = config
                 self.mark_dirty()
 
-    def as_json(self) -> dict[str, Any]:
+    def members(self) -> dict[str, Any]:
+        topics = list(self._topics.items())
         return {
             "dataVersion": self.version.as_json(),
-            "topicConfigTable": {name: topic_as_json(config) for name, config in self._topics.items()},
+            "topicConfigTable": Entries((name, topic_as_json(config)) for name, config in topics),
         }
 
     def _take(self, members: Mapping[str, Any]) -> None:
@@ -169,7 +176,3 @@ def built_in_topics(cluster: str, broker_name: str, *, auto_create: bool) -> lis
 
 def _topic(name: str, queues: int, perm: int = Permission.READ_WRITE) -> TopicConfig:
     return TopicConfig(name, queues, queues, perm)
-
-
-def _nobody_listens() -> None:
-    """Until the broker asks to be told."""

@@ -1,33 +1,23 @@
-"""A broker without sockets: real tables, real store, real machines, and links that only remember."""
+"""A broker that is asked without sockets: everything is real but the clock and the connections, which only remember."""
 
-from collections.abc import Awaitable
+import asyncio
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, TypeVar, cast
 
-from bolide.broker.cleaner import Cleaner
+from bolide.broker.app import Broker
 from bolide.broker.config import BrokerConfig
-from bolide.broker.handlers import cleaning, group, offset, query, runtime, settings, topic
-from bolide.machines.clients import ClientTable
-from bolide.machines.locks import QueueLocks
-from bolide.machines.traffic import Traffic
-from bolide.model.data_version import DataVersion
+from bolide.broker.part import Part
 from bolide.model.topic import Permission, TopicConfig
 from bolide.net.link import Link
 from bolide.net.surroundings import Surroundings
-from bolide.store.disk_os import OsDisk
-from bolide.store.store import MessageStore, NewMessage, StoreOptions
-from bolide.store.tables import GroupTable, OffsetTable, TopicTable
+from bolide.store.store import NewMessage
 from bolide.wire.command import Command
 
-if TYPE_CHECKING:
-    from bolide.broker.app import Broker
-
-HANDLERS: dict[int, Any] = {
-    int(code): handler
-    for family in (cleaning, group, offset, query, runtime, settings, topic)
-    for code, handler in cast(dict[Any, Any], family.HANDLERS).items()
-}
 HOST = b"\x7f\x00\x00\x01\x00\x00\x2a\x9f"
+
+P = TypeVar("P", bound=Part)
+T = TypeVar("T")
 
 
 class SetClock:
@@ -64,68 +54,49 @@ class Desk:
     """Ask it as a client would; `ask` gives the answer or raises what the dispatcher would turn into one."""
 
     def __init__(self, folder: Path) -> None:
+        self._loop = asyncio.new_event_loop()
         self.clock = SetClock()
-        disk, config_folder = OsDisk(), folder / "config"
-        options = StoreOptions(
-            root=str(folder),
-            store_host=HOST,
-            properties_suffix=b"",
-            body_bytes_max=1024,
-            segment_bytes=1024 * 1024,
-            queue_file_bytes=20 * 1000,
-        )
-        self.store = MessageStore(disk, options, self.clock)
-        self.store.open()
-        self.config = BrokerConfig()
-        self.recent_bytes = 1024 * 1024
-        self.cleaner = Cleaner(
-            self.store, disk, str(folder), lambda: self.config, Surroundings(self.clock), self._checkpoint
-        )
-        self.topics = TopicTable(disk, str(config_folder / "topics.json"), self.clock)
-        self.groups = GroupTable(disk, str(config_folder / "subscriptionGroup.json"), self.clock)
-        self.offsets = OffsetTable(disk, str(config_folder / "consumerOffset.json"), self.clock)
-        self.topics.add_built_in("DefaultCluster", "broker-a", auto_create=True)
-        self.groups.add_built_in()
-        self.clients: ClientTable[Link] = ClientTable(self._wants_notice)
-        self.locks = QueueLocks()
-        self.traffic = Traffic()
-        self.address = "127.0.0.1:10911"
-        self.started_ms = self.clock.now_ms()
-        self.config_version = DataVersion()
-        self.registrations = 0
+        settings = {
+            "storePathRootDir": str(folder),
+            "listenPort": "0",
+            "bindAddress": "127.0.0.1",
+            "maxMessageSize": "1024",
+            "mappedFileSizeCommitLog": str(1024 * 1024),
+            "mappedFileSizeConsumeQueue": str(20 * 1000),
+            "maxHashSlotNum": "1000",
+            "maxIndexNum": "4000",
+        }
+        surroundings = Surroundings(self.clock, memory_bytes=4 * 1024 * 1024)
+        self.broker = Broker(BrokerConfig.from_settings(settings), surroundings)
+        self._run(self.broker.start())
+        self.state = self.broker.state
+        self.topics, self.groups, self.offsets = self.state.topics, self.state.groups, self.state.offsets
+        self.clients, self.traffic, self.store = self.state.clients, self.state.traffic, self.state.store
         self.links: dict[str, QuietLink] = {}
+        self.registrations = 0
+        self.state.membership.settled = self._count_registration  # type: ignore[method-assign]
 
     @property
-    def broker(self) -> "Broker":
-        return cast("Broker", self)
+    def config(self) -> BrokerConfig:
+        return self.state.settings.now
 
-    # ---- what handlers call
-
-    def reconfigure(self, config: BrokerConfig) -> None:
-        self.config = config
-
-    async def registered(self) -> None:
-        self.registrations += 1
-
-    async def _checkpoint(self) -> None:
-        pass
-
-    def _wants_notice(self, group: str) -> bool:
-        config = self.groups.get(group)
-        return config is None or config.notify_consumer_ids_changed_enable
-
-    # ---- what tests do
+    def part(self, kind: type[P]) -> P:
+        return self.broker.part(kind)
 
     def link(self, name: str) -> QuietLink:
         return self.links.setdefault(name, QuietLink(name))
 
+    def lose(self, name: str) -> None:
+        """The connection closes."""
+        self.broker.on_close(cast(Link, self.link(name)))
+
+    def change(self, **settings: str) -> None:
+        self.state.settings.change(settings)
+
     def ask(self, code: int, body: bytes = b"", *, by: str = "10.0.0.1:5000", **fields: object) -> Command:
         texts = {name: _text(value) for name, value in fields.items()}
         request = Command(code, texts, body, language="JAVA", version=493)
-        outcome: Command | Awaitable[Command] = HANDLERS[code](self.broker, self.link(by), request)
-        if isinstance(outcome, Command):
-            return outcome
-        return _result(outcome)
+        return self._run(self._ask(self.link(by), request))
 
     def write(self, topic: str, queue_id: int, count: int = 1) -> list[int]:
         """Store messages; returns their places in the log."""
@@ -136,17 +107,23 @@ class Desk:
         self.topics.put(TopicConfig(name, queues, queues, perm))
 
     def close(self) -> None:
-        self.store.close()
+        self._run(self.broker.stop())
+        self._loop.close()
+
+    async def _ask(self, link: QuietLink, request: Command) -> Command:
+        row = self.broker.registry.find(request.code)
+        assert row is not None
+        outcome = row.handler(cast(Link, link), request)
+        answer = outcome if isinstance(outcome, Command) or outcome is None else await outcome
+        assert answer is not None
+        return answer
+
+    async def _count_registration(self) -> None:
+        self.registrations += 1
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._loop.run_until_complete(work)
 
 
 def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _result(outcome: Awaitable[Command]) -> Command:
-    """Run a coroutine that waits for nothing to its end."""
-    try:
-        next(outcome.__await__())
-    except StopIteration as stop:
-        return cast(Command, stop.value)
-    raise AssertionError("the handler waits for something")

@@ -1,16 +1,13 @@
 """Heartbeats, members, locks and the table of groups."""
 
-from typing import cast
-
 import pytest
 
-from bolide.broker.config import BrokerConfig
-from bolide.broker.handlers.group import client_gone, expire_clients
+from bolide.broker.handlers.client import Clients
+from bolide.broker.handlers.lock import Locks
 from bolide.model import java_json
 from bolide.model.errors import ConsumerNotOnline, GroupNotFound, InvalidRequest, RequestError
-from bolide.model.offsets import GroupOffset, MessageQueue
+from bolide.model.offsets import MessageQueue
 from bolide.model.topic import GroupConfig, Subscription, TopicConfig
-from bolide.net.link import Link
 from bolide.wire.bodies.connection import GroupConnections, decode_producer_connections
 from bolide.wire.bodies.group import (
     ClientCheck,
@@ -66,7 +63,7 @@ def test_a_heartbeat_of_a_closed_connection_registers_nothing(desk: Desk) -> Non
 
 
 def test_groups_that_may_not_be_created_stay_out_and_the_others_come_in(desk: Desk) -> None:
-    desk.reconfigure(BrokerConfig(auto_create_group=False))
+    desk.change(autoCreateSubscriptionGroup="false")
     desk.groups.put(GroupConfig("known"))
     consumers = tuple(ConsumerData(name) for name in ("unknown", "known", "bad name"))
     assert desk.ask(34, HeartbeatData("c", (), consumers).encode()).code == 0
@@ -83,28 +80,38 @@ def test_a_group_of_ordered_topics_has_an_ordered_retry_topic(desk: Desk) -> Non
     assert retry.order
 
 
-def test_a_client_that_leaves_is_announced_and_its_locks_are_free(desk: Desk) -> None:
+def test_a_client_that_leaves_is_announced(desk: Desk) -> None:
+    beat(desk, "a")
+    beat(desk, "b")
+    assert desk.ask(35, by="a", clientID="id-a", consumerGroup="billing", producerGroup="makers").code == 0
+    assert members(desk) == ["id-b"]
+    assert desk.link("b").notices == ["billing", "billing"]
+
+
+def test_a_closed_connection_does_the_same_without_a_word(desk: Desk) -> None:
+    beat(desk, "a")
+    beat(desk, "b")
+    desk.lose("a")
+    assert members(desk) == ["id-b"]
+    assert desk.link("b").notices == ["billing", "billing"]
+    with pytest.raises(ConsumerNotOnline):
+        desk.ask(203, consumerGroup="nobody")
+
+
+def test_a_lock_outlives_its_owners_connection_and_ends_with_its_time(desk: Desk) -> None:
+    """The owner trusts its lock for 30 s: freed at once, two members would work on one ordered queue."""
     desk.topic("orders")
     beat(desk, "a")
     beat(desk, "b")
     assert lock(desk, "id-a", Q0) == [Q0]
+    desk.lose("a")
     assert lock(desk, "id-b", Q0) == []
-    assert desk.ask(35, by="a", clientID="id-a", consumerGroup="billing", producerGroup="makers").code == 0
-    assert members(desk) == ["id-b"]
-    assert desk.link("b").notices == ["billing", "billing"]
+    desk.ask(35, by="a", clientID="id-a", consumerGroup="billing")
+    desk.clock.ms += 60_000
+    desk.part(Locks).expire()
+    assert lock(desk, "id-b", Q0) == []
+    desk.clock.ms += 1
     assert lock(desk, "id-b", Q0) == [Q0]
-
-
-def test_a_closed_connection_does_the_same_without_a_word(desk: Desk) -> None:
-    desk.topic("orders")
-    beat(desk, "a")
-    beat(desk, "b")
-    lock(desk, "id-a", Q0)
-    client_gone(desk.broker, cast(Link, desk.link("a")))
-    assert members(desk) == ["id-b"]
-    assert lock(desk, "id-b", Q0) == [Q0]
-    with pytest.raises(ConsumerNotOnline):
-        desk.ask(203, consumerGroup="nobody")
 
 
 def test_a_silent_client_is_closed_and_the_others_hear_of_it(desk: Desk) -> None:
@@ -112,7 +119,7 @@ def test_a_silent_client_is_closed_and_the_others_hear_of_it(desk: Desk) -> None
     desk.clock.ms += 100_000
     beat(desk, "b")
     desk.clock.ms += 21_000
-    expire_clients(desk.broker)
+    desk.part(Clients).expire()
     assert members(desk) == ["id-b"]
     assert not desk.link("a").is_open
     assert desk.link("b").notices == ["billing", "billing"]
@@ -211,6 +218,6 @@ def test_an_impossible_group_is_refused(desk: Desk, body: bytes) -> None:
 def test_offsets_go_with_their_group_only_when_asked(desk: Desk) -> None:
     for clean, left in ((False, 5), (True, None)):
         desk.groups.put(GroupConfig("billing"))
-        desk.offsets.commit("billing", "orders", 0, GroupOffset(5))
+        desk.offsets.commit("billing", "orders", 0, 5, end=10_000)
         desk.ask(207, groupName="billing", cleanOffset=clean)
         assert desk.offsets.query("billing", "orders", 0) == left

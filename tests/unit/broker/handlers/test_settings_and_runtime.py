@@ -2,7 +2,7 @@
 
 import pytest
 
-from bolide.broker.handlers.runtime import VERSION_TEXT, format_duration, sample_traffic
+from bolide.broker.handlers.runtime import VERSION_TEXT, Runtime, format_duration
 from bolide.model.errors import InvalidRequest
 from bolide.wire.bodies.properties import parse_settings
 from bolide.wire.bodies.route import decode_kv_table
@@ -16,7 +16,7 @@ def test_settings_are_shown_under_the_originals_names(desk: Desk) -> None:
     assert shown["brokerClusterName"] == "DefaultCluster"
     assert shown["flushDiskType"] == "ASYNC_FLUSH"
     assert shown["brokerPermission"] == "6"
-    assert answer.fields == {"version": '{"counter":0,"stateVersion":0,"timestamp":0}'}
+    assert answer.fields == {"version": '{"counter":0,"stateVersion":0,"timestamp":1700000000000}'}
 
 
 def test_a_drained_broker_is_registered_before_the_answer(desk: Desk) -> None:
@@ -56,7 +56,7 @@ def test_a_change_that_cannot_be_made_is_refused_with_the_reason(
 
 def test_the_state_has_what_cluster_list_and_broker_status_read(desk: Desk) -> None:
     desk.topic("orders")
-    sample_traffic(desk.broker)
+    desk.part(Runtime).sample_traffic()
     desk.write("orders", 0, 50)
     desk.traffic.found, desk.traffic.missed, desk.traffic.transferred = 5, 10, 40
     desk.clock.ms += 10_000

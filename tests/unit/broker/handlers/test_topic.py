@@ -6,7 +6,7 @@ import pytest
 
 from bolide.model import java_json
 from bolide.model.errors import InvalidRequest, NothingFound, TopicNotFound
-from bolide.model.offsets import GroupOffset, MessageQueue
+from bolide.model.offsets import MessageQueue
 from bolide.model.topic import GroupConfig, Subscription, TopicConfig
 from bolide.wire.bodies.group import ConsumerData, HeartbeatData
 from bolide.wire.bodies.topic import (
@@ -35,7 +35,7 @@ def update(desk: Desk, topic: str = "orders", **changes: Any) -> int:
 
 def test_a_topic_is_created_and_the_answer_waits_for_the_name_servers(desk: Desk) -> None:
     told: list[int] = []
-    desk.topics.on_change = lambda: told.append(1)
+    desk.topics.on_change(lambda: told.append(1))
     assert update(desk) == 0
     assert desk.topics.get("orders") == TopicConfig("orders", 4, 4)
     assert (told, desk.registrations) == ([1], 1)
@@ -95,7 +95,7 @@ def test_a_deleted_topic_leaves_nothing_behind(desk: Desk) -> None:
     desk.topic("orders", 2)
     desk.groups.put(GroupConfig("billing"))
     desk.write("orders", 0, 10)
-    desk.offsets.commit("billing", "orders", 0, GroupOffset(5))
+    desk.offsets.commit("billing", "orders", 0, 5, end=10_000)
     assert desk.ask(215, topic="orders").code == 0
     with pytest.raises(TopicNotFound):
         desk.ask(351, topic="orders")
@@ -140,7 +140,7 @@ def test_the_brokers_own_topics_are_listed(desk: Desk) -> None:
 
 def test_groups_of_a_topic_are_those_online_and_those_that_were(desk: Desk) -> None:
     desk.topic("orders")
-    desk.offsets.commit("former", "orders", 0, GroupOffset(0))
+    desk.offsets.commit("former", "orders", 0, 0, end=10_000)
     consumer = ConsumerData("present", subscriptions=(Subscription("orders"),))
     desk.ask(34, HeartbeatData("c", (), (consumer,)).encode())
     assert decode_groups(desk.ask(300, topic="orders").body) == ["present", "former"]

@@ -1,0 +1,157 @@
+"""Clients: heartbeats, member lists, connections.
+
+Who is connected is decided by `machines.clients`; here requests go in and effects are carried out.  A heartbeat is
+in force before the next frame of its connection is looked at, because handlers are plain calls.
+"""
+
+import logging
+from dataclasses import replace
+
+from bolide.broker.notices import Notices
+from bolide.broker.part import Part, Work, every
+from bolide.broker.state import BrokerState
+from bolide.machines.clients import Disconnect, Effects, Member, NotifyGroup
+from bolide.model.errors import ConsumerNotOnline, RequestError
+from bolide.net.link import Link
+from bolide.net.registry import Handler
+from bolide.wire.bodies.connection import ClientConnection, GroupConnections, encode_producer_connections
+from bolide.wire.bodies.group import ClientCheck, ConsumerData, HeartbeatData, encode_member_ids
+from bolide.wire.codes import RequestCode
+from bolide.wire.command import Command
+from bolide.wire.headers.group import GroupRequest, ProducerGroupRequest, UnregisterClient
+
+log = logging.getLogger(__name__)
+
+SWEEP_S = 10.0
+
+
+class Clients(Part):
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+        self._notices = Notices()
+
+    def handlers(self) -> dict[RequestCode, Handler]:
+        return {
+            RequestCode.HEART_BEAT: self.heartbeat,
+            RequestCode.UNREGISTER_CLIENT: self.unregister_client,
+            RequestCode.CHECK_CLIENT_CONFIG: self.check_client,
+            RequestCode.GET_CONSUMER_LIST_BY_GROUP: self.list_members,
+            RequestCode.GET_CONSUMER_CONNECTION_LIST: self.consumer_connections,
+            RequestCode.GET_PRODUCER_CONNECTION_LIST: self.producer_connections,
+        }
+
+    def work(self) -> list[Work]:
+        return [("silent clients", every(SWEEP_S, self.expire))]
+
+    def connection_lost(self, link: Link) -> None:
+        """What the connection held is gone, and its groups hear of it at once."""
+        self._carry_out(self._state.clients.connection_lost(link))
+
+    def expire(self) -> None:
+        """Forget clients that have been silent for too long."""
+        self._carry_out(self._state.clients.expire(self._state.clock.monotonic_ms()))
+
+    # ---- they come and go ----------------------------------------------------------------------------------
+
+    def heartbeat(self, link: Link, request: Command) -> Command:
+        """34: register the client's groups.
+
+        A group that does not exist and may not be created is left out, as in the original; its pulls are refused with
+        the reason.  A heartbeat that is handled after its connection closed registers nothing: it would leave a member
+        that nobody can reach.
+        """
+        data = HeartbeatData.decode(request.body)
+        if link.is_open:
+            admitted = tuple(consumer for consumer in data.consumers if self._admit(link, consumer))
+            effects = self._state.clients.heartbeat(
+                link,
+                replace(data, consumers=admitted),
+                self._state.clock.monotonic_ms(),
+                language=request.language,
+                version=request.version,
+            )
+            self._carry_out(effects)
+        return request.answer()
+
+    def unregister_client(self, link: Link, request: Command) -> Command:
+        """35: a client leaves its groups in good order."""
+        header = UnregisterClient.decode(request.fields)
+        effects = self._state.clients.unregister(
+            link, producer_group=header.producer_group, consumer_group=header.consumer_group
+        )
+        self._carry_out(effects)
+        return request.answer()
+
+    def check_client(self, link: Link, request: Command) -> Command:
+        """46: any answer but success keeps a consumer from starting, so it learns here what it would miss later."""
+        check = ClientCheck.decode(request.body)
+        if check.subscription is not None and check.subscription.expression_type != "TAG":
+            raise RequestError(
+                f"this broker filters by tag only, not by {check.subscription.expression_type[:32]}"
+            )
+        return request.answer()
+
+    def _admit(self, link: Link, consumer: ConsumerData) -> bool:
+        """Whether the group may have members here; creates it and its retry topic where that is needed."""
+        state = self._state
+        try:
+            group = state.groups.find(consumer.group, auto_create=state.settings.now.auto_create_group)
+            topics = [state.topics.get(one.topic) for one in consumer.subscriptions]
+            state.topics.create_for_retry(
+                group.name,
+                group.retry_queues,
+                order=any(topic is not None and topic.order for topic in topics),
+                unit_mode=consumer.unit_mode,
+            )
+        except RequestError as error:
+            log.warning("%s does not join the group %.255r: %s", link.remote, consumer.group, error)
+            return False
+        return True
+
+    def _carry_out(self, effects: Effects[Link]) -> None:
+        """Do what the table of clients found necessary."""
+        for effect in effects:
+            match effect:
+                case NotifyGroup(group, links):
+                    self._notices.send(group, links)
+                case Disconnect(link):
+                    log.info("closing the connection of %s: no heartbeat for two minutes", link.remote)
+                    link.close()
+
+    # ---- who is there --------------------------------------------------------------------------------------
+
+    def list_members(self, link: Link, request: Command) -> Command:
+        """38: the client ids among which members share the queues."""
+        group = GroupRequest.decode(request.fields).consumer_group
+        client_ids = self._state.clients.member_ids(group)
+        if not client_ids:
+            raise RequestError(f"no consumer of the group {group[:255]!r} is connected")
+        return request.answer(body=encode_member_ids(client_ids))
+
+    def consumer_connections(self, link: Link, request: Command) -> Command:
+        """203."""
+        name = GroupRequest.decode(request.fields).consumer_group
+        group = self._state.clients.group(name)
+        if group is None:
+            raise ConsumerNotOnline(f"no consumer of the group {name[:255]!r} is connected")
+        described = ConsumerData(
+            name,
+            group.consume_type,
+            group.message_model,
+            group.consume_from,
+            tuple(group.subscriptions.values()),
+        )
+        connections = tuple(map(_connection, group.members.values()))
+        return request.answer(body=GroupConnections(connections, described).encode())
+
+    def producer_connections(self, link: Link, request: Command) -> Command:
+        """204."""
+        group = ProducerGroupRequest.decode(request.fields).producer_group
+        producers = self._state.clients.producers(group)
+        if not producers:
+            raise RequestError(f"no producer of the group {group[:255]!r} is connected")
+        return request.answer(body=encode_producer_connections(tuple(map(_connection, producers))))
+
+
+def _connection(member: Member[Link]) -> ClientConnection:
+    return ClientConnection(member.client_id, member.connection.remote, member.language, member.version)

@@ -1,0 +1,71 @@
+"""Membership: the broker in its cluster.  Name servers know its topics, and tell it which of them are ordered."""
+
+import logging
+from dataclasses import replace
+
+from bolide.broker.identity import Identity
+from bolide.broker.live_settings import LiveSettings
+from bolide.broker.register import BrokerIdentity, RegisterOptions, Registrar, RegistrationNews
+from bolide.model.clock import Clock
+from bolide.net.caller import Caller, parse_addresses
+from bolide.store.tables import TopicTable
+
+log = logging.getLogger(__name__)
+
+
+class Membership:
+    def __init__(self, identity: Identity, settings: LiveSettings, topics: TopicTable, clock: Clock) -> None:
+        self._identity = identity
+        self._settings = settings
+        self._topics = topics
+        self._caller = Caller(clock, on_close=self._connection_lost)
+        self._registrar: Registrar | None = None
+
+    async def join(self) -> None:
+        """Returns when every name server was told, or after a moment if one does not answer."""
+        config, identity, topics = self._settings.now, self._identity, self._topics
+        if not config.nameservers:
+            log.warning("no name server is configured (namesrvAddr); clients cannot find this broker")
+            return
+        self._registrar = Registrar(
+            self._caller,
+            parse_addresses(config.nameservers),
+            BrokerIdentity(identity.cluster, identity.name, identity.address, identity.broker_id),
+            lambda: (topics.version, list(topics)),
+            permission=lambda: self._settings.now.permission,
+            options=RegisterOptions(
+                period_ms=config.register_period_ms,
+                force=config.force_register,
+                compressed=config.compress_register,
+            ),
+            on_news=self._take_news,
+        )
+        topics.on_change(self._registrar.topic_changed)
+        await self._registrar.start()
+
+    async def settled(self) -> None:
+        """Wait until the name servers that work know our topics as they are now."""
+        if self._registrar is not None:
+            await self._registrar.settled()
+
+    async def leave(self) -> None:
+        if self._registrar is not None:
+            await self._registrar.stop()
+
+    async def close(self) -> None:
+        await self._caller.close()
+
+    def _connection_lost(self, address: str) -> None:
+        if self._registrar is not None:
+            self._registrar.connection_lost(address)
+
+    def _take_news(self, news: RegistrationNews) -> None:
+        """A topic that a name server has an order configuration for is an ordered one.
+
+        As in the original, one that has none any more stays as it is: the table here may have been told so by hand.
+        """
+        for name in news.order_topics:
+            topic = self._topics.get(name)
+            if topic is not None and not topic.order:
+                log.info("the topic %s is ordered now: a name server has an order configuration for it", name)
+                self._topics.put(replace(topic, order=True))

@@ -1,0 +1,57 @@
+"""Opening a broker's directory: its store and its tables, and what a crash has left of them brought in order."""
+
+import logging
+
+from bolide.broker.config import BrokerConfig
+from bolide.broker.identity import Identity
+from bolide.broker.table_files import TableFiles
+from bolide.net.surroundings import Surroundings
+from bolide.store.disk import Disk
+from bolide.store.index_file import IndexSizes
+from bolide.store.marks import Promise
+from bolide.store.progress import Progress
+from bolide.store.store import MessageStore, StoreOptions
+from bolide.store.tables import GroupTable, OffsetTable, TopicTable
+
+log = logging.getLogger(__name__)
+
+PERSIST_TABLES_MS = 200
+
+
+def new_store(
+    config: BrokerConfig, identity: Identity, root: str, disk: Disk, surroundings: Surroundings
+) -> MessageStore:
+    """The store as configured, not open yet."""
+    options = StoreOptions(
+        root=root,
+        store_host=identity.store_host,
+        properties_suffix=identity.properties_suffix,
+        body_bytes_max=config.body_bytes_max,
+        segment_bytes=config.segment_bytes,
+        queue_file_bytes=config.queue_file_bytes,
+        promise=Promise.DURABLE if config.flush_disk_type == "SYNC_FLUSH" else Promise.APPENDED,
+        sealed=config.seal_records,
+        check=config.check_on_read,
+        index=IndexSizes(config.index_slots, config.index_entries) if config.index_enabled else None,
+        pid=surroundings.pid,
+    )
+    return MessageStore(disk, options, surroundings.clock)
+
+
+def open_all(
+    config: BrokerConfig, store: MessageStore, files: TableFiles, progress: Progress | None
+) -> tuple[TopicTable, GroupTable, OffsetTable]:
+    """Recover the store and load the tables; a table that cannot be read lets the store go again."""
+    found = store.open(progress)
+    try:
+        topics = files.open(TopicTable, "topics.json", PERSIST_TABLES_MS)
+        groups = files.open(GroupTable, "subscriptionGroup.json", PERSIST_TABLES_MS)
+        offsets = files.open(OffsetTable, "consumerOffset.json", config.persist_offsets_ms)
+    except BaseException:
+        store.abandon()
+        raise
+    if not found.clean and (moved := offsets.bring_back(store.queues.end_of)):
+        log.warning("messages were lost that groups had consumed: %d offsets go back to the end", moved)
+    topics.add_built_in(config.cluster_name, config.broker_name, auto_create=config.auto_create_topic)
+    groups.add_built_in()
+    return topics, groups, offsets

@@ -1,0 +1,31 @@
+"""What a broker consists of.  A new feature is a part of its own and one line here."""
+
+from collections.abc import Callable
+
+from bolide.broker.handlers.cleaning import Cleaning
+from bolide.broker.handlers.client import Clients
+from bolide.broker.handlers.group import Groups
+from bolide.broker.handlers.lock import Locks
+from bolide.broker.handlers.offset import Offsets
+from bolide.broker.handlers.pull import Pulling
+from bolide.broker.handlers.query import Querying
+from bolide.broker.handlers.runtime import Runtime
+from bolide.broker.handlers.send import Sending
+from bolide.broker.handlers.settings import Settings
+from bolide.broker.handlers.topic import Topics
+from bolide.broker.part import Part
+from bolide.broker.state import BrokerState
+
+PARTS: tuple[Callable[[BrokerState], Part], ...] = (
+    Sending,
+    Pulling,
+    Querying,
+    Offsets,
+    Clients,
+    Locks,
+    Groups,
+    Topics,
+    Settings,
+    Cleaning,
+    Runtime,
+)

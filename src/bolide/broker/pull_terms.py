@@ -1,0 +1,97 @@
+"""On what terms a pull is served: may this group read this queue, which messages of it, and how many?"""
+
+from typing import NamedTuple
+
+from bolide.broker.state import BrokerState
+from bolide.model.errors import (
+    GroupNotFound,
+    InvalidRequest,
+    PermissionDenied,
+    RequestError,
+    SubscriptionMissing,
+    SubscriptionOutdated,
+)
+from bolide.model.topic import GroupConfig, Subscription
+from bolide.store.reading import PullLimits
+from bolide.wire.bodies.group import MessageModel
+from bolide.wire.headers.pull import PullFlag, PullRequest
+
+BULK_COUNT_MAX = 32_768
+BULK_BYTES_MAX = 4 * 1024 * 1024
+
+
+class PullTerms(NamedTuple):
+    codes: frozenset[int] | None
+    limits: PullLimits
+
+
+def pull_terms(state: BrokerState, header: PullRequest) -> PullTerms:
+    """The terms; an error says why there are none."""
+    config = state.settings.now
+    if not config.readable:
+        raise PermissionDenied(f"the broker {config.broker_name} may not be read now")
+    group = _group(state, header.consumer_group)
+    if not group.consume_enable:
+        raise PermissionDenied(f"the group {group.name} may not consume")
+    topic = state.topics.require(header.topic)
+    if not topic.readable:
+        raise PermissionDenied(f"the topic {topic.name} may not be read")
+    if not 0 <= header.queue_id < topic.read_queues:
+        raise InvalidRequest(
+            f"queue {header.queue_id} cannot be read: the topic {topic.name} has {topic.read_queues} read queues"
+        )
+    if header.max_msg_nums < 1:
+        raise InvalidRequest(f"maxMsgNums must be at least 1, not {header.max_msg_nums}")
+    if header.sys_flag & PullFlag.SUBSCRIPTION:
+        subscription = _inline_subscription(header)
+    else:
+        subscription = _known_subscription(state, header, group)
+    return PullTerms(None if subscription.takes_all else subscription.codes, _limits(state, header))
+
+
+def _group(state: BrokerState, name: str) -> GroupConfig:
+    """The group, made on demand; for a name that cannot be one the original says that there is no such group."""
+    try:
+        return state.groups.find(name, auto_create=state.settings.now.auto_create_group)
+    except InvalidRequest as error:
+        raise GroupNotFound(str(error)) from None
+
+
+def _inline_subscription(header: PullRequest) -> Subscription:
+    if header.expression_type and header.expression_type != "TAG":
+        raise RequestError(f"filters of type {header.expression_type} are not supported by this broker")
+    return Subscription.parse(header.topic, header.subscription, header.sub_version)
+
+
+def _known_subscription(state: BrokerState, header: PullRequest, group: GroupConfig) -> Subscription:
+    members = state.clients.group(group.name)
+    if members is None:
+        raise SubscriptionMissing(f"no member of the group {group.name} is connected")
+    if members.message_model is MessageModel.BROADCASTING and not group.consume_broadcast_enable:
+        raise PermissionDenied(f"the group {group.name} may not consume by broadcasting")
+    subscription = members.subscriptions.get(header.topic)
+    if subscription is None:
+        raise SubscriptionMissing(f"the group {group.name} does not subscribe to {header.topic}")
+    if subscription.version < header.sub_version:
+        raise SubscriptionOutdated(
+            f"the subscription of {group.name} to {header.topic} is older than the pull's"
+        )
+    if subscription.expression_type != "TAG":
+        raise RequestError(f"filters of type {subscription.expression_type} are not supported by this broker")
+    return subscription
+
+
+def _limits(state: BrokerState, header: PullRequest) -> PullLimits:
+    """The original's limits; readers of whole topics (Spark) may ask for more with `bulk`."""
+    if header.bulk:
+        size = min(header.max_msg_bytes or BULK_BYTES_MAX, BULK_BYTES_MAX)
+        count = min(header.max_msg_nums, BULK_COUNT_MAX)
+        return PullLimits(count, size, count, size, hot_bytes_behind=0)
+    config = state.settings.now
+    return PullLimits(
+        hot_count=min(header.max_msg_nums, config.hot_count_max),
+        hot_bytes=min(header.max_msg_bytes or config.hot_bytes_max, config.hot_bytes_max),
+        cold_count=min(header.max_msg_nums, config.cold_count_max),
+        cold_bytes=min(header.max_msg_bytes or config.cold_bytes_max, config.cold_bytes_max),
+        hot_bytes_behind=state.recent_bytes,
+    )

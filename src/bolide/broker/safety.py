@@ -1,0 +1,66 @@
+"""Safety: who waits until a message is as safe as it was promised to be.
+
+How safe that is stands in `store/marks.py`.  Senders are answered, and consumers see a message, when the mark of
+what is kept has passed it.  Whoever moves a mark says `moved`; whoever waits knows nothing of disks and replicas.
+"""
+
+from collections.abc import Callable
+
+from bolide.machines.waiters import Tell, Waiters
+from bolide.model.clock import Clock
+from bolide.net.ticks import ticks
+from bolide.net.turns import Slices
+from bolide.store.marks import Marks
+
+WAITING_MAX = 65_536
+"""Answers that wait at once; above this messages are refused before they are stored."""
+
+TOLD_PER_TURN = 256
+DEADLINE_CHECK_S = 0.1
+
+
+class Safety:
+    def __init__(self, marks: Marks, clock: Clock, timeout_ms: Callable[[], int]) -> None:
+        """`timeout_ms` is how long somebody waits before he hears that it takes too long."""
+        self._marks = marks
+        self._clock = clock
+        self._timeout_ms = timeout_ms
+        self._waiters = Waiters()
+        self._telling = Slices(self._tell_some)
+        self._listeners: list[Callable[[], None]] = []
+        self.at_once = marks.at_once
+        """Whether nobody ever waits."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more may wait."""
+        return len(self._waiters) < WAITING_MAX
+
+    def when_kept(self, end: int, tell: Tell) -> None:
+        """Tell True when the log is safe up to `end`, at once if it is; False when that takes too long."""
+        if end <= self._marks.kept:
+            tell(True)
+        else:
+            self._waiters.add(end, self._clock.monotonic_ms() + self._timeout_ms(), tell)
+
+    def on_move(self, listener: Callable[[], None]) -> None:
+        """Be called when more of the log may be seen."""
+        self._listeners.append(listener)
+
+    def moved(self) -> None:
+        """A mark has moved."""
+        self._telling.go()
+        for listener in self._listeners:
+            listener()
+
+    async def watch_deadlines(self) -> None:
+        """Answer those for whom it takes too long; their messages stay stored."""
+        async for _ in ticks(DEADLINE_CHECK_S):
+            self._waiters.expire(self._clock.monotonic_ms())
+
+    def abandon(self) -> None:
+        """The log has failed: no answer is the only true one."""
+        self._waiters.abandon()
+
+    def _tell_some(self) -> bool:
+        return self._waiters.reached(self._marks.kept, TOLD_PER_TURN)

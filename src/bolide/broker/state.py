@@ -1,0 +1,61 @@
+"""What the parts of a broker share: who it is, what it runs with, its tables, its store, and the way into its log."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from bolide.broker.checkpointer import Checkpointer
+from bolide.broker.door import Door
+from bolide.broker.identity import Identity
+from bolide.broker.live_settings import LiveSettings
+from bolide.broker.membership import Membership
+from bolide.broker.table_files import TableFiles
+from bolide.machines.clients import ClientTable
+from bolide.machines.traffic import Traffic
+from bolide.model.clock import Clock
+from bolide.net.dispatch import Dispatcher
+from bolide.net.guard import Passes
+from bolide.net.link import Link
+from bolide.net.surroundings import Surroundings
+from bolide.record.message_id import UniqueIds
+from bolide.store.disk import Disk
+from bolide.store.store import MessageStore
+from bolide.store.tables import GroupTable, OffsetTable, TopicTable
+
+
+@dataclass
+class BrokerState:
+    identity: Identity
+    settings: LiveSettings
+    surroundings: Surroundings
+    disk: Disk
+    root: str
+    store: MessageStore
+    door: Door
+    checkpointer: Checkpointer
+    topics: TopicTable
+    groups: GroupTable
+    offsets: OffsetTable
+    files: TableFiles
+    clients: ClientTable[Link]
+    membership: Membership
+    dispatcher: Dispatcher
+    passes: Passes
+    started_ms: int
+    unique_ids: UniqueIds
+    traffic: Traffic = field(default_factory=Traffic)
+    figures: list[Callable[[], Mapping[str, str]]] = field(default_factory=list)
+    """What each part tells operators."""
+
+    @property
+    def clock(self) -> Clock:
+        return self.surroundings.clock
+
+    @property
+    def recent_bytes(self) -> int:
+        """So much of the log's end counts as being in memory."""
+        return self.surroundings.memory_bytes * self.settings.now.memory_ratio // 100
+
+    async def known_everywhere(self) -> None:
+        """Wait until topics.json and the name servers that work know our topics as they are now."""
+        await self.files.written(self.topics)
+        await self.membership.settled()

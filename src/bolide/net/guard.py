@@ -1,0 +1,73 @@
+"""Guard: may this connection do that?  Asked on both ways in, so that no request goes around it.
+
+The dispatcher asks before every handler.  Plain sends and planned pulls do not come through the dispatcher; for them
+`Passes` asks once per connection and topic and remembers the answer, until the guard's rules change.  What a
+connection has no pass for takes the general way, where the dispatcher refuses it with the reason.
+"""
+
+from typing import Protocol
+
+from bolide.net.link import Link
+from bolide.wire.codes import Need
+from bolide.wire.command import Command
+
+PASSES_MAX = 4096
+"""Passes that are remembered per connection; whoever uses more topics than this has them asked for again."""
+
+
+class Guard(Protocol):
+    """A rule for who may do what."""
+
+    revision: int
+    """Changes whenever the rule does: passes that were given before count no more."""
+
+    def check(self, link: Link, need: Need, request: Command) -> None:
+        """`PermissionDenied` when whoever sent this request does not have the right that it needs."""
+
+    def passes(self, link: Link, need: Need, topic: str, group: str | None) -> bool:
+        """Whether all plain requests of this kind may be served to this connection unasked."""
+
+
+class OpenHouse:
+    """Everybody may do everything."""
+
+    revision = 0
+
+    def check(self, link: Link, need: Need, request: Command) -> None:
+        pass
+
+    def passes(self, link: Link, need: Need, topic: str, group: str | None) -> bool:
+        return True
+
+
+class Passes:
+    """What the guard has said, by connection."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+
+    def may_send(self, link: Link, topic: bytes) -> bool:
+        known = self._known(link).get(topic)
+        if known is not None:
+            return known
+        return self._ask(link, topic, Need.PUBLISH, topic.decode("utf-8", "replace"), None)
+
+    def may_pull(self, link: Link, topic: str, group: str) -> bool:
+        known = self._known(link).get((topic, group))
+        if known is not None:
+            return known
+        return self._ask(link, (topic, group), Need.SUBSCRIBE, topic, group)
+
+    def _known(self, link: Link) -> dict[bytes | tuple[str, str], bool]:
+        if link.passes_revision != self._guard.revision:
+            link.passes_revision = self._guard.revision
+            link.passes.clear()
+        return link.passes
+
+    def _ask(
+        self, link: Link, key: bytes | tuple[str, str], need: Need, topic: str, group: str | None
+    ) -> bool:
+        if len(link.passes) >= PASSES_MAX:
+            link.passes.clear()
+        answer = link.passes[key] = self._guard.passes(link, need, topic, group)
+        return answer
