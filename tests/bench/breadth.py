@@ -1,12 +1,12 @@
 """Many topics and many idle connections: does the server still serve, and what do they cost?"""
 
 import os
-import resource
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 
+from tests.bench.descriptors import allow_descriptors
 from tests.bench.scale import Scale
 from tests.bench.sides import Side, Untrustworthy
 from tests.bench.workloads import Figures, sync_64_threads
@@ -30,7 +30,7 @@ def many_topics_and_connections(side: Side, scale: Scale) -> Figures:
             _create(writer, topic)
         for topic in topics:
             _write(writer, topic)
-        _allow_descriptors(scale.idle_connections + SPARE_DESCRIPTORS)
+        allow_descriptors(scale.idle_connections + SPARE_DESCRIPTORS)  # the server must cope by itself
         for _ in range(scale.idle_connections):
             idle = open_connections.enter_context(frames.Connection(side.server.broker))
             idle.ask(frames.GET_CLUSTER_INFO)  # whatever the answer: the connection is in use now
@@ -82,13 +82,6 @@ def _check_served(side: Side, *topics: str) -> None:
         answer = side.ask("pull", name=f"reader-{topic}", topic=topic, group="readers")
         if answer["count"] != QUEUES * MESSAGES_PER_QUEUE:
             raise Untrustworthy(f"{topic}: {answer['count']} messages, not {QUEUES * MESSAGES_PER_QUEUE}")
-
-
-def _allow_descriptors(count: int) -> None:
-    """For this process only, and only now: the server, already running, must cope by itself."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < count:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(count, hard), hard))
 
 
 def _queue_disk_bytes(home: Path) -> int:

@@ -71,6 +71,7 @@ def markdown(lines: list[Line], samples: Samples, scale: Scale) -> str:
         f"push consume: {scale.consume_messages:,} messages. The last rows once each on a fresh server: kill -9 behind "
         f"{scale.recovery_messages:,} messages, query by key among {scale.indexed_messages:,}.",
         *_failures(samples),
+        *(["", *samples.notes] if samples.notes else []),
     ]
     text = ["| " + " | ".join(cells) + " |" for cells in table]
     return "\n".join(["# bolide and Apache RocketMQ in one run", "", *text, "", *notes, ""])
@@ -94,6 +95,7 @@ def as_json(lines: list[Line], samples: Samples, scale: Scale) -> dict[str, Any]
             for line in lines
         ],
         "samples": {"/".join(key): values for key, values in samples.values.items()},
+        "notes": samples.notes,
     }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.bench import breadth, durable, workloads
+from tests.bench.callbacks.kinds import KINDS
 from tests.bench.scale import Scale
 from tests.bench.sides import Side
 from tests.bench.workloads import Figures
@@ -32,7 +33,8 @@ FRESH_WORKLOADS: dict[str, tuple[str, Workload]] = {
 # On our side only, each on a fresh server.
 OWN_WORKLOADS: dict[str, Workload] = {"breadth": breadth.many_topics_and_connections}
 START = "start"
-KEYS = (*WORKLOADS, START, *FRESH_WORKLOADS, *OWN_WORKLOADS)
+CALLBACKS = "callbacks"
+KEYS = (*WORKLOADS, START, *FRESH_WORKLOADS, *OWN_WORKLOADS, CALLBACKS)
 
 
 @dataclass(frozen=True)
@@ -123,4 +125,8 @@ ROWS = (
         bar=below(8.5, "kB: one or two blocks, not 6 MB"),
     ),
     Row("breadth", "disk_mb", "many topics: disk in all, with the preallocated log segments", "MB"),
+    *(
+        Row(CALLBACKS, key, f"longest callback: {title}", "ms", 1, below(20, "ms"))
+        for key, title in KINDS.items()
+    ),
 )
