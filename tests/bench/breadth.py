@@ -27,7 +27,7 @@ def many_topics_and_connections(side: Side, scale: Scale) -> Figures:
     with ExitStack() as open_connections:
         writer = open_connections.enter_context(frames.Connection(side.server.broker))
         for topic in topics:
-            _create(writer, topic)
+            create_topic(writer, topic)
         for topic in topics:
             _write(writer, topic)
         allow_descriptors(scale.idle_connections + SPARE_DESCRIPTORS)  # the server must cope by itself
@@ -50,7 +50,7 @@ def _throughput(side: Side, scale: Scale) -> float:
     return median(sync_64_threads(side, scale)["per_second"] for _ in range(scale.rounds))
 
 
-def _create(connection: frames.Connection, topic: str) -> None:
+def create_topic(connection: frames.Connection, topic: str) -> None:
     fields = {
         "topic": topic,
         "defaultTopic": frames.TEMPLATE_TOPIC,
@@ -61,17 +61,17 @@ def _create(connection: frames.Connection, topic: str) -> None:
         "topicSysFlag": "0",
         "order": "false",
     }
-    _expect(connection.ask(CREATE_TOPIC, fields), f"create {topic}")
+    expect(connection.ask(CREATE_TOPIC, fields), f"create {topic}")
 
 
 def _write(connection: frames.Connection, topic: str) -> None:
     for queue in range(QUEUES):
         for _ in range(MESSAGES_PER_QUEUE):
             fields = frames.send_fields(topic, queue, QUEUES)
-            _expect(connection.ask(frames.SEND_MESSAGE_V2, fields, BODY), f"send to {topic}")
+            expect(connection.ask(frames.SEND_MESSAGE_V2, fields, BODY), f"send to {topic}")
 
 
-def _expect(answer: frames.Answer, what: str) -> None:
+def expect(answer: frames.Answer, what: str) -> None:
     if answer.code != frames.SUCCESS:
         raise Untrustworthy(f"{what}: code {answer.code} {answer.remark}")
 

@@ -73,9 +73,9 @@ def _run_starts(sides: Collection[str], scale: Scale, home: Path, samples: Sampl
 def _run_fresh(
     chosen: Collection[str], sides: Collection[str], scale: Scale, home: Path, samples: Samples, say: Say
 ) -> None:
-    for key, (flush, workload) in FRESH_WORKLOADS.items():
+    for key, (settings, workload) in FRESH_WORKLOADS.items():
         for side in sides if key in chosen else ():
-            with running_side(side, home / f"{key}-{side}", flush=flush) as fresh:
+            with running_side(side, home / f"{key}-{side}", settings=settings) as fresh:
                 warm_up(fresh, scale)
                 figures = workload(fresh, scale)
             samples.add(side, key, figures)
