@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
+START = "start"
 PREPARATION = "preparation"
-"""What is done between two kinds; it is not shown."""
+"""What is done before the first kind and between two of them; neither is shown."""
 
 KINDS: Mapping[str, str] = {
     "sends": "sends, 64 connections at once",
@@ -37,6 +38,7 @@ KINDS: Mapping[str, str] = {
     "new_group": "heartbeat with a new group",
     "member_exit": "a member leaves a large group",
     "retention": "retention run",
+    "checkpoint": "checkpoint of all queues",
     "expiry": "all clients expire at once",
 }
 """Key to title, in the order in which they run."""
@@ -47,12 +49,15 @@ _TASKS = {
     "consumerOffset.json": "dump_offsets",
     "held pulls": "sweep",
     "silent clients": "expiry",
+    "checkpoint": "checkpoint",
 }
 """Background work goes by the name of its task, whatever else goes on."""
 
 
 def kind_of(current: str, where: str) -> str:
     """The kind of a callback of this name; `current` is what the driver is doing."""
+    if current == START:
+        return START
     if where.startswith("Measured."):  # the process listens to its driver
         return PREPARATION
     if where in _TASKS:

@@ -44,11 +44,12 @@ def longest_callbacks(scene: Scene, home: Path, say: Callable[[str], None]) -> d
 def table_of(found: dict[str, Longest]) -> list[str]:
     """As Markdown: what each longest callback was, and where its time went."""
     head = [
-        "| kind of work | longest, ms | processor, ms | garbage collector, ms | callback |",
-        "|" + " --- |" * 5,
+        "| kind of work | longest, ms | of it at work | of it garbage | beside it without a processor | callback |",
+        "|" + " --- |" * 6,
     ]
     return head + [
-        f"| {KINDS[key]} | {one.ms:.1f} | {one.processor_ms:.1f} | {one.garbage_ms:.1f} | `{one.where}` |"
+        f"| {KINDS[key]} | {one.ms:.1f} | {one.processor_ms:.1f} | {one.garbage_ms:.1f} | {one.delayed_ms:.1f}"
+        f" | `{one.where}` |"
         for key, one in found.items()
     ]
 

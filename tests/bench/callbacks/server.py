@@ -25,7 +25,7 @@ from bolide.cli.serve import GARBAGE_THRESHOLD
 from bolide.cli.standalone import Standalone
 from bolide.net.clock import SystemClock
 from bolide.net.ticks import ticks
-from tests.bench.callbacks.kinds import kind_of
+from tests.bench.callbacks.kinds import START, kind_of
 from tests.bench.callbacks.scene import SETTINGS
 from tests.bench.callbacks.stopwatch import Stopwatch
 from tests.bench.descriptors import allow_descriptors
@@ -50,7 +50,7 @@ class MovableClock(SystemClock):
 class Measured:
     def __init__(self, data: Path) -> None:
         self._side_of_port: dict[int, str] = {}
-        self._stopwatch = Stopwatch(kind_of, self._side_of_port)
+        self._stopwatch = Stopwatch(START, kind_of, self._side_of_port)
         self._clock = MovableClock()
         self._server = Standalone(
             data=data, nameserver_port=0, broker_port=0, settings=SETTINGS, clock=self._clock

@@ -2,11 +2,17 @@
 
 What a callback is called depends on what asyncio runs: a step of a task has the task's name, a read from a socket the
 side that reads, everything else the function.
+
+A callback's time is that from its begin to its end, without the time in which it was ready to run and the machine ran
+somebody else: on a few cores the driver alone would show up in every kind.  Waiting for the disk, for the interpreter's
+lock and for the garbage collector is in it.
 """
 
 import asyncio
 import gc
+import os
 import re
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +30,11 @@ class Longest:
     where: str = ""
     ms: float = 0.0
     processor_ms: float = 0.0
+    """Of it: at work.  The rest is waiting."""
     garbage_ms: float = 0.0
+    """Of it: the garbage collector."""
+    delayed_ms: float = 0.0
+    """Beside it: ready to run, but without a processor."""
     count: int = 0
     """How many callbacks this kind had."""
 
@@ -32,8 +42,8 @@ class Longest:
 class Stopwatch:
     """`kind` is the work that is going on; `kind_of` may know better from a callback's name."""
 
-    def __init__(self, kind_of: Callable[[str, str], str], side_of_port: dict[int, str]) -> None:
-        self.kind = "start"
+    def __init__(self, kind: str, kind_of: Callable[[str, str], str], side_of_port: dict[int, str]) -> None:
+        self.kind = kind
         self.longest: dict[str, Longest] = {}
         self.long_at = time.perf_counter()
         """When the last callback ended that took a millisecond or more."""
@@ -43,21 +53,26 @@ class Stopwatch:
         self._garbage_since = 0.0
 
     def install(self) -> None:
-        """For every loop of this process, and for good."""
+        """For every callback of this thread, and for good."""
         run = asyncio.events.Handle._run
+        schedule = os.open(f"/proc/self/task/{threading.get_native_id()}/schedstat", os.O_RDONLY)
         gc.callbacks.append(self._collecting)
 
         def timed(handle: asyncio.Handle) -> None:
             callback: Callback = handle._callback  # type: ignore[attr-defined]
-            garbage_s, processor_s = self._garbage_s, time.thread_time()
+            garbage_s, delayed_s, processor_s = self._garbage_s, _delayed_s(schedule), time.thread_time()
             before = time.perf_counter()
             run(handle)
             took_s = time.perf_counter() - before
-            self._note(callback, took_s, time.thread_time() - processor_s, self._garbage_s - garbage_s)
+            processor_s = time.thread_time() - processor_s
+            delayed_s = _delayed_s(schedule) - delayed_s
+            self._note(callback, took_s - delayed_s, processor_s, self._garbage_s - garbage_s, delayed_s)
 
         asyncio.events.Handle._run = timed  # type: ignore[method-assign, assignment]
 
-    def _note(self, callback: Callback, took_s: float, processor_s: float, garbage_s: float) -> None:
+    def _note(
+        self, callback: Callback, took_s: float, processor_s: float, garbage_s: float, delayed_s: float
+    ) -> None:
         where = self.name_of(callback)
         longest = self.longest.setdefault(self._kind_of(self.kind, where), Longest())
         longest.count += 1
@@ -68,6 +83,7 @@ class Stopwatch:
             longest.ms = took_s * 1000
             longest.processor_ms = processor_s * 1000
             longest.garbage_ms = garbage_s * 1000
+            longest.delayed_ms = delayed_s * 1000
 
     def name_of(self, callback: Callback) -> str:
         owner = getattr(callback, "__self__", None)
@@ -84,3 +100,8 @@ class Stopwatch:
             self._garbage_since = time.perf_counter()
         else:
             self._garbage_s += time.perf_counter() - self._garbage_since
+
+
+def _delayed_s(schedule: int) -> float:
+    """For how long the thread has been without a processor when it could have run."""
+    return int(os.pread(schedule, 128, 0).split()[1]) / 1e9

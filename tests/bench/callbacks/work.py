@@ -92,8 +92,15 @@ async def sweep(driver: Driver) -> AsyncIterator[None]:
 
 
 async def roll(driver: Driver) -> AsyncIterator[None]:
+    before = _segments(driver)
     yield
     await driver.send(BUSY, [0] * (ROLLS * SEGMENT_BYTES // len(LARGE_BODY)), body=LARGE_BODY)
+    if (rolls := _segments(driver) - before) < ROLLS:
+        raise Untrustworthy(f"{rolls} rolls instead of {ROLLS}")
+
+
+def _segments(driver: Driver) -> int:
+    return len(list((driver.data / "commitlog").iterdir()))
 
 
 async def create_topic(driver: Driver) -> AsyncIterator[None]:
@@ -172,8 +179,7 @@ async def retention(driver: Driver) -> AsyncIterator[None]:
     yield
     await _change(driver, fileReservedTime="0")
     await driver.ask(Code.DELETE_EXPIRED_COMMITLOG)
-    log = driver.data / "commitlog"
-    await until(lambda: len(list(log.iterdir())) == 1)
+    await until(lambda: _segments(driver) == 1)
 
 
 async def expiry(driver: Driver) -> AsyncIterator[None]:
@@ -220,4 +226,4 @@ WORK: Mapping[str, Work] = {
     "retention": retention,
     "expiry": expiry,
 }
-"""By key of the kind; the name server's end of a registration comes with the broker's."""
+"""By key of the kind.  The name server's end of a registration comes with the broker's, a checkpoint with retention."""
