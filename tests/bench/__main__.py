@@ -1,20 +1,19 @@
 """The command line: `python -m tests.bench [--quick] [--rows sync64,async] [--sides bolide,apache]`."""
 
 import argparse
-import resource
 import sys
 import tempfile
 from pathlib import Path
 
 from tests.bench import report
-from tests.bench.rows import KEYS
+from tests.bench.descriptors import limit_descriptors
+from tests.bench.rows import CALLBACKS, KEYS
 from tests.bench.run import run
 from tests.bench.scale import FULL, QUICK, SMOKE
 from tests.bench.sides import KINDS, OURS
 from tests.peers import java
 
 BUSY_LOAD = 0.7
-USUAL_DESCRIPTORS = 1024
 
 
 def main() -> int:
@@ -26,8 +25,9 @@ def main() -> int:
     if OURS in sides and not Path(sys.executable).with_name("bolide").exists():
         _say("error: bolide is not installed beside this interpreter; run `make setup`")
         return 2
-    java.build(java.LATEST)
-    _limit_descriptors()
+    if set(chosen) - {CALLBACKS}:
+        java.build(java.LATEST)
+    limit_descriptors()
     with tempfile.TemporaryDirectory(prefix="bolide-bench-", dir=options.dir) as home:
         samples = run(chosen, sides, scale, Path(home), _say)
     lines = report.lines_of(samples)
@@ -60,12 +60,6 @@ def _listed(text: str, known: tuple[str, ...]) -> list[str]:
     if unknown:
         raise SystemExit(f"unknown: {', '.join(unknown)}; known: {', '.join(known)}")
     return chosen
-
-
-def _limit_descriptors() -> None:
-    """Servers start with the soft limit that a shell gives on most machines, whatever this one gives."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, USUAL_DESCRIPTORS), hard))
 
 
 def _say(line: str) -> None:

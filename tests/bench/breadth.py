@@ -1,12 +1,12 @@
 """Many topics and many idle connections: does the server still serve, and what do they cost?"""
 
 import os
-import resource
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 
+from tests.bench.descriptors import allow_descriptors
 from tests.bench.scale import Scale
 from tests.bench.sides import Side, Untrustworthy
 from tests.bench.workloads import Figures, sync_64_threads
@@ -27,10 +27,10 @@ def many_topics_and_connections(side: Side, scale: Scale) -> Figures:
     with ExitStack() as open_connections:
         writer = open_connections.enter_context(frames.Connection(side.server.broker))
         for topic in topics:
-            _create(writer, topic)
+            create_topic(writer, topic)
         for topic in topics:
             _write(writer, topic)
-        _allow_descriptors(scale.idle_connections + SPARE_DESCRIPTORS)
+        allow_descriptors(scale.idle_connections + SPARE_DESCRIPTORS)  # the server must cope by itself
         for _ in range(scale.idle_connections):
             idle = open_connections.enter_context(frames.Connection(side.server.broker))
             idle.ask(frames.GET_CLUSTER_INFO)  # whatever the answer: the connection is in use now
@@ -50,7 +50,7 @@ def _throughput(side: Side, scale: Scale) -> float:
     return median(sync_64_threads(side, scale)["per_second"] for _ in range(scale.rounds))
 
 
-def _create(connection: frames.Connection, topic: str) -> None:
+def create_topic(connection: frames.Connection, topic: str) -> None:
     fields = {
         "topic": topic,
         "defaultTopic": frames.TEMPLATE_TOPIC,
@@ -61,17 +61,17 @@ def _create(connection: frames.Connection, topic: str) -> None:
         "topicSysFlag": "0",
         "order": "false",
     }
-    _expect(connection.ask(CREATE_TOPIC, fields), f"create {topic}")
+    expect(connection.ask(CREATE_TOPIC, fields), f"create {topic}")
 
 
 def _write(connection: frames.Connection, topic: str) -> None:
     for queue in range(QUEUES):
         for _ in range(MESSAGES_PER_QUEUE):
             fields = frames.send_fields(topic, queue, QUEUES)
-            _expect(connection.ask(frames.SEND_MESSAGE_V2, fields, BODY), f"send to {topic}")
+            expect(connection.ask(frames.SEND_MESSAGE_V2, fields, BODY), f"send to {topic}")
 
 
-def _expect(answer: frames.Answer, what: str) -> None:
+def expect(answer: frames.Answer, what: str) -> None:
     if answer.code != frames.SUCCESS:
         raise Untrustworthy(f"{what}: code {answer.code} {answer.remark}")
 
@@ -82,13 +82,6 @@ def _check_served(side: Side, *topics: str) -> None:
         answer = side.ask("pull", name=f"reader-{topic}", topic=topic, group="readers")
         if answer["count"] != QUEUES * MESSAGES_PER_QUEUE:
             raise Untrustworthy(f"{topic}: {answer['count']} messages, not {QUEUES * MESSAGES_PER_QUEUE}")
-
-
-def _allow_descriptors(count: int) -> None:
-    """For this process only, and only now: the server, already running, must cope by itself."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < count:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(count, hard), hard))
 
 
 def _queue_disk_bytes(home: Path) -> int:

@@ -70,7 +70,11 @@ def markdown(lines: list[Line], samples: Samples, scale: Scale) -> str:
         f"Many topics: {scale.topics:,} of 8 queues, then {scale.idle_connections:,} idle connections; "
         f"push consume: {scale.consume_messages:,} messages. The last rows once each on a fresh server: kill -9 behind "
         f"{scale.recovery_messages:,} messages, query by key among {scale.indexed_messages:,}.",
+        f"Segment rolls: {scale.segment_rolls} or more of 64 MiB, 64 senders of 1,024-byte bodies; topics that come "
+        f"and go: {scale.passing_topics:,}. Longest callbacks: {scale.scene_topics:,} topics, "
+        f"{scale.scene_groups:,} groups, {scale.held_pulls:,} held pulls.",
         *_failures(samples),
+        *(["", *samples.notes] if samples.notes else []),
     ]
     text = ["| " + " | ".join(cells) + " |" for cells in table]
     return "\n".join(["# bolide and Apache RocketMQ in one run", "", *text, "", *notes, ""])
@@ -94,6 +98,7 @@ def as_json(lines: list[Line], samples: Samples, scale: Scale) -> dict[str, Any]
             for line in lines
         ],
         "samples": {"/".join(key): values for key, values in samples.values.items()},
+        "notes": samples.notes,
     }
 
 

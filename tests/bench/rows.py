@@ -3,12 +3,13 @@
 A later issue adds a workload to WORKLOADS (or a runner of its own in `run.py`) and its rows to ROWS.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tests.bench import breadth, durable, workloads
+from tests.bench import breadth, durable, rolls, workloads
+from tests.bench.callbacks.kinds import KINDS
 from tests.bench.scale import Scale
-from tests.bench.sides import Side
+from tests.bench.sides import ASYNC_FLUSH, Side
 from tests.bench.workloads import Figures
 
 Workload = Callable[[Side, Scale], Figures]
@@ -23,16 +24,19 @@ WORKLOADS: dict[str, Workload] = {
     "latency": workloads.send_to_listener,
     "memory": workloads.memory_after_all_runs,
 }
-# On both sides, each on a fresh server that flushes as said.
-FRESH_WORKLOADS: dict[str, tuple[str, Workload]] = {
-    "flush64": ("SYNC_FLUSH", durable.flushed_64_threads),
-    "recovery": ("ASYNC_FLUSH", durable.start_after_kill),
-    "query": ("ASYNC_FLUSH", durable.query_by_key),
+# On both sides, each on a fresh server with these settings.
+FRESH_WORKLOADS: dict[str, tuple[Mapping[str, str], Workload]] = {
+    "flush64": ({"flushDiskType": "SYNC_FLUSH"}, durable.flushed_64_threads),
+    "recovery": (ASYNC_FLUSH, durable.start_after_kill),
+    "query": (ASYNC_FLUSH, durable.query_by_key),
+    "rolls": (rolls.SETTINGS, rolls.segment_rolls),
+    "rolls_topics": (rolls.SETTINGS, rolls.segment_rolls_while_topics_come_and_go),
 }
 # On our side only, each on a fresh server.
 OWN_WORKLOADS: dict[str, Workload] = {"breadth": breadth.many_topics_and_connections}
 START = "start"
-KEYS = (*WORKLOADS, START, *FRESH_WORKLOADS, *OWN_WORKLOADS)
+CALLBACKS = "callbacks"
+KEYS = (*WORKLOADS, START, *FRESH_WORKLOADS, *OWN_WORKLOADS, CALLBACKS)
 
 
 @dataclass(frozen=True)
@@ -76,10 +80,22 @@ def at_least(limit: float) -> Bar:
     return Bar(f"at least {limit:g}", False, lambda ours: ours >= limit)
 
 
+def _rolls(workload: str, title: str) -> tuple[Row, ...]:
+    """What a client that waits for each answer sees: it is the rare long one that it notices."""
+    return (
+        Row(workload, "per_second", f"{title}: sync send, 64 threads", "msg/s"),
+        Row(workload, "p99_ms", f"{title}: p99", "ms", 2),
+        Row(workload, "p999_ms", f"{title}: p99.9", "ms", 2, below_theirs()),
+        Row(workload, "max_ms", f"{title}: longest", "ms", 1, below_theirs()),
+    )
+
+
 ROWS = (
     Row("sync64", "per_second", "sync send, 64 threads", "msg/s", bar=ratio_at_least(1.8)),
     Row("sync64", "p50_ms", "sync send, 64 threads, p50", "ms", 2),
     Row("sync64", "p99_ms", "sync send, 64 threads, p99", "ms", 2),
+    Row("sync64", "p999_ms", "sync send, 64 threads, p99.9", "ms", 2),
+    Row("sync64", "max_ms", "sync send, 64 threads, longest", "ms", 1),
     Row("sync64", "cpu_us", "broker CPU per message, sync send, 64 threads", "µs", 1),
     Row("sync1", "per_second", "sync send, 1 thread", "msg/s"),
     Row("sync1", "p50_ms", "sync send, 1 thread, p50", "ms", 3),
@@ -103,6 +119,8 @@ ROWS = (
     Row("recovery", "seconds", "kill -9 to first acknowledged send", "s", 2, below_theirs()),
     Row("query", "p50_ms", "query by key, p50", "ms", 2, below(5, "ms")),
     Row("query", "p99_ms", "query by key, p99", "ms", 2),
+    *_rolls("rolls", "ten segment rolls"),
+    *_rolls("rolls_topics", "ten segment rolls while topics come and go"),
     Row(
         "breadth",
         "after_over_before",
@@ -123,4 +141,8 @@ ROWS = (
         bar=below(8.5, "kB: one or two blocks, not 6 MB"),
     ),
     Row("breadth", "disk_mb", "many topics: disk in all, with the preallocated log segments", "MB"),
+    *(
+        Row(CALLBACKS, key, f"longest callback: {title}", "ms", 1, below(20, "ms"))
+        for key, title in KINDS.items()
+    ),
 )

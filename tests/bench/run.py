@@ -4,7 +4,9 @@ from collections import defaultdict
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from tests.bench.rows import FRESH_WORKLOADS, OWN_WORKLOADS, START, WORKLOADS
+from tests.bench.callbacks.measure import longest_callbacks, table_of
+from tests.bench.callbacks.scene import Scene
+from tests.bench.rows import CALLBACKS, FRESH_WORKLOADS, OWN_WORKLOADS, START, WORKLOADS
 from tests.bench.scale import Scale
 from tests.bench.sides import OURS, THEIRS, running_side
 from tests.bench.starting import seconds_to_first_send
@@ -18,6 +20,7 @@ class Samples:
 
     def __init__(self) -> None:
         self.values: defaultdict[tuple[str, str, str], list[float]] = defaultdict(list)
+        self.notes: list[str] = []
 
     def add(self, side: str, workload: str, figures: dict[str, float]) -> None:
         for name, value in figures.items():
@@ -40,6 +43,8 @@ def run(chosen: Collection[str], sides: Collection[str], scale: Scale, home: Pat
     _run_fresh(chosen, sides, scale, home, samples, say)
     if OURS in sides:
         _run_own(chosen, scale, home, samples, say)
+    if OURS in sides and CALLBACKS in chosen:
+        _run_callbacks(scale, home, samples, say)
     return samples
 
 
@@ -68,9 +73,9 @@ def _run_starts(sides: Collection[str], scale: Scale, home: Path, samples: Sampl
 def _run_fresh(
     chosen: Collection[str], sides: Collection[str], scale: Scale, home: Path, samples: Samples, say: Say
 ) -> None:
-    for key, (flush, workload) in FRESH_WORKLOADS.items():
+    for key, (settings, workload) in FRESH_WORKLOADS.items():
         for side in sides if key in chosen else ():
-            with running_side(side, home / f"{key}-{side}", flush=flush) as fresh:
+            with running_side(side, home / f"{key}-{side}", settings=settings) as fresh:
                 warm_up(fresh, scale)
                 figures = workload(fresh, scale)
             samples.add(side, key, figures)
@@ -85,6 +90,16 @@ def _run_own(chosen: Collection[str], scale: Scale, home: Path, samples: Samples
                 figures = workload(side, scale)
             samples.add(OURS, key, figures)
             say(f"{key}: {_brief(figures)}")
+
+
+def _run_callbacks(scale: Scale, home: Path, samples: Samples, say: Say) -> None:
+    scene = Scene(scale.scene_topics, scale.scene_groups, scale.held_pulls)
+    say(
+        f"longest callbacks with {scene.topics:,} topics, {scene.groups:,} groups, {scene.held_pulls:,} held pulls"
+    )
+    found = longest_callbacks(scene, home / CALLBACKS, say)
+    samples.add(OURS, CALLBACKS, {key: longest.ms for key, longest in found.items()})
+    samples.notes += table_of(found)
 
 
 def _brief(figures: dict[str, float]) -> str:

@@ -19,6 +19,11 @@ class Scale:
     idle_connections: int
     recovery_messages: int
     indexed_messages: int
+    segment_rolls: int
+    passing_topics: int
+    scene_topics: int
+    scene_groups: int
+    held_pulls: int
 
 
 FULL = Scale(
@@ -34,6 +39,11 @@ FULL = Scale(
     idle_connections=1_000,
     recovery_messages=8_000_000,
     indexed_messages=5_000_000,
+    segment_rolls=10,
+    passing_topics=1_000,
+    scene_topics=10_000,
+    scene_groups=10_000,
+    held_pulls=1_000,
 )
 QUICK = Scale(
     name="quick",
@@ -48,6 +58,11 @@ QUICK = Scale(
     idle_connections=200,
     recovery_messages=1_000_000,
     indexed_messages=500_000,
+    segment_rolls=10,
+    passing_topics=200,
+    scene_topics=10_000,
+    scene_groups=10_000,
+    held_pulls=1_000,
 )
 SMOKE = Scale(
     name="smoke",
@@ -62,4 +77,9 @@ SMOKE = Scale(
     idle_connections=10,
     recovery_messages=10_000,
     indexed_messages=10_000,
+    segment_rolls=1,
+    passing_topics=10,
+    scene_topics=100,
+    scene_groups=100,
+    held_pulls=70,
 )

@@ -2,7 +2,8 @@
 
 import itertools
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,8 @@ KINDS: dict[str, ServerKind] = {OURS: Bolide(), THEIRS: Apache(java.LATEST, BENC
 QUEUES = 4
 LOAD_JVM_FLAGS = ("-Xms1g", "-Xmx1g", "-XX:+UseG1GC")
 ANSWER_SECONDS = 600
+ASYNC_FLUSH: Mapping[str, str] = {"flushDiskType": "ASYNC_FLUSH"}
+"""Settings of a server for which no others are given."""
 
 _numbers = itertools.count(1)
 
@@ -39,6 +42,10 @@ class Side:
         """Run a verb of the load program against this server."""
         return self.load.ask(verb, ANSWER_SECONDS, nameserver=self.server.nameserver, **options)
 
+    def begin(self, verb: str, **options: object) -> "Future[dict[str, Any]]":
+        """The same without waiting for the answer."""
+        return self.load.begin(verb, nameserver=self.server.nameserver, **options)
+
     def topic(self, queues: int = QUEUES) -> str:
         """A new, empty topic that clients can see."""
         topic = f"bench-{next(_numbers)}"
@@ -55,10 +62,10 @@ class Side:
 
 @contextmanager
 def running_server(
-    name: str, home: Path, *, wait: bool = True, flush: str = "ASYNC_FLUSH"
+    name: str, home: Path, *, wait: bool = True, settings: Mapping[str, str] = ASYNC_FLUSH
 ) -> Iterator[Together]:
     """A server with an empty store, gone with its files afterwards."""
-    server = Together(KINDS[name], home, {"flushDiskType": flush})
+    server = Together(KINDS[name], home, settings)
     try:
         yield server.start() if wait else server.launch()
         server.stop()
@@ -68,9 +75,9 @@ def running_server(
 
 
 @contextmanager
-def running_side(name: str, home: Path, *, flush: str = "ASYNC_FLUSH") -> Iterator[Side]:
+def running_side(name: str, home: Path, *, settings: Mapping[str, str] = ASYNC_FLUSH) -> Iterator[Side]:
     """A server and its load program."""
-    with running_server(name, home / "server", flush=flush) as server:
+    with running_server(name, home / "server", settings=settings) as server:
         load = Witness(java.LATEST, home / "load", LOAD_JVM_FLAGS)
         try:
             yield Side(name, server, load)

@@ -63,7 +63,7 @@ def send_to_listener(side: Side, scale: Scale) -> Figures:
     )
     if answer["received"] != answer["expected"]:
         raise Untrustworthy(f"{side.name}: {answer['received']} of {answer['expected']} messages arrived")
-    return _latencies(answer)
+    return latencies(answer)
 
 
 def memory_after_all_runs(side: Side, scale: Scale) -> Figures:
@@ -79,16 +79,16 @@ def _send(side: Side, scale: Scale, **options: object) -> Figures:
     before = side.server.cpu_seconds()
     answer = side.ask("load-send", seconds=scale.run_seconds, **load)
     cpu = side.server.cpu_seconds() - before
-    _check_stored(side, topic, warm, answer)
+    check_stored(side, topic, warm, answer)
     return {
         "per_second": answer["per_second"],
         "cpu_us": cpu * 1e6 / max(1, answer["sent"]),
         "failed": answer["failed"],
-        **_latencies(answer),
+        **latencies(answer),
     }
 
 
-def _check_stored(side: Side, topic: str, *answers: dict[str, Any]) -> None:
+def check_stored(side: Side, topic: str, *answers: dict[str, Any]) -> None:
     """Everything acknowledged is there; more than that only where a failed send was stored all the same."""
     sent = sum(answer["sent"] for answer in answers)
     failed = sum(answer["failed"] for answer in answers)
@@ -98,5 +98,5 @@ def _check_stored(side: Side, topic: str, *answers: dict[str, Any]) -> None:
         raise Untrustworthy(f"{side.name}: {sent} sent, {failed} failed, {stored} stored {errors}")
 
 
-def _latencies(answer: dict[str, Any]) -> Figures:
+def latencies(answer: dict[str, Any]) -> Figures:
     return {f"{name}_ms": answer[f"{name}_us"] / 1000 for name in ("p50", "p99", "p999", "max")}

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from bolide.broker.cleaner import local_hour
+from bolide.store import cleaning
 from bolide.store.retention import HOUR_MS, MANUAL_RUNS
 from bolide.store.store import MessageStore
 from tests.unit.broker.clean_stage import DAY_MS, Scene, play, segments_in
 from tests.unit.net.stage import eventually
+from tests.unit.net.turns import counted_by_turn
 from tests.unit.store.stage import SEGMENT_BYTES, bodies, message, put, put_many
 
 # ---- the hour, the operator, the age ---------------------------------------------------------------------------
@@ -232,24 +234,17 @@ def test_segments_are_deleted_with_pauses(tmp_path: Path) -> None:
     play(tmp_path, act, {"deleteCommitLogFilesInterval": "20"})
 
 
-def test_the_loop_serves_others_while_queues_are_brought_in_step(tmp_path: Path) -> None:
+def test_no_turn_of_the_loop_looks_at_more_than_a_slice_of_the_queues(tmp_path: Path) -> None:
     async def act(scene: Scene) -> None:
-        put(scene.store, *(message("T", b"x" * 100, queue_id=number) for number in range(300)))
+        for number in range(300):
+            put(scene.store, message("T", b"x" * 100, queue_id=number))
         scene.fill()
         scene.live(4 * DAY_MS)
         scene.hour = 4
-        turns = 0
-
-        async def others() -> None:
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)  # noqa: TID251
-
-        task = asyncio.create_task(others())
-        await scene.cleaner.clean()
-        task.cancel()
-        assert turns > 20
+        with counted_by_turn(cleaning, "_expire") as looks:
+            await scene.cleaner.clean()
+        assert looks.total >= 300
+        assert looks.most <= cleaning.SLICE_QUEUES
 
     play(tmp_path, act)
 

@@ -17,26 +17,34 @@ import org.apache.rocketmq.common.message.Message;
  * {@code load-send}: sends as fast as it can and answers throughput and latencies.
  *
  * <p>Options: nameserver, topic, mode=sync|async|batch, threads, inflight (async), batch, size, keys=true for a key that counts,
- * and an end: seconds or count.
- * A batch counts as its messages; its latency is that of the whole call. Only SEND_OK counts as sent.
+ * warm (so many seconds at first are in no latency and in no rate; their end is the event {@code warm}), and an end: seconds
+ * behind that, count, or {@code stop} with the name that was given as name.
+ * A batch counts as its messages; its latency is that of the whole call, whether it failed or not. Only SEND_OK counts as sent.
  */
 final class LoadSend {
+    private final Session session;
     private final Command command;
+    private final String name;
     private final String topic;
     private final int batch;
     private final byte[] body;
     private final boolean keys;
     private final DefaultMQProducer producer = new DefaultMQProducer("load-send");
-    private final Latencies latencies = new Latencies();
     private final AtomicLong claimed = new AtomicLong();
     private final AtomicLong sent = new AtomicLong();
     private final AtomicLong failed = new AtomicLong();
     private final Semaphore window;
     private final int windowSize;
+    private volatile Latencies latencies = new Latencies();
+    private volatile boolean stopped;
     private volatile String firstError = "";
+    private long countedFrom;
+    private long sentBefore;
 
-    LoadSend(Command command) {
+    LoadSend(Session session, Command command) {
+        this.session = session;
         this.command = command;
+        this.name = command.text("name", "load-send-" + System.nanoTime());
         this.topic = command.text("topic");
         this.batch = command.text("mode").equals("batch") ? command.number("batch", 32) : 1;
         this.body = new byte[command.number("size", 128)];
@@ -49,12 +57,14 @@ final class LoadSend {
         Session.configure(producer, command, "load-send");
         producer.setSendMsgTimeout(command.number("timeout", 10_000));
         producer.start();
+        session.opened(name, () -> stopped = true);
         try {
-            long start = System.nanoTime();
+            countedFrom = System.nanoTime();
             runThreads(command.number("threads", 1));
             window.acquire(windowSize);
-            return answer(System.nanoTime() - start);
+            return answer(System.nanoTime() - countedFrom);
         } finally {
+            session.ended(name);
             producer.shutdown();
         }
     }
@@ -65,13 +75,14 @@ final class LoadSend {
         fields.put("failed", failed.get());
         fields.put("error", firstError);
         fields.put("seconds", nanos / 1e9);
-        fields.put("per_second", sent.get() / (nanos / 1e9));
+        fields.put("per_second", (sent.get() - sentBefore) / (nanos / 1e9));
         return fields;
     }
 
     private void runThreads(int threads) throws InterruptedException {
         long seconds = command.number("seconds", 0);
-        long end = seconds == 0 ? Long.MAX_VALUE : System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
+        long warm = command.number("warm", 0);
+        long end = seconds == 0 ? Long.MAX_VALUE : System.nanoTime() + TimeUnit.SECONDS.toNanos(warm + seconds);
         CountDownLatch ended = new CountDownLatch(threads);
         for (int i = 0; i < threads; i++) {
             new Thread(() -> {
@@ -82,13 +93,24 @@ final class LoadSend {
                 }
             }, "load-" + i).start();
         }
+        if (warm > 0 && !ended.await(warm, TimeUnit.SECONDS)) {
+            beginToCount();
+        }
         ended.await();
+    }
+
+    /** A send that is on its way now still counts as warm-up. */
+    private void beginToCount() {
+        sentBefore = sent.get();
+        countedFrom = System.nanoTime();
+        latencies = new Latencies();
+        Output.line(Output.fields("event", "warm", "name", name));
     }
 
     private void sendUntil(long end) {
         long count = command.number("count", Integer.MAX_VALUE);
         boolean async = command.text("mode").equals("async");
-        while (System.nanoTime() < end) {
+        while (!stopped && System.nanoTime() < end) {
             long first = claimed.getAndAdd(batch);
             if (first >= count) {
                 return;
@@ -106,26 +128,31 @@ final class LoadSend {
     }
 
     private void sendSync(long first, int size) throws Exception {
+        Latencies record = latencies;
         long before = System.nanoTime();
-        SendResult result = batch == 1 ? producer.send(message(first)) : producer.send(messages(first, size));
-        latencies.add(System.nanoTime() - before);
-        count(result, size);
+        try {
+            count(batch == 1 ? producer.send(message(first)) : producer.send(messages(first, size)), size);
+        } finally {
+            record.add(System.nanoTime() - before);
+        }
     }
 
     private void sendAsync(long number) throws Exception {
         window.acquire();
+        Latencies record = latencies;
         long before = System.nanoTime();
         try {
             producer.send(message(number), new SendCallback() {
                 @Override
                 public void onSuccess(SendResult result) {
-                    latencies.add(System.nanoTime() - before);
+                    record.add(System.nanoTime() - before);
                     count(result, 1);
                     window.release();
                 }
 
                 @Override
                 public void onException(Throwable problem) {
+                    record.add(System.nanoTime() - before);
                     failed(problem);
                     window.release();
                 }

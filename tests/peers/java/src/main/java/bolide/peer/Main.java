@@ -84,7 +84,7 @@ public final class Main {
             case "admin":
                 return Admin.run(command);
             case "load-send":
-                return new LoadSend(command).run();
+                return new LoadSend(session, command).run();
             case "load-consume":
                 return new LoadConsume(command).run();
             case "load-latency":
