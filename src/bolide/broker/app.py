@@ -96,8 +96,8 @@ class Broker:
         self.plans = PullPlans(self)
         self.hold = PullHold(lambda held: resume(self, held))
         self.host = _advertised_host(config, self._surroundings.addresses)
-        self._behind: set[QueueTail] = set()
-        self._undurable: set[QueueTail] = set()
+        self._behind: dict[QueueTail, None] = {}  # in the order of their messages
+        self._undurable: dict[QueueTail, None] = {}
         self._behind_timer: asyncio.TimerHandle | None = None
         self._chosen: dict[str, TopicLane] = {}
         self._tasks = Tasks()
@@ -311,12 +311,12 @@ class Broker:
         """Messages were appended: wake who waits for them, and write their queue entries soon."""
         touched = self.store.take_touched()
         if self.config.sync_flush:
-            self._undurable.update(touched)
+            self._undurable.update(dict.fromkeys(touched))
             self.flusher.wake()
         else:
             for tail in touched:
                 self.hold.arrived(tail)
-        self._behind.update(touched)
+        self._behind.update(dict.fromkeys(touched))
         if self._behind_timer is None:
             loop = asyncio.get_running_loop()
             self._behind_timer = loop.call_later(WRITE_BEHIND_S, self._write_behind)
@@ -388,15 +388,15 @@ class Broker:
     def _on_durable(self) -> None:
         """More of the log may be read: wake who waits for it, and remember queues that have more to come."""
         readable = self.store.reader.readable_end
-        tails, self._undurable = self._undurable, set()
+        tails, self._undurable = self._undurable, {}
         for tail in tails:
             self.hold.arrived(tail, readable)
             if not self.store.reader.is_readable(tail, readable):
-                self._undurable.add(tail)
+                self._undurable[tail] = None
 
     def _write_behind(self) -> None:
         self._behind_timer = None
-        tails, self._behind = self._behind, set()
+        tails, self._behind = self._behind, {}
         try:
             self.store.write_behind(list(tails))
         except ServiceUnavailable as error:
