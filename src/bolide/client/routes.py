@@ -68,7 +68,7 @@ class RouteCache:
     async def refresh(self) -> bool:
         """Ask again for every topic in use; whether any route has changed."""
         changed = False
-        for topic in {*self._routes, *self._borrowed}:
+        for topic in [*self._routes, *self._borrowed]:
             route = await self._ask(topic)
             if route is not None and route != self._routes.get(topic):
                 self._remember(topic, route)

@@ -29,7 +29,7 @@ class Dispatcher:
     def __init__(self, registry: Registry, guard: Guard | None = None) -> None:
         self._registry = registry
         self._guard = guard or OpenHouse()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
 
     @property
     def codes(self) -> frozenset[int]:
@@ -53,8 +53,8 @@ class Dispatcher:
             _answer(link, request, busy)
         else:
             task = asyncio.get_running_loop().create_task(self._finish(link, request, outcome))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks[task] = None
+            task.add_done_callback(self._tasks.pop)
 
     async def close(self) -> None:
         """End what is still waiting."""

@@ -43,7 +43,7 @@ class Server:
         self._sweep: asyncio.TimerHandle | None = None
         self._descriptors_max = 0
         self._refuses = False
-        self.links: set[Link] = set()
+        self.links: dict[Link, None] = {}  # in the order in which they came
 
     async def start(self, host: str, port: int) -> int:
         """Listen on one more port (0 takes a free one); returns the port."""
@@ -88,7 +88,7 @@ class Server:
             link.close()
             return
         self._refuses = False
-        self.links.add(link)
+        self.links[link] = None
         self._service.on_open(link)
 
     def on_request(self, link: Link, request: Command) -> None:
@@ -96,7 +96,7 @@ class Server:
 
     def on_close(self, link: Link) -> None:
         if link in self.links:
-            self.links.remove(link)
+            del self.links[link]
             self._service.on_close(link)
 
 
