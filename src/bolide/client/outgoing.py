@@ -19,7 +19,7 @@ from bolide.model.message import (
 )
 from bolide.model.names import RETRY_PREFIX, check_topic
 from bolide.record.compress import pack_body
-from bolide.record.layout import BATCH_ITEM_FIXED_BYTES
+from bolide.record.layout import BATCH_ITEM, BATCH_ITEM_FIXED_BYTES
 
 PACK_FROM_BYTES = 4096
 """The original's compressMsgBodyOverHowmuch."""
@@ -31,7 +31,6 @@ _NOT_IN_A_BATCH = (
     Property.TIMER_DELIVER_MS,
     Property.TRANSACTION_PREPARED,
 )
-_BATCH_ITEM = struct.Struct(">IIIiI")
 _U16 = struct.Struct(">H")
 
 
@@ -84,7 +83,7 @@ def prepare_batch(messages: Sequence[Message], message_ids: Sequence[str]) -> Ou
 
 def _batch_item(message: Message, properties: bytes) -> bytes:
     size = BATCH_ITEM_FIXED_BYTES + len(message.body) + len(properties)
-    head = _BATCH_ITEM.pack(size, 0, 0, message.flag, len(message.body))
+    head = BATCH_ITEM.pack(size, 0, 0, message.flag, len(message.body))
     return b"".join((head, message.body, _U16.pack(len(properties)), properties))
 
 

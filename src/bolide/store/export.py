@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bolide.store.append import QueueTail
-from bolide.store.offline import ENTRY, OfflineQueue, QueueKey, StoreFiles
-from bolide.store.queue_index import ENTRY_BYTES
+from bolide.store.offline import OfflineQueue, QueueKey, StoreFiles
+from bolide.store.queue_entry import ENTRY, ENTRY_BYTES
 from bolide.store.scan import Hole, LogScan, Progress, Stretch, is_topic, sound_at
 from bolide.store.table_files import read_tables
 from bolide.store.verify_index import store_time_of

@@ -30,7 +30,7 @@ from bolide.store.folders import make_folder
 from bolide.store.index_file import IndexSizes
 from bolide.store.index_layout import entry_at
 from bolide.store.offline import Geometry, StoreFiles, used_bytes
-from bolide.store.queue_index import ENTRY_BYTES
+from bolide.store.queue_entry import ENTRY_BYTES
 from bolide.store.repair_index import rebuild_index
 from bolide.store.scan import Hole, Progress
 from bolide.store.small_file import write_whole

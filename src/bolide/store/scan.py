@@ -17,9 +17,9 @@ from typing import Protocol
 from bolide.model.message import SysFlag
 from bolide.record.checksum import ABSENT, record_checksum
 from bolide.record.codec import RecordHead, inspect_record
-from bolide.record.layout import BLANK_BYTES, FIXED_BYTES, MAGIC_BLANK, MAGIC_V1, MAGIC_V2
+from bolide.record.layout import BLANK_BYTES, FIXED_BYTES, LOG_OFFSET_AT, MAGIC_BLANK, MAGIC_V1, MAGIC_V2
 from bolide.store.offline import StoreFiles, used_bytes
-from bolide.store.queue_index import GAP_SIZE
+from bolide.store.queue_entry import GAP_SIZE
 from bolide.store.texts import FINE, LAST_UNSEALED, LOST_CHECKSUM, ODD_PROPERTIES, check_texts
 from bolide.store.walk import BLANK, UNSOUND
 
@@ -274,7 +274,7 @@ def sound_at(store: StoreFiles, at: int) -> RecordHead | None:
     if base is None:
         return None
     view, position = store.log.view(base), at - base
-    if position + FIXED_BYTES > len(view) or _PLACE.unpack_from(view, position + 28)[0] != at:
+    if position + FIXED_BYTES > len(view) or _PLACE.unpack_from(view, position + LOG_OFFSET_AT)[0] != at:
         return None
     head = inspect_record(view, position, len(view), True)
     return head if isinstance(head, RecordHead) and is_topic(head.topic) and head.queue_offset >= 0 else None

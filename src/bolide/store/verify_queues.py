@@ -20,8 +20,8 @@ from bolide.record.layout import FIXED_BYTES
 from bolide.store.append import QueueTail
 from bolide.store.damage import Findings
 from bolide.store.deliver_time import deliver_time_of
-from bolide.store.offline import EMPTY_ENTRY, ENTRY, OfflineQueue, QueueKey, StoreFiles
-from bolide.store.queue_index import ENTRY_BYTES, GAP_SIZE
+from bolide.store.offline import EMPTY_ENTRY, OfflineQueue, QueueKey, StoreFiles
+from bolide.store.queue_entry import ENTRY, ENTRY_BYTES, GAP_SIZE
 from bolide.store.scan import UNQUEUED_MASK, Hole, is_topic, sound_at
 
 BLOCK_ENTRIES = 4096

@@ -27,7 +27,7 @@ from bolide.model.response_code import ResponseCode
 from bolide.model.topic import GroupConfig, Subscription
 from bolide.net.dispatch import error_answer
 from bolide.net.link import Link
-from bolide.store.queue_index import ENTRY_BYTES
+from bolide.store.queue_entry import ENTRY_BYTES
 from bolide.store.reading import WINDOW_ENTRIES, PullLimits, PullResult, PullStatus
 from bolide.wire.bodies.group import MessageModel
 from bolide.wire.codes import RequestCode
