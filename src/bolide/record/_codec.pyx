@@ -7,6 +7,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 
 from bolide.model.big_endian cimport load32, store16, store32, store64
 from bolide.model.errors import MessageIllegal
+from bolide.model.properties import NOT_PLAIN, NOT_PLAIN_FAMILIES
 from bolide.record._checksum cimport crc32_of, holds, write_checksum
 from bolide.record.layout cimport (
     BATCH_ITEM_FIXED_BYTES,
@@ -102,28 +103,54 @@ cdef inline bint is_name(const unsigned char* name, Py_ssize_t length, const cha
     return length == size and memcmp(name, wanted, size) == 0
 
 
+cdef struct SpecialName:
+    const unsigned char* text
+    Py_ssize_t length
+    bint is_family                # stands for all longer names that begin like it
+
+
+cdef enum:
+    SPECIAL_MAX = 64
+
+# The names that leave the fast path, from the table of model/properties.py, in order; and by the first byte of a name
+# the first of them that begins so.
+cdef list SPECIAL_TEXTS = sorted([*NOT_PLAIN, *NOT_PLAIN_FAMILIES])
+cdef SpecialName SPECIAL[SPECIAL_MAX]
+cdef int SPECIAL_COUNT = len(SPECIAL_TEXTS)
+cdef int FIRST_SPECIAL[256]
+
+
+cdef fill_special_names():
+    cdef bytes text
+    cdef int number
+    assert SPECIAL_COUNT <= SPECIAL_MAX
+    for number in range(256):
+        FIRST_SPECIAL[number] = SPECIAL_COUNT
+    for number in range(SPECIAL_COUNT - 1, -1, -1):
+        text = SPECIAL_TEXTS[number]
+        SPECIAL[number].text = <const unsigned char*>PyBytes_AS_STRING(text)
+        SPECIAL[number].length = len(text)
+        SPECIAL[number].is_family = text in NOT_PLAIN_FAMILIES
+        FIRST_SPECIAL[SPECIAL[number].text[0]] = number
+
+
+fill_special_names()
+
+
 cdef bint is_special(const unsigned char* name, Py_ssize_t length) noexcept nogil:
     """Names that change how the broker must treat the message, or that it would have to replace."""
+    cdef SpecialName* special
+    cdef int number
     if length == 0:
         return False
-    if name[0] == c'D':
-        return is_name(name, length, b"DELAY", 5)
-    if name[0] == c'T':
-        return (
-            is_name(name, length, b"TRAN_MSG", 8)
-            or is_name(name, length, b"TRACE_ON", 8)
-            or (length > 6 and memcmp(name, b"TIMER_", 6) == 0)
-        )
-    if name[0] == c'M':
-        return is_name(name, length, b"MSG_REGION", 10)
-    if name[0] == c'C':
-        return is_name(name, length, b"CLUSTER", 7)
-    if name[0] == c'P':
-        return is_name(name, length, b"POP_CK", 6)
-    if name[0] == c'I':
-        return length > 6 and memcmp(name, b"INNER_", 6) == 0
-    if name[0] == c'_':
-        return is_name(name, length, b"__CRC32#", 8)
+    for number in range(FIRST_SPECIAL[name[0]], SPECIAL_COUNT):
+        special = &SPECIAL[number]
+        if special.text[0] != name[0]:
+            return False
+        if (length > special.length if special.is_family else length == special.length) and memcmp(
+            name, special.text, special.length
+        ) == 0:
+            return True
     return False
 
 

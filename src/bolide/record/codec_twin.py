@@ -4,7 +4,7 @@ import struct
 
 from bolide.model.errors import MalformedRecord, MessageIllegal
 from bolide.model.java_hash import java_hash
-from bolide.model.message import SysFlag
+from bolide.model.message import NAME_END, Property, SysFlag
 from bolide.record.checksum_twin import holds, masked_crc32, seal_record
 from bolide.record.layout import (
     BATCH_ITEM,
@@ -27,7 +27,7 @@ _COUNTS = struct.Struct(">iqI")
 _SIZE_AND_MAGIC = struct.Struct(">II")
 _U16 = struct.Struct(">H")
 
-_TAGS = b"TAGS\x01"
+_TAGS = (Property.TAGS + NAME_END).encode()
 
 # Plain numbers: arithmetic with flags would drop the bits that no flag names.
 _BORN_HOST_V6 = int(SysFlag.BORN_HOST_V6)

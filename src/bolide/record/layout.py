@@ -53,7 +53,7 @@ import struct
 from typing import NamedTuple
 
 from bolide.model.errors import MalformedRecord
-from bolide.model.message import NAME_END, PROPERTIES_BYTES_MAX, SysFlag
+from bolide.model.message import NAME_END, PROPERTIES_BYTES_MAX, Property, SysFlag
 
 MAGIC_V1 = 0xDAA320A7
 MAGIC_V2 = 0xDAA320AB
@@ -107,7 +107,7 @@ BATCH_ITEM = struct.Struct(">IIIiI")
 # ---- checksums
 CRC_MASK = 0x7FFFFFFF
 
-RECORD_CHECKSUM_NAME = b"__CRC32#" + NAME_END.encode()
+RECORD_CHECKSUM_NAME = (Property.RECORD_CHECKSUM + NAME_END).encode()
 RECORD_CHECKSUM_NAME_BYTES = 9
 RECORD_CHECKSUM_DIGITS = 10
 RECORD_CHECKSUM_BYTES = 20

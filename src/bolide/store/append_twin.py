@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from bolide.model import send_rows as column
 from bolide.model.errors import MessageIllegal
-from bolide.model.message import TRANSACTION_MASK, SysFlag
+from bolide.model.message import TRANSACTION_MASK, Property, SysFlag
+from bolide.model.properties import leaves_fast_path
 from bolide.record.checksum_twin import seal_record
 from bolide.record.codec_twin import RecordHead, encode_record, inspect_record, split_batch, tags_code_of
 from bolide.record.layout import (
@@ -29,8 +30,8 @@ NEEDS_GENERAL_PATH = 2
 
 _NOT_PLAIN = TRANSACTION_MASK | int(SysFlag.INNER_BATCH | SysFlag.NEED_UNWRAP)
 
-_SPECIAL = (b"DELAY", b"TRAN_MSG", b"TRACE_ON", b"MSG_REGION", b"CLUSTER", b"POP_CK", b"__CRC32#")
-_SPECIAL_PREFIXES = (b"TIMER_", b"INNER_")
+_WAIT = Property.WAIT.encode()
+_UNIQUE_KEY = Property.UNIQUE_KEY.encode()
 
 _Part = tuple[int, bytes, bytes]
 """A record's flag, body and stored properties."""
@@ -222,7 +223,7 @@ class Appender:
                 items, suffix = split_batch(body), self._checksum_room
             except MessageIllegal:
                 return None
-            if records + len(items) > column.RECORDS_MAX or _has_special(text):
+            if records + len(items) > column.RECORDS_MAX or _needs_general_path(text):
                 return None
         parts: list[_Part] = []
         for flag, item, text in items:
@@ -240,14 +241,14 @@ def _stored_properties(text: bytes, suffix: bytes) -> bytes | None:
     unique_key = b""
     for pair in text.removesuffix(b"\x02").split(b"\x02") if text else []:
         name, _, value = pair.partition(b"\x01")
-        if _is_special(name):
+        if leaves_fast_path(name):
             return None
-        if name == b"WAIT" and value:
+        if name == _WAIT and value:
             waits += 1
             if value != b"true" or waits > 1:
                 return None
             continue
-        if name == b"UNIQ_KEY" and value:
+        if name == _UNIQUE_KEY and value:
             unique_key = value
         kept.append(pair + b"\x02")
     if not unique_key or not all(0x20 <= c <= 0x7E and c not in b'"\\' for c in unique_key):
@@ -256,13 +257,8 @@ def _stored_properties(text: bytes, suffix: bytes) -> bytes | None:
     return stored if len(stored) <= LENGTH_MAX else None
 
 
-def _has_special(text: bytes) -> bool:
-    return any(_is_special(pair.partition(b"\x01")[0]) for pair in text.split(b"\x02"))
-
-
-def _is_special(name: bytes) -> bool:
-    """Names that change how the broker must treat the message, or that it would have to replace."""
-    return name in _SPECIAL or (name.startswith(_SPECIAL_PREFIXES) and len(name) > 6)
+def _needs_general_path(text: bytes) -> bool:
+    return any(leaves_fast_path(pair.partition(b"\x01")[0]) for pair in text.split(b"\x02"))
 
 
 def _unique_key(values: "array[int]", properties: bytearray) -> tuple[int, int]:
@@ -272,9 +268,10 @@ def _unique_key(values: "array[int]", properties: bytearray) -> tuple[int, int]:
         return 0, 0
     found = (0, 0)
     cursor = at
+    begin = _UNIQUE_KEY + b"\x01"
     for pair in bytes(properties[at : at + length]).split(b"\x02"):
-        if pair.startswith(b"UNIQ_KEY\x01") and len(pair) > 9:
-            found = (cursor + 9, len(pair) - 9)
+        if pair.startswith(begin) and len(pair) > len(begin):
+            found = (cursor + len(begin), len(pair) - len(begin))
         cursor += len(pair) + 1
     return found
 

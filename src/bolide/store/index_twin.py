@@ -8,7 +8,7 @@ import struct
 from array import array
 from collections.abc import Iterator
 
-from bolide.model.message import TRANSACTION_MASK, SysFlag
+from bolide.model.message import TRANSACTION_MASK, Property, SysFlag
 from bolide.record.codec_twin import RecordHead, inspect_record
 from bolide.store.index_layout import (
     ENTRY,
@@ -27,6 +27,10 @@ DONE = 0
 NO_ROOM = 1
 AT_BLANK = 2
 NO_RECORD = 3
+
+_UNIQUE_KEY = Property.UNIQUE_KEY.encode()
+_KEYS = Property.KEYS.encode()
+_TAGS = Property.TAGS.encode()
 
 _SLOT = struct.Struct(">i")
 _SECONDS_MAX = 0x7FFF_FFFF
@@ -133,13 +137,13 @@ def _keys_of(log: memoryview | bytes, at: int, head: RecordHead) -> Iterator[str
     start = at + head.properties_at
     pairs = _wanted_pairs(bytes(log[start : start + head.properties_length]))
     topic = head.topic.decode("utf-8", "replace")
-    if b"UNIQ_KEY" in pairs:
-        yield index_key(topic, pairs[b"UNIQ_KEY"])
-    for word in pairs.get(b"KEYS", "").split(" "):
+    if _UNIQUE_KEY in pairs:
+        yield index_key(topic, pairs[_UNIQUE_KEY])
+    for word in pairs.get(_KEYS, "").split(" "):
         if word:
             yield index_key(topic, word)
-    if b"TAGS" in pairs:
-        yield tag_key(topic, pairs[b"TAGS"])
+    if _TAGS in pairs:
+        yield tag_key(topic, pairs[_TAGS])
 
 
 def _wanted_pairs(properties: bytes) -> dict[bytes, str]:
@@ -147,7 +151,7 @@ def _wanted_pairs(properties: bytes) -> dict[bytes, str]:
     pairs: dict[bytes, str] = {}
     for pair in properties.split(b"\x02"):
         name, _, value = pair.partition(b"\x01")
-        if value and name in (b"UNIQ_KEY", b"KEYS", b"TAGS"):
+        if value and name in (_UNIQUE_KEY, _KEYS, _TAGS):
             pairs[name] = value.decode("utf-8", "replace")
     return pairs
 
