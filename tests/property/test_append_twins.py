@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bolide.model import send_rows as column
+from bolide.model.properties import NOT_PLAIN_FAMILIES, RULES, Rule
 from bolide.record.codec import RecordHead, encode_record, inspect_record
 from bolide.record.layout import CHECK_LENGTHS, CHECK_SEALED, CHECK_SUMS, FIXED_BYTES, RECORD_CHECKSUM_BYTES
 from tests.property.twins import APPENDS, outcome
@@ -34,6 +35,9 @@ NAMES = (
     b"TRAN_MSG",
     b"INNER_NUM",
     b"WAIT\0",
+    *(rule.name.encode() for rule in RULES),
+    *(rule.name.encode()[:-1] for rule in RULES),
+    *(rule.name.encode() + b"X" for rule in RULES),
 )
 VALUES = (b"true", b"false", b"TagA", b"", b"a\x01b", b'qu"ote', "ü".encode(), b"\xff\xfe", b"0" * 32)
 PAIRS = st.lists(
@@ -187,6 +191,27 @@ def plain(body: bytes = b"body", **changes: Any) -> dict[str, Any]:
     return {
         "body": body, "properties": properties, "topic": 0, "queue_id": 0, "sys_flag": 0, "kind": 0, **changes,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_a_property_leaves_the_fast_path_when_its_row_says_so(rule: Rule) -> None:
+    """Alone, behind others, without a value, and in a message of a batch; names that are only alike do not."""
+    own = rule.name.encode()
+    key = b"" if rule.name == "UNIQ_KEY" else b"UNIQ_KEY\x01K\x02"
+    meant = own + b"X" if rule.is_family else own
+    others = [b"X" + own, own.lower(), own[:-1], own if rule.is_family else own + b"Y"]
+    if own.startswith(NOT_PLAIN_FAMILIES) and not rule.is_family:  # names like it belong to the family
+        others = others[:2]
+    for name, is_plain in [(meant, rule.is_plain), *((other, True) for other in others)]:
+        for text in (key + name + b"\x01true\x02", name + b"\x01true\x02" + key, key + name + b"\x01true"):
+            batch = batch_of([(0, b"a", b"UNIQ_KEY\x01K\x02"), (0, b"b", text)])
+            text += b"UNIQ_KEY\x01K\x02" if text.endswith(b"\x02") else b"\x02UNIQ_KEY\x01K\x02"
+            for request in (plain(properties=text), plain(batch, kind=column.KIND_BATCH)):
+                if not key and name != meant and request["kind"]:
+                    continue  # the message of the batch has no unique key
+                for module in APPENDS:
+                    ((_, _, why, _),) = appended(module, [request], 4096, bytes(8))[2]
+                    assert (why == module.DONE) == is_plain, (name, text)
 
 
 def test_both_stop_at_every_border_of_a_segment_alike() -> None:

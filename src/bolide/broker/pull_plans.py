@@ -11,7 +11,7 @@ from bolide.broker.state import BrokerState
 from bolide.model.errors import BolideError, RequestError
 from bolide.model.offsets import GroupOffset
 from bolide.net.link import Link
-from bolide.store.queue_index import ENTRY_BYTES
+from bolide.store.queue_entry import ENTRY_BYTES
 from bolide.store.reading import WINDOW_ENTRIES
 from bolide.wire.command import Command
 from bolide.wire.frame import encode_found

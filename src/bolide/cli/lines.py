@@ -14,15 +14,8 @@ from typing import Any
 import orjson
 
 from bolide.model.errors import MessageIllegal
-from bolide.model.message import Message, Property
-
-WRITTEN_BY_OTHERS = frozenset(
-    {
-        *(Property.KEYS, Property.TAGS, Property.UNIQUE_KEY, Property.WAIT),
-        *(Property.MSG_REGION, Property.TRACE_ON, Property.CLUSTER),
-    }
-)
-"""Properties that the client or the broker writes; a message copied from one topic to another gets new ones."""
+from bolide.model.message import Message
+from bolide.model.properties import WRITTEN_BY_OTHERS
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,20 +18,13 @@ from bolide.model.message import (
     format_properties,
 )
 from bolide.model.names import RETRY_PREFIX, check_topic
+from bolide.model.properties import NOT_IN_A_BATCH
 from bolide.record.compress import pack_body
-from bolide.record.layout import BATCH_ITEM_FIXED_BYTES
+from bolide.record.layout import BATCH_ITEM, BATCH_ITEM_FIXED_BYTES
 
 PACK_FROM_BYTES = 4096
 """The original's compressMsgBodyOverHowmuch."""
 
-_NOT_IN_A_BATCH = (
-    Property.DELAY,
-    Property.TIMER_DELAY_SEC,
-    Property.TIMER_DELAY_MS,
-    Property.TIMER_DELIVER_MS,
-    Property.TRANSACTION_PREPARED,
-)
-_BATCH_ITEM = struct.Struct(">IIIiI")
 _U16 = struct.Struct(">H")
 
 
@@ -71,7 +64,7 @@ def prepare_batch(messages: Sequence[Message], message_ids: Sequence[str]) -> Ou
     for message, message_id in zip(messages, message_ids, strict=True):
         if message.topic != topic:
             raise MessageIllegal(f"a batch goes to one topic, not to {topic!r} and {message.topic!r}")
-        for name in _NOT_IN_A_BATCH:
+        for name in NOT_IN_A_BATCH:
             if name in message.properties:
                 raise MessageIllegal(f"a message with the property {name} cannot be part of a batch")
         part = _batch_item(message, _properties(message, message_id).encode())
@@ -84,7 +77,7 @@ def prepare_batch(messages: Sequence[Message], message_ids: Sequence[str]) -> Ou
 
 def _batch_item(message: Message, properties: bytes) -> bytes:
     size = BATCH_ITEM_FIXED_BYTES + len(message.body) + len(properties)
-    head = _BATCH_ITEM.pack(size, 0, 0, message.flag, len(message.body))
+    head = BATCH_ITEM.pack(size, 0, 0, message.flag, len(message.body))
     return b"".join((head, message.body, _U16.pack(len(properties)), properties))
 
 

@@ -16,6 +16,11 @@ cdef inline uint64_t load64(const unsigned char* at) noexcept nogil:
     return (<uint64_t>load32(at) << 32) | load32(at + 4)
 
 
+cdef inline void store16(unsigned char* at, Py_ssize_t value) noexcept nogil:
+    at[0] = <unsigned char>(value >> 8)
+    at[1] = <unsigned char>value
+
+
 cdef inline void store32(unsigned char* at, uint32_t value) noexcept nogil:
     at[0] = <unsigned char>(value >> 24)
     at[1] = <unsigned char>(value >> 16)

@@ -15,7 +15,7 @@ PAIR_END = "\x02"
 
 
 class Property:
-    """Reserved property names (RocketMQ: MessageConst)."""
+    """Reserved property names (RocketMQ: MessageConst); `properties.py` says how each is treated."""
 
     KEYS = "KEYS"
     TAGS = "TAGS"
@@ -34,6 +34,7 @@ class Property:
     TIMER_DELAY_SEC = "TIMER_DELAY_SEC"
     TIMER_DELAY_MS = "TIMER_DELAY_MS"
     TIMER_DELIVER_MS = "TIMER_DELIVER_MS"
+    RECORD_CHECKSUM = "__CRC32#"
 
 
 class SysFlag(IntFlag):

@@ -1,7 +1,8 @@
 """The compiled twin of texts_twin.py: records looked over for what their frame and their body do not tell."""
 
-from bolide.record._checksum cimport CHECK_LENGTHS, CHECKSUM_ABSENT, checksum_state
-from bolide.record._codec cimport SOUND_RECORD, RecordLook, look_at
+from bolide.record._checksum cimport CHECKSUM_ABSENT, checksum_state
+from bolide.record._codec cimport SOUND_RECORD, look_at
+from bolide.record.layout cimport CHECK_LENGTHS, RecordLook
 
 FINE = 0
 ODD_PROPERTIES = 1

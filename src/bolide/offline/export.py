@@ -9,12 +9,12 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bolide.offline.files import ENTRY, OfflineQueue, QueueKey, StoreFiles
+from bolide.offline.files import OfflineQueue, QueueKey, StoreFiles
 from bolide.offline.scan import Hole, LogScan, Progress, Stretch, is_topic, sound_at
 from bolide.offline.table_files import read_tables
 from bolide.offline.verify_index import store_time_of
 from bolide.store.append import QueueTail
-from bolide.store.queue_index import ENTRY_BYTES
+from bolide.store.queue_entry import ENTRY, ENTRY_BYTES
 from bolide.store.walk import LogWalk
 
 BLOCK_BYTES = 4 * 1024 * 1024

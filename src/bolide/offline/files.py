@@ -6,7 +6,6 @@ the files themselves unless they are given, and nothing is believed that was not
 """
 
 import os
-import struct
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from bolide.model.errors import NotAStore
 from bolide.store.disk import File, ReadingDisk
 from bolide.store.index_layout import HEADER_BYTES, SLOT_BYTES
 from bolide.store.index_layout import file_bytes as index_file_bytes
-from bolide.store.queue_index import ENTRY_BYTES, GAP_SIZE
+from bolide.store.queue_entry import ENTRY, ENTRY_BYTES, GAP_SIZE
 
 SEGMENT_BYTES = 1024**3
 QUEUE_FILE_BYTES = 6_000_000
@@ -26,7 +25,6 @@ ENTRIES_PER_SLOT = 4
 DIGITS = 20
 """Digits in the name of a log or queue file."""
 
-ENTRY = struct.Struct(">qiq")
 EMPTY_ENTRY = bytes(ENTRY_BYTES)
 
 _ZEROS = bytes(64 * 1024)

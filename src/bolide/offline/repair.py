@@ -35,7 +35,7 @@ from bolide.store.disk import Disk, DiskLock, ReadingDisk
 from bolide.store.folders import make_folder
 from bolide.store.index_file import IndexSizes
 from bolide.store.index_layout import entry_at
-from bolide.store.queue_index import ENTRY_BYTES
+from bolide.store.queue_entry import ENTRY_BYTES
 from bolide.store.small_file import write_whole
 
 FILLER_TOPIC = b"_"

@@ -19,8 +19,8 @@ from bolide.offline.files import StoreFiles, used_bytes
 from bolide.offline.texts import FINE, LAST_UNSEALED, LOST_CHECKSUM, ODD_PROPERTIES, check_texts
 from bolide.record.checksum import ABSENT, record_checksum
 from bolide.record.codec import RecordHead, inspect_record
-from bolide.record.layout import BLANK_BYTES, FIXED_BYTES, MAGIC_BLANK, MAGIC_V1, MAGIC_V2
-from bolide.store.queue_index import GAP_SIZE
+from bolide.record.layout import BLANK_BYTES, FIXED_BYTES, LOG_OFFSET_AT, MAGIC_BLANK, MAGIC_V1, MAGIC_V2
+from bolide.store.queue_entry import GAP_SIZE
 from bolide.store.walk import BLANK, UNSOUND
 
 STRETCH_BYTES = 8 * 1024 * 1024
@@ -274,7 +274,7 @@ def sound_at(store: StoreFiles, at: int) -> RecordHead | None:
     if base is None:
         return None
     view, position = store.log.view(base), at - base
-    if position + FIXED_BYTES > len(view) or _PLACE.unpack_from(view, position + 28)[0] != at:
+    if position + FIXED_BYTES > len(view) or _PLACE.unpack_from(view, position + LOG_OFFSET_AT)[0] != at:
         return None
     head = inspect_record(view, position, len(view), True)
     return head if isinstance(head, RecordHead) and is_topic(head.topic) and head.queue_offset >= 0 else None

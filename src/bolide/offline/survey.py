@@ -16,7 +16,7 @@ from bolide.store.append import QueueTail
 from bolide.store.checkpoint import Checkpoint
 from bolide.store.disk import ReadingDisk
 from bolide.store.index_layout import HEADER_BYTES, IndexHeader
-from bolide.store.queue_index import GAP_SIZE
+from bolide.store.queue_entry import ENTRY, GAP_SIZE
 from bolide.store.walk import LIMIT, LogWalk
 
 
@@ -247,5 +247,5 @@ def _take(tail: QueueTail) -> None:
     assert isinstance(count, RecordCount)
     data = tail.entries(tail.start, tail.next_offset)
     count.records += tail.next_offset - tail.start
-    count.size_bytes += sum(int.from_bytes(data[at + 8 : at + 12], "big") for at in range(0, len(data), 20))
+    count.size_bytes += sum(size for _, size, _ in ENTRY.iter_unpack(data))
     tail.drop_before(tail.next_offset)

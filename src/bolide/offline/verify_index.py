@@ -18,7 +18,7 @@ from bolide.model.message import SysFlag
 from bolide.offline.damage import Findings
 from bolide.offline.files import StoreFiles, used_bytes
 from bolide.offline.scan import Hole, Progress
-from bolide.record.layout import FIXED_BYTES, HOST_V4_BYTES, HOST_V6_BYTES
+from bolide.record.layout import FIXED_BYTES, HOST_V4_BYTES, HOST_V6_BYTES, LOG_OFFSET_AT
 from bolide.store.index import rebuild_slots, record_hashes
 from bolide.store.index_layout import ENTRY, ENTRY_BYTES, HEADER_BYTES, DurableMark, IndexHeader, entry_at
 from bolide.store.index_layout import SLOT_BYTES as SLOT
@@ -222,7 +222,7 @@ class IndexCheck:
         if base is None or log_offset >= self._log_end or self._hole_at(log_offset) is not None:
             return None
         view, at = self._store.log.view(base), log_offset - base
-        if at + FIXED_BYTES > len(view) or _I64.unpack_from(view, at + 28)[0] != log_offset:
+        if at + FIXED_BYTES > len(view) or _I64.unpack_from(view, at + LOG_OFFSET_AT)[0] != log_offset:
             return None
         (size,) = _I32.unpack_from(view, at)
         return bytes(view[at : at + size]) if FIXED_BYTES <= size <= len(view) - at else None

@@ -16,13 +16,13 @@ from enum import Enum
 
 from bolide.model.data_version import INT64_MAX
 from bolide.offline.damage import Findings
-from bolide.offline.files import EMPTY_ENTRY, ENTRY, OfflineQueue, QueueKey, StoreFiles
+from bolide.offline.files import EMPTY_ENTRY, OfflineQueue, QueueKey, StoreFiles
 from bolide.offline.scan import UNQUEUED_MASK, Hole, is_topic, sound_at
 from bolide.record.codec import RecordHead, tags_code_of
 from bolide.record.layout import FIXED_BYTES
 from bolide.store.append import QueueTail
 from bolide.store.deliver_time import deliver_time_of
-from bolide.store.queue_index import ENTRY_BYTES, GAP_SIZE
+from bolide.store.queue_entry import ENTRY, ENTRY_BYTES, GAP_SIZE
 
 BLOCK_ENTRIES = 4096
 PENDING_ENTRIES_MAX = 2_000_000

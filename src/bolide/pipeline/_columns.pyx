@@ -14,29 +14,33 @@ from libc.string cimport memchr, memcmp, memcpy
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
-from bolide.model.big_endian cimport load16, load32, load64
+from bolide.model.big_endian cimport load32, load64
+from bolide.record.layout cimport (
+    BORN_HOST_AT,
+    BORN_TIMESTAMP_AT,
+    COMPRESSED,
+    FLAG_AT,
+    HOST_V4_BYTES,
+    HOST_V6_BYTES,
+    LOG_OFFSET_AT,
+    QUEUE_ID_AT,
+    RECONSUME_TIMES_AFTER,
+    RecordLook,
+    find_parts,
+)
 
 from bolide.model.errors import MalformedRecord
 from bolide.model.message import parse_properties
 from bolide.pipeline.columns_twin import BROKER_NAME_BYTES_MAX, ROWS_MAX, SIZE_BYTES_MAX
 from bolide.record.compress import unpack_body
+from bolide.record.layout import broken_record, open_record
 from bolide.record.message_id import format_host
 
 cdef enum:
-    FIXED_BYTES = 91
-    HEAD_BYTES = 48
-    COUNTS_BYTES = 16
-    HOST_V4_BYTES = 8
-    HOST_V6_BYTES = 20
-    COMPRESSED = 0x1
-    BORN_HOST_V6 = 0x10
-    STORE_HOST_V6 = 0x20
     PAIRS_INLINE = 64      # more properties than this are left to Python
     HOST_TEXT_BYTES = 64
     FIRST_BYTES = 4096
 
-cdef uint32_t MAGIC_V1 = 0xDAA320A7
-cdef uint32_t MAGIC_V2 = 0xDAA320AB
 cdef int64_t TIME_MS_MAX = 9223372036854775LL
 cdef uint64_t HIGH_BITS = 0x8080808080808080ULL
 
@@ -46,25 +50,6 @@ include "_buffers.pxi"
 include "_texts.pxi"
 
 # ---- the builder ----------------------------------------------------------------------------------------------
-
-cdef struct Record:
-    # Where the parts of one record are; all of them lie inside of it.
-    Bytes base
-    Bytes born_host
-    Py_ssize_t born_host_length
-    Bytes store_time
-    Bytes store_host
-    Py_ssize_t store_host_length
-    Bytes counts
-    Bytes body
-    Py_ssize_t body_length
-    Bytes topic
-    Py_ssize_t topic_length
-    Bytes properties
-    Py_ssize_t properties_length
-    int64_t queue_offset
-    int32_t sys_flag
-
 
 @cython.final
 cdef class ColumnBuilder:
@@ -139,39 +124,36 @@ cdef class ColumnBuilder:
     def append(self, bytes data not None, Py_ssize_t at, int64_t offset_begin, int64_t offset_end):
         cdef Bytes base = <Bytes>PyBytes_AS_STRING(data)
         cdef Py_ssize_t end = PyBytes_GET_SIZE(data)
-        cdef Py_ssize_t size
-        cdef Record record
+        cdef RecordLook look
         if at < 0:
             raise ValueError("a position is not negative")
         while at < end and not self.is_full():
-            if end - at < FIXED_BYTES:
-                raise MalformedRecord(f"{end - at} bytes at position {at} are too few for a record")
-            size = load32(base + at)
-            if size < FIXED_BYTES or size > end - at:
-                raise MalformedRecord(f"the record at position {at} says it has {size} bytes of {end - at}")
-            find_parts(base + at, size, at, &record)
-            if offset_begin <= record.queue_offset < offset_end:
-                self.append_record(&record, size, at)
-            at += size
+            if not find_parts(base + at, end - at, &look):
+                open_record(data, at, end)  # which says what is wrong
+                raise MalformedRecord(f"no record at position {at}")
+            if offset_begin <= look.queue_offset < offset_end:
+                self.append_record(base + at, &look, at)
+            at += look.size
         return at
 
-    cdef int append_record(self, Record* record, Py_ssize_t size, Py_ssize_t at) except -1:
+    cdef int append_record(self, Bytes record, RecordLook* look, Py_ssize_t at) except -1:
         cdef Pair* tag
         cdef bytes body
-        self.properties.read(record.properties, record.properties_length)
+        cdef Py_ssize_t size = look.size
+        self.properties.read(record + look.properties_at, look.properties_length)
         tag = self.properties.find(b"TAGS", 4)
         if self.tags and not self.is_wanted(tag):
             return 0
         if self.body is not None:
-            if record.sys_flag & COMPRESSED:
-                body = unpacked(record, at)
+            if look.sys_flag & COMPRESSED:
+                body = unpacked(record, look, at)
                 self.body.put(PyBytes_AS_STRING(body), PyBytes_GET_SIZE(body))
-                size += PyBytes_GET_SIZE(body) - record.body_length
+                size += PyBytes_GET_SIZE(body) - look.body_length
             else:
-                self.body.put(record.body, record.body_length)
+                self.body.put(record + look.body_at, look.body_length)
         self.append_properties(tag)
-        self.append_places(record)
-        self.append_numbers(record)
+        self.append_places(record, look)
+        self.append_numbers(record, look)
         self.rows += 1
         self.size_bytes += size
         return 0
@@ -203,104 +185,63 @@ cdef class ColumnBuilder:
             self.pairs.put(self.properties)
         return 0
 
-    cdef int append_places(self, Record* record) except -1:
+    cdef int append_places(self, Bytes record, RecordLook* look) except -1:
         """Topic, broker, hosts and ids."""
         cdef Pair* unique
         cdef char place[2 * (HOST_V6_BYTES + 8)]
         cdef char* place_end
         if self.topic is not None:
-            if is_utf8(record.topic, record.topic_length):
-                self.topic.put(record.topic, record.topic_length)
+            if is_utf8(record + look.topic_at, look.topic_length):
+                self.topic.put(record + look.topic_at, look.topic_length)
             else:
-                topic = repaired(record.topic, record.topic_length)
+                topic = repaired(record + look.topic_at, look.topic_length)
                 self.topic.put(PyBytes_AS_STRING(topic), PyBytes_GET_SIZE(topic))
         if self.broker is not None:
             self.broker.put(PyBytes_AS_STRING(self.broker_name), PyBytes_GET_SIZE(self.broker_name))
         if self.born_host is not None:
-            write_host(&self.born, record.born_host, record.born_host_length)
+            write_host(&self.born, record + BORN_HOST_AT, look.born_host_length)
             self.born_host.put(self.born.text, self.born.length)
         if self.store_host is not None:
-            write_host(&self.store, record.store_host, record.store_host_length)
+            write_host(&self.store, record + look.store_host_at, look.store_host_length)
             self.store_host.put(self.store.text, self.store.length)
         unique = self.properties.find(b"UNIQ_KEY", 8) if self.message_id is not None else NULL
         if unique != NULL:
             self.message_id.put(unique.value, unique.value_length)
         if self.offset_id is not None or (self.message_id is not None and unique == NULL):
-            place_end = write_hex(place, record.store_host, record.store_host_length)
-            place_end = write_hex(place_end, record.base + 28, 8)
+            place_end = write_hex(place, record + look.store_host_at, look.store_host_length)
+            place_end = write_hex(place_end, record + LOG_OFFSET_AT, 8)
             if self.offset_id is not None:
                 self.offset_id.put(place, place_end - place)
             if self.message_id is not None and unique == NULL:
                 self.message_id.put(place, place_end - place)
         return 0
 
-    cdef int append_numbers(self, Record* record) except -1:
+    cdef int append_numbers(self, Bytes record, RecordLook* look) except -1:
         if self.queue_id is not None:
-            self.queue_id.values.put32(<int32_t>load32(record.base + 12))
+            self.queue_id.values.put32(<int32_t>load32(record + QUEUE_ID_AT))
         if self.flag is not None:
-            self.flag.values.put32(<int32_t>load32(record.base + 16))
+            self.flag.values.put32(<int32_t>load32(record + FLAG_AT))
         if self.queue_offset is not None:
-            self.queue_offset.values.put64(record.queue_offset)
+            self.queue_offset.values.put64(look.queue_offset)
         if self.log_offset is not None:
-            self.log_offset.values.put64(<int64_t>load64(record.base + 28))
+            self.log_offset.values.put64(look.log_offset)
         if self.sys_flag is not None:
-            self.sys_flag.values.put32(record.sys_flag)
+            self.sys_flag.values.put32(<int32_t>look.sys_flag)
         if self.born_time is not None:
-            self.born_time.put(<int64_t>load64(record.base + 40))
+            self.born_time.put(<int64_t>load64(record + BORN_TIMESTAMP_AT))
         if self.store_time is not None:
-            self.store_time.put(<int64_t>load64(record.store_time))
+            self.store_time.put(look.store_timestamp_ms)
         if self.reconsume_times is not None:
-            self.reconsume_times.values.put32(<int32_t>load32(record.counts))
+            self.reconsume_times.values.put32(<int32_t>load32(record + look.store_host_end + RECONSUME_TIMES_AFTER))
         return 0
 
 
-cdef int find_parts(Bytes base, Py_ssize_t size, Py_ssize_t at, Record* record) except -1:
-    """Check one record of `size` bytes and note where its parts are.  `at` is only for the error."""
-    cdef uint32_t magic = load32(base + 4)
-    cdef Py_ssize_t cursor, width
-    if magic != MAGIC_V1 and magic != MAGIC_V2:
-        raise MalformedRecord(f"no record at position {at}: magic {hex(magic)}")
-    record.base = base
-    record.queue_offset = <int64_t>load64(base + 20)
-    record.sys_flag = <int32_t>load32(base + 36)
-    record.born_host = base + HEAD_BYTES
-    record.born_host_length = HOST_V6_BYTES if record.sys_flag & BORN_HOST_V6 else HOST_V4_BYTES
-    record.store_time = record.born_host + record.born_host_length
-    record.store_host = record.store_time + 8
-    record.store_host_length = HOST_V6_BYTES if record.sys_flag & STORE_HOST_V6 else HOST_V4_BYTES
-    record.counts = record.store_host + record.store_host_length
-    record.body = record.counts + COUNTS_BYTES
-    cursor = record.body - base
-    if cursor > size:
-        raise broken(at, record, "its hosts do not fit")
-    record.body_length = load32(record.counts + 12)
-    cursor += record.body_length
-    width = 1 if magic == MAGIC_V1 else 2
-    if cursor + width > size:
-        raise broken(at, record, f"a body of {record.body_length} bytes does not fit")
-    record.topic_length = base[cursor] if width == 1 else load16(base + cursor)
-    cursor += width
-    record.topic = base + cursor
-    cursor += record.topic_length
-    if cursor + 2 > size:
-        raise broken(at, record, "its topic does not fit")
-    record.properties_length = load16(base + cursor)
-    record.properties = base + cursor + 2
-    if cursor + 2 + record.properties_length != size:
-        raise broken(at, record, "its properties do not end where it ends")
-    return 0
-
-
-cdef object broken(Py_ssize_t at, Record* record, str why):
-    return MalformedRecord(f"the record at position {at}, queue offset {record.queue_offset}: {why}")
-
-
-cdef bytes unpacked(Record* record, Py_ssize_t at):
-    body = PyBytes_FromStringAndSize(<const char*>record.body, record.body_length)
+cdef bytes unpacked(Bytes record, RecordLook* look, Py_ssize_t at):
+    body = PyBytes_FromStringAndSize(<const char*>record + look.body_at, look.body_length)
     try:
-        return unpack_body(body, record.sys_flag)
+        return unpack_body(body, look.sys_flag)
     except MalformedRecord as error:
-        raise broken(at, record, str(error)) from error
+        raise broken_record(at, look.queue_offset, str(error)) from error
 
 
 COLUMN_CLASSES = {

@@ -10,7 +10,6 @@ outside of the block.  After an error the builder is of no further use.  What is
 UTF-8 is read as Java reads it, with U+FFFD in place of each bad piece; a time that microseconds cannot hold is null.
 """
 
-import struct
 from array import array
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
@@ -20,7 +19,7 @@ from bolide.model.errors import MalformedRecord
 from bolide.model.message import Property, SysFlag, parse_properties
 from bolide.model.offsets import LogOffset
 from bolide.record.compress import unpack_body
-from bolide.record.layout import FIXED_BYTES, HOST_V4_BYTES, HOST_V6_BYTES, MAGIC_V1, MAGIC_V2
+from bolide.record.layout import OpenRecord, broken_record, open_record
 from bolide.record.message_id import format_host, format_offset_id
 
 ROWS_MAX = 1 << 20
@@ -32,9 +31,6 @@ TIME_MS_MAX = (2**63 - 1) // 1000
 
 Buffers = tuple[memoryview | None, ...]
 """In the order of Arrow's columnar format, children after their parents; None is a bitmap without a null."""
-
-_HEAD = struct.Struct(">IIIiiqqiq")
-_COUNTS = struct.Struct(">iqI")  # reconsume times, prepared offset, body length
 
 
 class ColumnBuilder:
@@ -82,9 +78,10 @@ class ColumnBuilder:
             raise ValueError("a position is not negative")
         end = len(data)
         while at < end and not self.full:
-            size = _record_size(data, at, end)
-            self._append_record(data, at, size, offset_begin, offset_end)
-            at += size
+            record = open_record(data, at, end)
+            if offset_begin <= record.queue_offset < offset_end:
+                self._append_record(data, at, record)
+            at = record.end
         return at
 
     def take(self) -> dict[str, Buffers]:
@@ -93,86 +90,46 @@ class ColumnBuilder:
         self._start()
         return taken
 
-    def _append_record(self, data: bytes, at: int, size: int, offset_begin: int, offset_end: int) -> None:
-        _, magic, _, queue_id, flag, queue_offset, log_offset, sys_flag, born_ms = _HEAD.unpack_from(data, at)
-        if magic not in (MAGIC_V1, MAGIC_V2):
-            raise MalformedRecord(f"no record at position {at}: magic {magic:#x}")
-        limit = at + size
-        store_time_at = at + _HEAD.size + _host_bytes(sys_flag & SysFlag.BORN_HOST_V6)
-        counts_at = store_time_at + 8 + _host_bytes(sys_flag & SysFlag.STORE_HOST_V6)
-        body_at = counts_at + _COUNTS.size
-        if body_at > limit:
-            raise _broken(at, queue_offset, "its hosts do not fit")
-        reconsume_times, _, body_length = _COUNTS.unpack_from(data, counts_at)
-        body_end = body_at + body_length
-        topic_at = body_end + (1 if magic == MAGIC_V1 else 2)
-        if topic_at > limit:
-            raise _broken(at, queue_offset, f"a body of {body_length} bytes does not fit")
-        topic_end = topic_at + int.from_bytes(data[body_end:topic_at], "big")
-        if topic_end + 2 > limit:
-            raise _broken(at, queue_offset, "its topic does not fit")
-        if topic_end + 2 + int.from_bytes(data[topic_end : topic_end + 2], "big") != limit:
-            raise _broken(at, queue_offset, "its properties do not end where it ends")
-        if not offset_begin <= queue_offset < offset_end:
-            return
-        properties = parse_properties(data[topic_end + 2 : limit].decode("utf-8", "replace"))
+    def _append_record(self, data: bytes, at: int, record: OpenRecord) -> None:
+        properties = parse_properties(data[record.properties_at : record.end].decode("utf-8", "replace"))
         if self._tags and properties.get(Property.TAGS) not in self._tags:
             return
-        body = data[body_at:body_end]
-        if "body" in self._columns and sys_flag & SysFlag.COMPRESSED:
+        body = data[record.body_at : record.body_end]
+        size = record.size - len(body)
+        if "body" in self._columns and record.sys_flag & SysFlag.COMPRESSED:
             try:
-                body = unpack_body(body, sys_flag)
+                body = unpack_body(body, record.sys_flag)
             except MalformedRecord as error:
-                raise _broken(at, queue_offset, str(error)) from error
-        store_host = data[store_time_at + 8 : counts_at]
-        offset_id = format_offset_id(store_host, LogOffset(log_offset))
+                raise broken_record(at, record.queue_offset, str(error)) from error
+        offset_id = format_offset_id(record.store_host, LogOffset(record.log_offset))
         row = {
-            "topic": data[topic_at:topic_end].decode("utf-8", "replace"),
+            "topic": data[record.topic_at : record.topic_end].decode("utf-8", "replace"),
             "brokerName": self._broker_name,
-            "queueId": queue_id,
-            "queueOffset": queue_offset,
+            "queueId": record.queue_id,
+            "queueOffset": record.queue_offset,
             "body": body,
             "tags": properties.get(Property.TAGS),
             "keys": [key for key in properties.get(Property.KEYS, "").split(" ") if key],
             "properties": properties,
             "msgId": properties.get(Property.UNIQUE_KEY, offset_id),
             "offsetMsgId": offset_id,
-            "bornTimestamp": _microseconds(born_ms),
-            "storeTimestamp": _microseconds(
-                int.from_bytes(data[store_time_at : store_time_at + 8], "big", signed=True)
-            ),
-            "bornHost": format_host(data[at + _HEAD.size : store_time_at]),
-            "storeHost": format_host(store_host),
-            "reconsumeTimes": reconsume_times,
-            "flag": flag,
-            "sysFlag": sys_flag,
-            "logOffset": log_offset,
+            "bornTimestamp": _microseconds(record.born_timestamp_ms),
+            "storeTimestamp": _microseconds(record.store_timestamp_ms),
+            "bornHost": format_host(record.born_host),
+            "storeHost": format_host(record.store_host),
+            "reconsumeTimes": record.reconsume_times,
+            "flag": record.flag,
+            "sysFlag": record.sys_flag,
+            "logOffset": record.log_offset,
         }
         for name, column in self._columns.items():
             column.append(row[name])
         self.rows += 1
-        self.size_bytes += size - body_length + len(body)
-
-
-def _record_size(data: bytes, at: int, end: int) -> int:
-    if end - at < FIXED_BYTES:
-        raise MalformedRecord(f"{end - at} bytes at position {at} are too few for a record")
-    size = int.from_bytes(data[at : at + 4], "big")
-    if not FIXED_BYTES <= size <= end - at:
-        raise MalformedRecord(f"the record at position {at} says it has {size} bytes of {end - at}")
-    return size
-
-
-def _host_bytes(v6: int) -> int:
-    return HOST_V6_BYTES if v6 else HOST_V4_BYTES
+        self.size_bytes += size + len(body)
 
 
 def _microseconds(time_ms: int) -> int | None:
     return time_ms * 1000 if -TIME_MS_MAX <= time_ms <= TIME_MS_MAX else None
-
-
-def _broken(at: int, queue_offset: int, why: str) -> MalformedRecord:
-    return MalformedRecord(f"the record at position {at}, queue offset {queue_offset}: {why}")
 
 
 # ---- columns, each with the buffers of one Arrow layout --------------------------------------------------------

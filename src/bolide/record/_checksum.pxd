@@ -3,11 +3,6 @@
 from libc.stdint cimport uint32_t
 
 cdef enum:
-    RECORD_CHECKSUM_BYTES = 20
-    # How much of a record is checked; see layout.py.
-    CHECK_LENGTHS = 0
-    CHECK_SUMS = 1
-    CHECK_SEALED = 2
     # What the end of a record says.
     CHECKSUM_ABSENT = 0
     CHECKSUM_SOUND = 1

@@ -3,15 +3,26 @@
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcpy
 
+from bolide.model.big_endian cimport load32
+from bolide.record.layout cimport (
+    BODY_CRC_AT,
+    CHECK_LENGTHS,
+    CHECK_SEALED,
+    CRC_MASK,
+    FIXED_BYTES,
+    PAIR_END,
+    RECORD_CHECKSUM_BYTES,
+    RECORD_CHECKSUM_DIGITS,
+    RECORD_CHECKSUM_NAME_BYTES,
+)
+from bolide.record.layout import RECORD_CHECKSUM_NAME
+
 ABSENT = CHECKSUM_ABSENT
 SOUND = CHECKSUM_SOUND
 DAMAGED = CHECKSUM_DAMAGED
 
 cdef enum:
-    NAME_BYTES = 9
-    DIGITS = 10
     NAME_BYTES_ALIKE = 6
-    FIXED_BYTES = 91
     FOLD_BYTES_LEAST = 64
 
 # ---- CRC-32, eight bytes at a time ----------------------------------------------------------------------------
@@ -139,12 +150,13 @@ cdef uint32_t crc32_of(const unsigned char* data, Py_ssize_t length) noexcept no
         value = by_tables(0, left, 16)
         data += folded
         length -= folded
-    return ~by_tables(value, data, length) & 0x7FFFFFFFU
+    return ~by_tables(value, data, length) & <uint32_t>CRC_MASK
 
 
 # ---- the checksum of a whole record ---------------------------------------------------------------------------
 
-cdef const unsigned char* NAME = b"__CRC32#\x01"
+cdef bytes CHECKSUM_NAME = RECORD_CHECKSUM_NAME
+cdef const unsigned char* NAME = CHECKSUM_NAME
 
 
 cdef void write_checksum(unsigned char* record, Py_ssize_t size) noexcept nogil:
@@ -152,31 +164,31 @@ cdef void write_checksum(unsigned char* record, Py_ssize_t size) noexcept nogil:
     cdef unsigned char* to = record + size - RECORD_CHECKSUM_BYTES
     cdef uint32_t value = crc32_of(record, size - RECORD_CHECKSUM_BYTES)
     cdef int number
-    memcpy(to, NAME, NAME_BYTES)
-    to += NAME_BYTES
-    for number in range(DIGITS):
+    memcpy(to, NAME, RECORD_CHECKSUM_NAME_BYTES)
+    to += RECORD_CHECKSUM_NAME_BYTES
+    for number in range(RECORD_CHECKSUM_DIGITS):
         to[number] = <unsigned char>(c'0' + value % 10)
         value //= 10
-    to[DIGITS] = 2
+    to[RECORD_CHECKSUM_DIGITS] = PAIR_END
 
 
 cdef int checksum_state(const unsigned char* record, Py_ssize_t size) noexcept nogil:
     """Whether the record has a checksum of its own, and whether it is right."""
     cdef const unsigned char* at = record + size - RECORD_CHECKSUM_BYTES
-    cdef const unsigned char* digits = at + NAME_BYTES
+    cdef const unsigned char* digits = at + RECORD_CHECKSUM_NAME_BYTES
     cdef int number, alike = 0
     cdef uint64_t value = 0
     cdef bint is_number
     if size < FIXED_BYTES + RECORD_CHECKSUM_BYTES:
         return CHECKSUM_ABSENT
-    for number in range(NAME_BYTES):
+    for number in range(RECORD_CHECKSUM_NAME_BYTES):
         alike += at[number] == NAME[number]
-    is_number = digits[DIGITS] == 2
-    for number in range(DIGITS - 1, -1, -1):
+    is_number = digits[RECORD_CHECKSUM_DIGITS] == PAIR_END
+    for number in range(RECORD_CHECKSUM_DIGITS - 1, -1, -1):
         is_number = is_number and c'0' <= digits[number] <= c'9'
         value = value * 10 + digits[number] - c'0'
     if is_number and value == crc32_of(record, size - RECORD_CHECKSUM_BYTES):
-        return CHECKSUM_SOUND if alike == NAME_BYTES else CHECKSUM_DAMAGED
+        return CHECKSUM_SOUND if alike == RECORD_CHECKSUM_NAME_BYTES else CHECKSUM_DAMAGED
     return CHECKSUM_DAMAGED if alike >= NAME_BYTES_ALIKE else CHECKSUM_ABSENT
 
 
@@ -185,7 +197,6 @@ cdef bint holds(
 ) noexcept nogil:
     """Whether the checksums of record and body, as far as `check` asks for them, are right."""
     cdef int state
-    cdef uint32_t stored
     if check == CHECK_LENGTHS:
         return True
     state = checksum_state(record, size)
@@ -193,10 +204,7 @@ cdef bint holds(
         return False
     if body_length == 0 or state == CHECKSUM_SOUND:  # what covers the record covers the body
         return True
-    stored = (
-        (<uint32_t>record[8] << 24) | (<uint32_t>record[9] << 16) | (<uint32_t>record[10] << 8) | record[11]
-    )
-    return crc32_of(record + body_at, body_length) == stored
+    return crc32_of(record + body_at, body_length) == load32(record + BODY_CRC_AT)
 
 
 # ---- for Python -----------------------------------------------------------------------------------------------

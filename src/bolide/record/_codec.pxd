@@ -1,6 +1,8 @@
 # The C-level face of the record codec, for compiled modules of rooms above.
 
-from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t
+
+from bolide.record.layout cimport RecordLook
 
 cdef struct RecordParts:
     const unsigned char* topic
@@ -38,21 +40,6 @@ cdef struct PropertyScan:
     Py_ssize_t wait_at            # the pair WAIT=true, which is not worth storing
     Py_ssize_t wait_end
     bint needs_separator
-
-cdef struct RecordLook:
-    # Where a record's parts are, relative to its first byte, and the numbers that dispatch and recovery need.
-    Py_ssize_t size
-    int64_t queue_id
-    int64_t queue_offset
-    int64_t log_offset
-    int64_t sys_flag
-    int64_t store_timestamp_ms
-    Py_ssize_t body_at
-    Py_ssize_t body_length
-    Py_ssize_t topic_at
-    Py_ssize_t topic_length
-    Py_ssize_t properties_at
-    Py_ssize_t properties_length
 
 cdef enum:
     NOTHING_SOUND = 0

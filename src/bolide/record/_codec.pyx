@@ -1,27 +1,52 @@
 """The compiled twin of codec_twin.py; its .pxd is what other compiled modules use."""
 
-from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memchr, memcmp, memcpy
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 
-from bolide.model.big_endian cimport load16, load32, load64, store32, store64
+from bolide.model.big_endian cimport load32, store16, store32, store64
 from bolide.model.errors import MessageIllegal
-from bolide.record._checksum cimport RECORD_CHECKSUM_BYTES, crc32_of, holds, write_checksum
-
-cdef enum:
-    FIXED_BYTES = 91
-    BATCH_ITEM_FIXED_BYTES = 22
-    HOST_V4_BYTES = 8
-    HOST_V6_BYTES = 20
-    BORN_HOST_V6 = 0x10
-    STORE_HOST_V6 = 0x20
-    TOPIC_V1_BYTES_MAX = 127
-    LENGTH_MAX = 0x7FFF
-
-cdef uint32_t MAGIC_V1 = 0xDAA320A7
-cdef uint32_t MAGIC_V2 = 0xDAA320AB
-cdef uint32_t MAGIC_BLANK = 0xCBD43194
+from bolide.model.properties import NOT_PLAIN, NOT_PLAIN_FAMILIES
+from bolide.record._checksum cimport crc32_of, holds, write_checksum
+from bolide.record.layout cimport (
+    BATCH_ITEM_FIXED_BYTES,
+    BLANK_BYTES,
+    BODY_AFTER,
+    BODY_CRC_AT,
+    BODY_LENGTH_AFTER,
+    BORN_HOST_AT,
+    BORN_HOST_V6,
+    BORN_TIMESTAMP_AT,
+    FIXED_BYTES,
+    FLAG_AT,
+    HOST_V4_BYTES,
+    HOST_V6_BYTES,
+    ITEM_BODY_AT,
+    LENGTH_MAX,
+    LOG_OFFSET_AT,
+    MAGIC_AT,
+    MAGIC_BLANK,
+    MAGIC_V1,
+    MAGIC_V2,
+    NAME_END,
+    PAIR_END,
+    PREPARED_OFFSET_AFTER,
+    PROPERTIES_LENGTH_BYTES,
+    QUEUE_ID_AT,
+    QUEUE_OFFSET_AT,
+    RECONSUME_TIMES_AFTER,
+    RECORD_CHECKSUM_BYTES,
+    SIZE_AT,
+    STORE_HOST_V6,
+    STORE_TIMESTAMP_BYTES,
+    SYS_FLAG_AT,
+    TOPIC_V1_BYTES_MAX,
+    BatchItem,
+    RecordLook,
+    find_item,
+    find_parts,
+)
 
 cdef unsigned char[RECORD_CHECKSUM_BYTES] CHECKSUM_PLACE
 
@@ -78,28 +103,54 @@ cdef inline bint is_name(const unsigned char* name, Py_ssize_t length, const cha
     return length == size and memcmp(name, wanted, size) == 0
 
 
+cdef struct SpecialName:
+    const unsigned char* text
+    Py_ssize_t length
+    bint is_family                # stands for all longer names that begin like it
+
+
+cdef enum:
+    SPECIAL_MAX = 64
+
+# The names that leave the fast path, from the table of model/properties.py, in order; and by the first byte of a name
+# the first of them that begins so.
+cdef list SPECIAL_TEXTS = sorted([*NOT_PLAIN, *NOT_PLAIN_FAMILIES])
+cdef SpecialName SPECIAL[SPECIAL_MAX]
+cdef int SPECIAL_COUNT = len(SPECIAL_TEXTS)
+cdef int FIRST_SPECIAL[256]
+
+
+cdef fill_special_names():
+    cdef bytes text
+    cdef int number
+    assert SPECIAL_COUNT <= SPECIAL_MAX
+    for number in range(256):
+        FIRST_SPECIAL[number] = SPECIAL_COUNT
+    for number in range(SPECIAL_COUNT - 1, -1, -1):
+        text = SPECIAL_TEXTS[number]
+        SPECIAL[number].text = <const unsigned char*>PyBytes_AS_STRING(text)
+        SPECIAL[number].length = len(text)
+        SPECIAL[number].is_family = text in NOT_PLAIN_FAMILIES
+        FIRST_SPECIAL[SPECIAL[number].text[0]] = number
+
+
+fill_special_names()
+
+
 cdef bint is_special(const unsigned char* name, Py_ssize_t length) noexcept nogil:
     """Names that change how the broker must treat the message, or that it would have to replace."""
+    cdef SpecialName* special
+    cdef int number
     if length == 0:
         return False
-    if name[0] == c'D':
-        return is_name(name, length, b"DELAY", 5)
-    if name[0] == c'T':
-        return (
-            is_name(name, length, b"TRAN_MSG", 8)
-            or is_name(name, length, b"TRACE_ON", 8)
-            or (length > 6 and memcmp(name, b"TIMER_", 6) == 0)
-        )
-    if name[0] == c'M':
-        return is_name(name, length, b"MSG_REGION", 10)
-    if name[0] == c'C':
-        return is_name(name, length, b"CLUSTER", 7)
-    if name[0] == c'P':
-        return is_name(name, length, b"POP_CK", 6)
-    if name[0] == c'I':
-        return length > 6 and memcmp(name, b"INNER_", 6) == 0
-    if name[0] == c'_':
-        return is_name(name, length, b"__CRC32#", 8)
+    for number in range(FIRST_SPECIAL[name[0]], SPECIAL_COUNT):
+        special = &SPECIAL[number]
+        if special.text[0] != name[0]:
+            return False
+        if (length > special.length if special.is_family else length == special.length) and memcmp(
+            name, special.text, special.length
+        ) == 0:
+            return True
     return False
 
 
@@ -126,10 +177,10 @@ cdef void scan_properties(const unsigned char* text, Py_ssize_t length, Property
     scan.tags_at = scan.tags_length = 0
     scan.unique_key_at = scan.unique_key_length = 0
     scan.wait_at = scan.wait_end = 0
-    scan.needs_separator = length > 0 and text[length - 1] != 2
+    scan.needs_separator = length > 0 and text[length - 1] != PAIR_END
     while at < length:
-        pair_end = find(text, at, length, 2)
-        name_end = find(text, at, pair_end, 1)
+        pair_end = find(text, at, length, PAIR_END)
+        name_end = find(text, at, pair_end, NAME_END)
         name_length = name_end - at
         value_length = pair_end - name_end - 1
         if is_special(text + at, name_length):
@@ -159,8 +210,8 @@ cdef bint has_special(const unsigned char* text, Py_ssize_t length) noexcept nog
     """Whether one of the names needs the general path."""
     cdef Py_ssize_t at = 0, pair_end
     while at < length:
-        pair_end = find(text, at, length, 2)
-        if is_special(text + at, find(text, at, pair_end, 1) - at):
+        pair_end = find(text, at, length, PAIR_END)
+        if is_special(text + at, find(text, at, pair_end, NAME_END) - at):
             return True
         at = pair_end + 1
     return False
@@ -193,26 +244,26 @@ cdef void write_record(unsigned char* to, RecordParts* parts) noexcept nogil:
         sys_flag |= BORN_HOST_V6
     if parts.store_host_length == HOST_V6_BYTES:
         sys_flag |= STORE_HOST_V6
-    store32(to, <uint32_t>size_of(parts))
-    store32(to + 4, MAGIC_V2 if wide else MAGIC_V1)
-    store32(to + 8, crc32_of(parts.body, parts.body_length))
-    store32(to + 12, <uint32_t>parts.queue_id)
-    store32(to + 16, <uint32_t>parts.flag)
-    store64(to + 20, <uint64_t>parts.queue_offset)
-    store64(to + 28, <uint64_t>parts.log_offset)
-    store32(to + 36, <uint32_t>sys_flag)
-    store64(to + 40, <uint64_t>parts.born_timestamp_ms)
-    to += 48
+    store32(to + SIZE_AT, <uint32_t>size_of(parts))
+    store32(to + MAGIC_AT, MAGIC_V2 if wide else MAGIC_V1)
+    store32(to + BODY_CRC_AT, crc32_of(parts.body, parts.body_length))
+    store32(to + QUEUE_ID_AT, <uint32_t>parts.queue_id)
+    store32(to + FLAG_AT, <uint32_t>parts.flag)
+    store64(to + QUEUE_OFFSET_AT, <uint64_t>parts.queue_offset)
+    store64(to + LOG_OFFSET_AT, <uint64_t>parts.log_offset)
+    store32(to + SYS_FLAG_AT, <uint32_t>sys_flag)
+    store64(to + BORN_TIMESTAMP_AT, <uint64_t>parts.born_timestamp_ms)
+    to += BORN_HOST_AT
     memcpy(to, parts.born_host, parts.born_host_length)
     to += parts.born_host_length
     store64(to, <uint64_t>parts.store_timestamp_ms)
-    to += 8
+    to += STORE_TIMESTAMP_BYTES
     memcpy(to, parts.store_host, parts.store_host_length)
     to += parts.store_host_length
-    store32(to, <uint32_t>parts.reconsume_times)
-    store64(to + 4, <uint64_t>parts.prepared_offset)
-    store32(to + 12, <uint32_t>parts.body_length)
-    to += 16
+    store32(to + RECONSUME_TIMES_AFTER, <uint32_t>parts.reconsume_times)
+    store64(to + PREPARED_OFFSET_AFTER, <uint64_t>parts.prepared_offset)
+    store32(to + BODY_LENGTH_AFTER, <uint32_t>parts.body_length)
+    to += BODY_AFTER
     memcpy(to, parts.body, parts.body_length)
     to += parts.body_length
     if wide:
@@ -221,16 +272,15 @@ cdef void write_record(unsigned char* to, RecordParts* parts) noexcept nogil:
     to[0] = <unsigned char>parts.topic_length
     memcpy(to + 1, parts.topic, parts.topic_length)
     to += 1 + parts.topic_length
-    to[0] = <unsigned char>(properties_length >> 8)
-    to[1] = <unsigned char>properties_length
-    to += 2
+    store16(to, properties_length)
+    to += PROPERTIES_LENGTH_BYTES
     memcpy(to, parts.properties, parts.cut_at)
     to += parts.cut_at
     piece = parts.properties_length - parts.cut_end
     memcpy(to, parts.properties + parts.cut_end, piece)
     to += piece
     if parts.needs_separator:
-        to[0] = 2
+        to[0] = PAIR_END
         to += 1
     memcpy(to, parts.suffix, parts.suffix_length)
 
@@ -275,7 +325,7 @@ def encode_record(
     parts.properties = <const unsigned char*>PyBytes_AS_STRING(properties)
     parts.properties_length = len(properties)
     parts.cut_at = parts.cut_end = 0
-    parts.needs_separator = sealed and len(properties) > 0 and properties[len(properties) - 1] != 2
+    parts.needs_separator = sealed and len(properties) > 0 and properties[len(properties) - 1] != PAIR_END
     parts.suffix = CHECKSUM_PLACE
     parts.suffix_length = RECORD_CHECKSUM_BYTES if sealed else 0
     parts.queue_id = queue_id
@@ -320,41 +370,12 @@ cdef int look_at(
     const unsigned char* at, Py_ssize_t room, int check, RecordLook* look
 ) noexcept nogil:
     """What lies at `at`: NOTHING_SOUND, BLANK_RECORD (only its size is filled in) or SOUND_RECORD."""
-    cdef Py_ssize_t cursor, width
-    cdef uint32_t magic
-    if room < 8:
+    if room < BLANK_BYTES:
         return NOTHING_SOUND
-    look.size = load32(at)
-    magic = load32(at + 4)
-    if magic == MAGIC_BLANK:
-        return BLANK_RECORD if look.size >= 8 else NOTHING_SOUND
-    if (magic != MAGIC_V1 and magic != MAGIC_V2) or look.size < FIXED_BYTES or look.size > room:
-        return NOTHING_SOUND
-    look.queue_id = <int32_t>load32(at + 12)
-    look.queue_offset = <int64_t>load64(at + 20)
-    look.log_offset = <int64_t>load64(at + 28)
-    look.sys_flag = <int32_t>load32(at + 36)
-    cursor = 48 + (HOST_V6_BYTES if look.sys_flag & BORN_HOST_V6 else HOST_V4_BYTES)
-    look.store_timestamp_ms = <int64_t>load64(at + cursor)
-    cursor += 8 + (HOST_V6_BYTES if look.sys_flag & STORE_HOST_V6 else HOST_V4_BYTES) + 12
-    if cursor + 4 > look.size:
-        return NOTHING_SOUND
-    look.body_length = load32(at + cursor)
-    look.body_at = cursor + 4
-    cursor += 4 + look.body_length
-    width = 1 if magic == MAGIC_V1 else 2
-    if cursor + width > look.size:
-        return NOTHING_SOUND
-    look.topic_length = at[cursor] if width == 1 else load16(at + cursor)
-    look.topic_at = cursor + width
-    cursor = look.topic_at + look.topic_length
-    if cursor + 2 > look.size:
-        return NOTHING_SOUND
-    look.properties_length = load16(at + cursor)
-    look.properties_at = cursor + 2
-    if look.properties_at + look.properties_length != look.size:
-        return NOTHING_SOUND
-    if not holds(at, look.size, look.body_at, look.body_length, check):
+    if load32(at + MAGIC_AT) == MAGIC_BLANK:
+        look.size = load32(at + SIZE_AT)
+        return BLANK_RECORD if look.size >= BLANK_BYTES else NOTHING_SOUND
+    if not find_parts(at, room, look) or not holds(at, look.size, look.body_at, look.body_length, check):
         return NOTHING_SOUND
     return SOUND_RECORD
 
@@ -364,7 +385,7 @@ def inspect_record(const unsigned char[::1] data, Py_ssize_t at, Py_ssize_t end,
     cdef RecordLook look
     cdef RecordHead head
     cdef int found
-    if at < 0 or end > data.shape[0] or end - at < 8:
+    if at < 0 or end > data.shape[0] or end - at < BLANK_BYTES:
         return None
     base = &data[0] + at
     found = look_at(base, end - at, check, &look)
@@ -392,7 +413,7 @@ cdef int64_t tags_code_at(const unsigned char* text, Py_ssize_t length) noexcept
     """As everywhere, the last of several pairs of one name counts, and one without a value is none."""
     cdef Py_ssize_t at = 0, end, tags_at = 0, tags_length = 0
     while at < length:
-        end = find(text, at, length, 2)
+        end = find(text, at, length, PAIR_END)
         if end - at > 5 and memcmp(text + at, b"TAGS\x01", 5) == 0:
             tags_at, tags_length = at + 5, end - at - 5
         at = end + 1
@@ -405,23 +426,18 @@ def tags_code_of(const unsigned char[::1] properties):
 
 def split_batch(bytes body not None):
     cdef const unsigned char* base = <const unsigned char*>PyBytes_AS_STRING(body)
-    cdef Py_ssize_t length = len(body), at = 0, size, body_length, properties_at, properties_length
+    cdef Py_ssize_t length = len(body), at = 0
+    cdef BatchItem item
     cdef list items = []
     while at < length:
-        if length - at < BATCH_ITEM_FIXED_BYTES:
-            raise MessageIllegal("the batch ends in the middle of a message")
-        size = load32(base + at)
-        body_length = load32(base + at + 16)
-        if size > length - at or BATCH_ITEM_FIXED_BYTES + body_length > size:
-            raise MessageIllegal(f"message {len(items)} of the batch has a wrong size ({size} bytes)")
-        properties_at = at + 20 + body_length
-        properties_length = load16(base + properties_at)
-        if size != BATCH_ITEM_FIXED_BYTES + body_length + properties_length:
-            raise MessageIllegal(f"message {len(items)} of the batch has a wrong size ({size} bytes)")
+        if not find_item(base + at, length - at, &item):
+            if length - at < BATCH_ITEM_FIXED_BYTES:
+                raise MessageIllegal("the batch ends in the middle of a message")
+            raise MessageIllegal(f"message {len(items)} of the batch has a wrong size ({item.size} bytes)")
         items.append((
-            <int32_t>load32(base + at + 12),
-            PyBytes_FromStringAndSize(<const char*>base + at + 20, body_length),
-            PyBytes_FromStringAndSize(<const char*>base + properties_at + 2, properties_length),
+            item.flag,
+            PyBytes_FromStringAndSize(<const char*>base + at + ITEM_BODY_AT, item.body_length),
+            PyBytes_FromStringAndSize(<const char*>base + at + item.properties_at, item.properties_length),
         ))
-        at += size
+        at += item.size
     return items

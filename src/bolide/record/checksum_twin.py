@@ -8,11 +8,13 @@ import re
 import zlib
 
 from bolide.record.layout import (
+    BODY_CRC_AT,
     CHECK_LENGTHS,
     CHECK_SEALED,
     CRC_MASK,
     FIXED_BYTES,
     RECORD_CHECKSUM_BYTES,
+    RECORD_CHECKSUM_DIGITS,
     RECORD_CHECKSUM_NAME,
 )
 
@@ -21,7 +23,7 @@ SOUND = 1
 DAMAGED = 2
 
 _Bytes = bytes | bytearray | memoryview
-_DIGITS = re.compile(rb"[0-9]{10}\x02")
+_DIGITS = re.compile(rb"[0-9]{%d}\x02" % RECORD_CHECKSUM_DIGITS)
 
 _NAME_BYTES_ALIKE = 6
 """So many of the name's nine bytes tell that a checksum was here, whatever became of the rest."""
@@ -37,7 +39,8 @@ def seal_record(record: bytearray) -> None:
     if len(record) < FIXED_BYTES + RECORD_CHECKSUM_BYTES:
         raise ValueError("no room for a checksum")
     value = masked_crc32(memoryview(record)[:-RECORD_CHECKSUM_BYTES])
-    record[-RECORD_CHECKSUM_BYTES:] = RECORD_CHECKSUM_NAME + f"{value:010d}"[::-1].encode() + b"\x02"
+    digits = f"{value:0{RECORD_CHECKSUM_DIGITS}d}"[::-1]
+    record[-RECORD_CHECKSUM_BYTES:] = RECORD_CHECKSUM_NAME + digits.encode() + b"\x02"
 
 
 def record_checksum(record: _Bytes) -> int:
@@ -66,5 +69,5 @@ def holds(record: _Bytes, body_at: int, body_length: int, check: int) -> bool:
         return False
     if body_length == 0 or state == SOUND:  # what covers the record covers the body
         return True
-    stored = int.from_bytes(record[8:12], "big")
+    stored = int.from_bytes(record[BODY_CRC_AT : BODY_CRC_AT + 4], "big")
     return masked_crc32(memoryview(record)[body_at : body_at + body_length]) == stored

@@ -2,31 +2,32 @@
 
 import struct
 
-from bolide.model.errors import MessageIllegal
+from bolide.model.errors import MalformedRecord, MessageIllegal
 from bolide.model.java_hash import java_hash
-from bolide.model.message import SysFlag
+from bolide.model.message import NAME_END, Property, SysFlag
 from bolide.record.checksum_twin import holds, masked_crc32, seal_record
 from bolide.record.layout import (
+    BATCH_ITEM,
     BATCH_ITEM_FIXED_BYTES,
-    FIXED_BYTES,
+    BLANK_BYTES,
+    HEAD,
     HOST_V4_BYTES,
     HOST_V6_BYTES,
+    LENGTH_MAX,
     MAGIC_BLANK,
     MAGIC_V1,
     MAGIC_V2,
     RECORD_CHECKSUM_BYTES,
+    TOPIC_V1_BYTES_MAX,
+    open_record,
 )
 
-_HEAD = struct.Struct(">IIIiiqqiq")
 _STORE_TIMESTAMP = struct.Struct(">q")
-_RECONSUME = struct.Struct(">iqI")
-_U32 = struct.Struct(">I")
+_COUNTS = struct.Struct(">iqI")
+_SIZE_AND_MAGIC = struct.Struct(">II")
 _U16 = struct.Struct(">H")
-_BATCH_ITEM = struct.Struct(">IIIiI")
 
-_TAGS = b"TAGS\x01"
-_TOPIC_V1_BYTES_MAX = 127
-_LENGTH_MAX = 0x7FFF
+_TAGS = (Property.TAGS + NAME_END).encode()
 
 # Plain numbers: arithmetic with flags would drop the bits that no flag names.
 _BORN_HOST_V6 = int(SysFlag.BORN_HOST_V6)
@@ -58,7 +59,7 @@ def encode_record(
     if sealed:
         end = b"\x02" if properties and not properties.endswith(b"\x02") else b""
         properties += end + bytes(RECORD_CHECKSUM_BYTES)
-    if len(topic) > _LENGTH_MAX or len(properties) > _LENGTH_MAX:
+    if len(topic) > LENGTH_MAX or len(properties) > LENGTH_MAX:
         raise ValueError("the topic or the properties are too long for a record")
     if not {len(born_host), len(store_host)} <= {HOST_V4_BYTES, HOST_V6_BYTES}:
         raise ValueError("a host has 8 or 20 bytes")
@@ -70,13 +71,13 @@ def encode_record(
         sys_flag |= _BORN_HOST_V6
     if len(store_host) == HOST_V6_BYTES:
         sys_flag |= _STORE_HOST_V6
-    wide = len(topic) > _TOPIC_V1_BYTES_MAX
+    wide = len(topic) > TOPIC_V1_BYTES_MAX
     tail = b"".join(
         (
             born_host,
             _STORE_TIMESTAMP.pack(store_timestamp_ms),
             store_host,
-            _RECONSUME.pack(reconsume_times, prepared_offset, len(body)),
+            _COUNTS.pack(reconsume_times, prepared_offset, len(body)),
             body,
             _U16.pack(len(topic)) if wide else bytes((len(topic),)),
             topic,
@@ -84,8 +85,8 @@ def encode_record(
             properties,
         )
     )
-    head = _HEAD.pack(
-        _HEAD.size + len(tail),
+    head = HEAD.pack(
+        HEAD.size + len(tail),
         MAGIC_V2 if wide else MAGIC_V1,
         masked_crc32(body),
         queue_id,
@@ -142,45 +143,30 @@ def inspect_record(
 
     Lengths must agree with each other and with the total; `check` says which checksums must (see `layout.py`).
     """
-    if at < 0 or end > len(data) or end - at < 8:
+    if at < 0 or end > len(data) or end - at < BLANK_BYTES:
         return None
-    size, magic = struct.unpack_from(">II", data, at)
+    size, magic = _SIZE_AND_MAGIC.unpack_from(data, at)
     if magic == MAGIC_BLANK:
-        return size if size >= 8 else None
-    if magic not in (MAGIC_V1, MAGIC_V2) or not FIXED_BYTES <= size <= end - at:
+        return int(size) if size >= BLANK_BYTES else None
+    try:
+        record = open_record(data, at, end)
+    except MalformedRecord:
         return None
     head = RecordHead()
-    head.size = size
-    _, _, _, head.queue_id, _, head.queue_offset, head.log_offset, head.sys_flag, _ = _HEAD.unpack_from(
-        data, at
-    )
-    limit = at + size
-    cursor = at + _HEAD.size
-    cursor += HOST_V6_BYTES if head.sys_flag & _BORN_HOST_V6 else HOST_V4_BYTES
-    store_time_at = cursor
-    cursor += 8 + (HOST_V6_BYTES if head.sys_flag & _STORE_HOST_V6 else HOST_V4_BYTES) + 12
-    if cursor + 4 > limit:
+    head.size = record.size
+    head.topic = bytes(data[record.topic_at : record.topic_end])
+    head.queue_id = record.queue_id
+    head.queue_offset = record.queue_offset
+    head.log_offset = record.log_offset
+    head.sys_flag = record.sys_flag
+    head.store_timestamp_ms = record.store_timestamp_ms
+    head.body_at = record.body_at - at
+    head.body_length = record.body_end - record.body_at
+    head.properties_at = record.properties_at - at
+    head.properties_length = record.end - record.properties_at
+    if not holds(memoryview(data)[at : record.end], head.body_at, head.body_length, check):
         return None
-    (head.store_timestamp_ms,) = _STORE_TIMESTAMP.unpack_from(data, store_time_at)
-    (head.body_length,) = _U32.unpack_from(data, cursor)
-    head.body_at = cursor + 4 - at
-    cursor += 4 + head.body_length
-    width = 1 if magic == MAGIC_V1 else 2
-    if cursor + width > limit:
-        return None
-    topic_length = data[cursor] if width == 1 else _U16.unpack_from(data, cursor)[0]
-    cursor += width
-    if cursor + topic_length + 2 > limit:
-        return None
-    head.topic = bytes(data[cursor : cursor + topic_length])
-    cursor += topic_length
-    (head.properties_length,) = _U16.unpack_from(data, cursor)
-    head.properties_at = cursor + 2 - at
-    if cursor + 2 + head.properties_length != limit:
-        return None
-    if not holds(memoryview(data)[at:limit], head.body_at, head.body_length, check):
-        return None
-    head.tags_code = tags_code_of(bytes(data[cursor + 2 : limit]))
+    head.tags_code = tags_code_of(bytes(data[record.properties_at : record.end]))
     return head
 
 
@@ -203,8 +189,8 @@ def split_batch(body: bytes) -> list[tuple[int, bytes, bytes]]:
     while at < len(body):
         if len(body) - at < BATCH_ITEM_FIXED_BYTES:
             raise MessageIllegal("the batch ends in the middle of a message")
-        size, _, _, flag, body_length = _BATCH_ITEM.unpack_from(body, at)
-        properties_at = at + _BATCH_ITEM.size + body_length
+        size, _, _, flag, body_length = BATCH_ITEM.unpack_from(body, at)
+        properties_at = at + BATCH_ITEM.size + body_length
         if not BATCH_ITEM_FIXED_BYTES + body_length <= size <= len(body) - at:
             raise MessageIllegal(f"message {len(items)} of the batch has a wrong size ({size} bytes)")
         (properties_length,) = _U16.unpack_from(body, properties_at)
@@ -213,7 +199,7 @@ def split_batch(body: bytes) -> list[tuple[int, bytes, bytes]]:
         items.append(
             (
                 flag,
-                body[at + _BATCH_ITEM.size : properties_at],
+                body[at + BATCH_ITEM.size : properties_at],
                 body[properties_at + 2 : at + size],
             )
         )

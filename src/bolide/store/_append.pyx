@@ -4,17 +4,15 @@ from cpython cimport array as c_array
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memmove
 
 from bolide.model cimport send_rows as column
-from bolide.model.big_endian cimport load32, load64, store32, store64
-from bolide.record._checksum cimport RECORD_CHECKSUM_BYTES, write_checksum
+from bolide.record._checksum cimport write_checksum
 from bolide.record._codec cimport (
     SOUND_RECORD,
     PropertyScan,
-    RecordLook,
     RecordParts,
     has_special,
     hash_of,
@@ -23,6 +21,19 @@ from bolide.record._codec cimport (
     size_of,
     write_record,
 )
+from bolide.record.layout cimport (
+    BLANK_BYTES,
+    INNER_BATCH,
+    ITEM_BODY_AT,
+    LENGTH_MAX,
+    NEED_UNWRAP,
+    RECORD_CHECKSUM_BYTES,
+    TRANSACTION_MASK,
+    BatchItem,
+    RecordLook,
+    find_item,
+)
+from bolide.store.queue_entry cimport ENTRY_BYTES, GAP_SIZE, QueueEntry, load_entry, store_entry
 
 DONE = 0
 SEGMENT_FULL = 1
@@ -33,14 +44,9 @@ cdef enum:
     C_SEGMENT_FULL = 1
     C_NEEDS_GENERAL_PATH = 2
     C_SCRATCH_FULL = 3
-    ENTRY_BYTES = 20
     ENTRIES_AT_FIRST = 16
     ENTRIES_KEPT = 256
-    BLANK_BYTES = 8
-    PROPERTIES_BYTES_MAX = 32767
-    TRANSACTION_OR_INNER_BATCH = 0xCC
-    BATCH_ITEM_FIXED_BYTES = 22
-    GAP_SIZE = 0x7FFFFFFF
+    NOT_PLAIN = TRANSACTION_MASK | INNER_BATCH | NEED_UNWRAP
     CHOSEN_FEW = 64
 
 
@@ -80,10 +86,7 @@ cdef class QueueTail:  # its fields are in the .pxd
                 raise MemoryError()
             self.data = data
             self.capacity = capacity
-        data = self.data + used * ENTRY_BYTES
-        store64(data, <uint64_t>log_offset)
-        store32(data + 8, <uint32_t>size)
-        store64(data + 12, <uint64_t>tags_code)
+        store_entry(self.data + used * ENTRY_BYTES, log_offset, size, tags_code)
         self.next_offset += 1
         return 0
 
@@ -184,7 +187,7 @@ cdef class Appender:
             queue_id = values[column.QUEUE_ID]
             if (
                 queue_id >= len(lane.tails)
-                or values[column.SYS_FLAG] & TRANSACTION_OR_INNER_BATCH
+                or values[column.SYS_FLAG] & NOT_PLAIN
                 or values[column.BODY_LENGTH] <= 0
                 or values[column.BODY_LENGTH] > self.body_bytes_max
             ):
@@ -260,7 +263,7 @@ cdef class Appender:
         parts.needs_separator = scan.needs_separator
         return (
             parts.properties_length - (scan.wait_end - scan.wait_at) + (1 if scan.needs_separator else 0)
-            + parts.suffix_length <= PROPERTIES_BYTES_MAX
+            + parts.suffix_length <= LENGTH_MAX
         )
 
     cdef void write_sealed(self, unsigned char* to, RecordParts* parts, Py_ssize_t size) noexcept:
@@ -303,12 +306,21 @@ cdef class Appender:
         """All messages of a batch, or none: what was written of one that fails is forgotten."""
         cdef RecordParts parts = batch[0]
         cdef PropertyScan scan
+        cdef BatchItem item
         cdef const unsigned char* at = batch.body
         cdef Py_ssize_t left = batch.body_length, used = 0, one, number = records[0]
         cdef int64_t first = tail.next_offset
         cdef bint is_plain = not has_special(batch.properties, batch.properties_length)
         while is_plain and left > 0:
-            if number >= column.RECORDS_MAX or not open_item(at, left, &parts) or not self.measure(&parts, &scan):
+            if number >= column.RECORDS_MAX or not find_item(at, left, &item):
+                is_plain = False
+                break
+            parts.flag = item.flag
+            parts.body = at + ITEM_BODY_AT
+            parts.body_length = item.body_length
+            parts.properties = at + item.properties_at
+            parts.properties_length = item.properties_length
+            if not self.measure(&parts, &scan):
                 is_plain = False
                 break
             one = size_of(&parts)
@@ -320,8 +332,8 @@ cdef class Appender:
                 parts.queue_offset += 1
             number += 1
             used += one
-            left -= load32(at)
-            at += load32(at)
+            left -= item.size
+            at += item.size
         if is_plain and used + BLANK_BYTES <= room and used <= scratch_room:
             records[0] = number
             size[0] = used
@@ -336,39 +348,17 @@ cdef inline int64_t tags_code(RecordParts* parts, PropertyScan* scan) noexcept n
     return hash_of(parts.properties + scan.tags_at, scan.tags_length) if scan.tags_length else 0
 
 
-cdef bint open_item(const unsigned char* at, Py_ssize_t left, RecordParts* parts) noexcept nogil:
-    """Point `parts` at one message of a batch body; False when its lengths do not agree."""
-    cdef Py_ssize_t size, body_length, properties_length
-    if left < BATCH_ITEM_FIXED_BYTES:
-        return False
-    size = load32(at)
-    body_length = load32(at + 16)
-    if size > left or BATCH_ITEM_FIXED_BYTES + body_length > size:
-        return False
-    properties_length = (<Py_ssize_t>at[20 + body_length] << 8) | at[21 + body_length]
-    if size != BATCH_ITEM_FIXED_BYTES + body_length + properties_length:
-        return False
-    parts.flag = <int32_t>load32(at + 12)
-    parts.body = at + 20
-    parts.body_length = body_length
-    parts.properties = at + BATCH_ITEM_FIXED_BYTES + body_length
-    parts.properties_length = properties_length
-    return True
-
-
 def first_wanted(bytes entries not None, codes, int64_t log_offset_end):
     cdef const unsigned char* at = <const unsigned char*>PyBytes_AS_STRING(entries)
     cdef Py_ssize_t available = len(entries) // ENTRY_BYTES
     cdef Py_ssize_t scanned = 0
-    cdef int64_t log_offset, tags_code, size
+    cdef QueueEntry entry
     while scanned < available:
-        log_offset = <int64_t>load64(at)
-        size = <int32_t>load32(at + 8)
-        if log_offset >= 0 and 0 < size < GAP_SIZE:
-            if size > log_offset_end - log_offset:
+        entry = load_entry(at)
+        if entry.log_offset >= 0 and 0 < entry.size < GAP_SIZE:
+            if entry.size > log_offset_end - entry.log_offset:
                 break
-            tags_code = <int64_t>load64(at + 12)
-            if codes is None or tags_code in codes:
+            if codes is None or entry.tags_code in codes:
                 return scanned, True
         scanned += 1
         at += ENTRY_BYTES
@@ -377,16 +367,17 @@ def first_wanted(bytes entries not None, codes, int64_t log_offset_end):
 
 cdef bint is_message(
     const unsigned char* at,
-    int64_t size,
-    int64_t log_offset,
+    QueueEntry* entry,
     bytes topic,
     int64_t queue_id,
     int64_t queue_offset,
     int check,
 ) noexcept:
-    """Whether a sound record of this size and place begins here, and is this message of this queue."""
+    """Whether a sound record of the entry's size and place begins here, and is this message of this queue."""
     cdef RecordLook look
-    if look_at(at, size, check, &look) != SOUND_RECORD or look.size != size or look.log_offset != log_offset:
+    if look_at(at, entry.size, check, &look) != SOUND_RECORD:
+        return False
+    if look.size != entry.size or look.log_offset != entry.log_offset:
         return False
     if PyBytes_GET_SIZE(topic) == 0:
         return True
@@ -416,7 +407,8 @@ def collect(
     cdef const unsigned char* at = <const unsigned char*>PyBytes_AS_STRING(entries) + first * ENTRY_BYTES
     cdef Py_ssize_t available = len(entries) // ENTRY_BYTES - first
     cdef Py_ssize_t scanned = 0, taken = 0, damaged = 0, limit = min(count_max, available), number
-    cdef int64_t total = 0, log_offset, tags_code, size
+    cdef int64_t total = 0, place
+    cdef QueueEntry entry
     cdef Chosen few[CHOSEN_FEW]
     cdef Chosen* chosen = few
     cdef const unsigned char* record
@@ -433,23 +425,22 @@ def collect(
     PyObject_GetBuffer(segment, &log, PyBUF_SIMPLE)
     try:
         while scanned < available and taken < count_max:
-            log_offset = <int64_t>load64(at)
-            size = <int32_t>load32(at + 8)
-            if log_offset >= log_offset_start and 0 < size < GAP_SIZE:
-                if size > log_offset_end - log_offset or log_offset < base or log_offset - base >= log.len:
+            entry = load_entry(at)
+            if entry.log_offset >= log_offset_start and 0 < entry.size < GAP_SIZE:
+                place = entry.log_offset - base
+                if entry.size > log_offset_end - entry.log_offset or entry.log_offset < base or place >= log.len:
                     break
-                tags_code = <int64_t>load64(at + 12)
-                if codes is None or tags_code in codes:
-                    if taken and total + size > size_bytes_max:
+                if codes is None or entry.tags_code in codes:
+                    if taken and total + entry.size > size_bytes_max:
                         break
-                    record = <const unsigned char*>log.buf + (log_offset - base)
-                    if size <= log.len - (log_offset - base) and is_message(
-                        record, size, log_offset, topic, queue_id, queue_offset + scanned, check
+                    record = <const unsigned char*>log.buf + place
+                    if entry.size <= log.len - place and is_message(
+                        record, &entry, topic, queue_id, queue_offset + scanned, check
                     ):
                         chosen[taken].at = record
-                        chosen[taken].size = size
+                        chosen[taken].size = entry.size
                         taken += 1
-                        total += size
+                        total += entry.size
                     else:
                         damaged += 1
             scanned += 1

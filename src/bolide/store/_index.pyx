@@ -10,9 +10,26 @@ from bolide.model.big_endian cimport load32, load64, store32, store64
 from bolide.record._codec cimport (
     BLANK_RECORD,
     SOUND_RECORD,
-    RecordLook,
     hash_of,
     look_at,
+)
+from bolide.record.layout cimport PAIR_END, ROLLBACK, TRANSACTION_MASK, RecordLook
+from bolide.store.index_layout cimport (
+    BEGIN_MS_AT,
+    BEGIN_OFFSET_AT,
+    END_MS_AT,
+    END_OFFSET_AT,
+    ENTRY_BYTES,
+    HASH_AT,
+    HEADER_BYTES,
+    LOG_OFFSET_AT,
+    NEXT_ENTRY_AT,
+    OLDER_AT,
+    SECONDS_AT,
+    SLOTS_USED_AT,
+    SLOT_BYTES,
+    entry_at,
+    slot_at,
 )
 
 cdef extern from "<sched.h>" nogil:
@@ -20,11 +37,6 @@ cdef extern from "<sched.h>" nogil:
 
 cdef enum:
     YIELD_BYTES = 65536           # of the log between two offers of the processor to whoever waits for it
-    HEADER_BYTES = 40
-    SLOT_BYTES = 4
-    ENTRY_BYTES = 20
-    ROLLBACK = 0xC
-    TRANSACTION_MASK = 0xC
     TOPIC_BYTES_MAX = 0xFFFF
     WORD_BYTES_MAX = 0xFFFF
     HASHES_MAX = 0x8010
@@ -138,7 +150,7 @@ cdef void find_keys(const unsigned char* record, RecordLook* look, Keys* keys) n
     keys.plain_topic = hash_plain(&keys.topic_hash, keys.topic, keys.topic_length)
     keys.topic_hash = keys.topic_hash * 31U + c'#'
     while at < end:
-        pair_end = <const unsigned char*>memchr(at, 2, end - at)
+        pair_end = <const unsigned char*>memchr(at, PAIR_END, end - at)
         if pair_end == NULL:
             pair_end = end
         length = pair_end - at
@@ -184,30 +196,30 @@ cdef Py_ssize_t hash_keys(Keys* keys, uint32_t* hashes) noexcept nogil:
 
 cdef void open_target(Target* to, unsigned char* file, Py_ssize_t slots, Py_ssize_t count_end) noexcept nogil:
     to.file = file
-    to.entries = file + HEADER_BYTES + SLOT_BYTES * slots
+    to.entries = file + entry_at(slots, 0)
     to.slots = <uint32_t>slots
     to.count_end = <uint32_t>count_end
-    to.begin_ms = <int64_t>load64(file)
-    to.end_ms = <int64_t>load64(file + 8)
-    to.begin_offset = <int64_t>load64(file + 16)
-    to.end_offset = <int64_t>load64(file + 24)
-    to.used = load32(file + 32)
-    to.count = load32(file + 36)
+    to.begin_ms = <int64_t>load64(file + BEGIN_MS_AT)
+    to.end_ms = <int64_t>load64(file + END_MS_AT)
+    to.begin_offset = <int64_t>load64(file + BEGIN_OFFSET_AT)
+    to.end_offset = <int64_t>load64(file + END_OFFSET_AT)
+    to.used = load32(file + SLOTS_USED_AT)
+    to.count = load32(file + NEXT_ENTRY_AT)
     if <int32_t>to.count < 1:
         to.count = 1
 
 
 cdef void write_header(Target* to) noexcept nogil:
-    store64(to.file, <uint64_t>to.begin_ms)
-    store64(to.file + 8, <uint64_t>to.end_ms)
-    store64(to.file + 16, <uint64_t>to.begin_offset)
-    store64(to.file + 24, <uint64_t>to.end_offset)
-    store32(to.file + 32, to.used)
-    store32(to.file + 36, to.count)
+    store64(to.file + BEGIN_MS_AT, <uint64_t>to.begin_ms)
+    store64(to.file + END_MS_AT, <uint64_t>to.end_ms)
+    store64(to.file + BEGIN_OFFSET_AT, <uint64_t>to.begin_offset)
+    store64(to.file + END_OFFSET_AT, <uint64_t>to.end_offset)
+    store32(to.file + SLOTS_USED_AT, to.used)
+    store32(to.file + NEXT_ENTRY_AT, to.count)
 
 
 cdef bint put(Target* to, uint32_t hashed, RecordLook* look) noexcept nogil:
-    cdef unsigned char* slot = to.file + HEADER_BYTES + <Py_ssize_t>SLOT_BYTES * (hashed % to.slots)
+    cdef unsigned char* slot = to.file + slot_at(hashed % to.slots)
     cdef unsigned char* entry
     cdef uint32_t older
     cdef int64_t seconds = 0
@@ -221,10 +233,10 @@ cdef bint put(Target* to, uint32_t hashed, RecordLook* look) noexcept nogil:
         if seconds > SECONDS_MAX:
             seconds = SECONDS_MAX
     entry = to.entries + <Py_ssize_t>ENTRY_BYTES * to.count
-    store32(entry, hashed)
-    store64(entry + 4, <uint64_t>look.log_offset)
-    store32(entry + 12, <uint32_t>seconds)
-    store32(entry + 16, older)
+    store32(entry + HASH_AT, hashed)
+    store64(entry + LOG_OFFSET_AT, <uint64_t>look.log_offset)
+    store32(entry + SECONDS_AT, <uint32_t>seconds)
+    store32(entry + OLDER_AT, older)
     store32(slot, to.count)
     if to.count == 1:
         to.begin_ms = look.store_timestamp_ms
@@ -257,7 +269,7 @@ def index_records(
     cdef Py_ssize_t yield_at = at + YIELD_BYTES
     if not (
         0 <= at and stop <= end <= log.shape[0] and 0 < slots and 0 <= count_end
-        and HEADER_BYTES + SLOT_BYTES * slots + ENTRY_BYTES * count_end <= index.shape[0]
+        and entry_at(slots, count_end) <= index.shape[0]
     ):
         raise ValueError("the range lies outside the log, or the index file is too small")
     if at >= stop:
@@ -321,26 +333,26 @@ def find_offsets(
     cdef int64_t file_begin_ms, stored_ms, number, older, last
     cdef int32_t seconds
     cdef Py_ssize_t taken = 0
-    if slots < 1 or wanted < 0 or HEADER_BYTES + SLOT_BYTES * slots + ENTRY_BYTES > index.shape[0]:
+    if slots < 1 or wanted < 0 or entry_at(slots, 1) > index.shape[0]:
         raise ValueError("no such slot, or the index file is too small")
     with nogil:
-        entries = &index[0] + HEADER_BYTES + SLOT_BYTES * slots
-        file_begin_ms = <int64_t>load64(&index[0])
-        last = (index.shape[0] - HEADER_BYTES - SLOT_BYTES * slots) // ENTRY_BYTES
-        last = min(last, <int64_t><int32_t>load32(&index[36])) - 1
-        number = <int32_t>load32(&index[HEADER_BYTES + SLOT_BYTES * (wanted % slots)])
+        entries = &index[0] + entry_at(slots, 0)
+        file_begin_ms = <int64_t>load64(&index[BEGIN_MS_AT])
+        last = (index.shape[0] - entry_at(slots, 0)) // ENTRY_BYTES
+        last = min(last, <int64_t><int32_t>load32(&index[NEXT_ENTRY_AT])) - 1
+        number = <int32_t>load32(&index[slot_at(wanted % slots)])
         if not 0 <= file_begin_ms < TIME_MS_END:
             number = 0
         while 0 < number <= last and taken < count_max and steps_max > 0:
             entry = entries + ENTRY_BYTES * number
-            seconds = <int32_t>load32(entry + 12)
+            seconds = <int32_t>load32(entry + SECONDS_AT)
             stored_ms = file_begin_ms + (1000 * <int64_t>seconds if number > 1 else 0)
             if seconds < 0 or stored_ms + CONTINUES_AFTER_MS <= begin_ms:
                 break
-            if <int64_t><int32_t>load32(entry) == wanted and stored_ms <= end_ms:
-                offsets[taken] = <int64_t>load64(entry + 4)
+            if <int64_t><int32_t>load32(entry + HASH_AT) == wanted and stored_ms <= end_ms:
+                offsets[taken] = <int64_t>load64(entry + LOG_OFFSET_AT)
                 taken += 1
-            older = <int32_t>load32(entry + 16)
+            older = <int32_t>load32(entry + OLDER_AT)
             if older >= number:
                 break
             number = older
@@ -357,23 +369,23 @@ def rebuild_slots(unsigned char[::1] index, Py_ssize_t slots, Py_ssize_t count, 
     cdef int32_t hashed
     cdef uint32_t older
     cdef Py_ssize_t used = 0
-    if slots < 1 or HEADER_BYTES + SLOT_BYTES * slots + ENTRY_BYTES > index.shape[0]:
+    if slots < 1 or entry_at(slots, 1) > index.shape[0]:
         raise ValueError("no slots, or the index file is too small")
     with nogil:
-        last = min(count, (index.shape[0] - HEADER_BYTES - SLOT_BYTES * slots) // ENTRY_BYTES)
+        last = min(count, (index.shape[0] - entry_at(slots, 0)) // ENTRY_BYTES)
         memset(&index[HEADER_BYTES], 0, SLOT_BYTES * slots)
         for number in range(1, last):
-            entry = &index[HEADER_BYTES + SLOT_BYTES * slots + ENTRY_BYTES * number]
-            hashed = <int32_t>load32(entry)
-            log_offset = <int64_t>load64(entry + 4)
-            if hashed < 0 or <int32_t>load32(entry + 12) < 0 or log_offset < newest or log_offset >= log_end:
+            entry = &index[entry_at(slots, number)]
+            hashed = <int32_t>load32(entry + HASH_AT)
+            log_offset = <int64_t>load64(entry + LOG_OFFSET_AT)
+            if hashed < 0 or <int32_t>load32(entry + SECONDS_AT) < 0 or log_offset < newest or log_offset >= log_end:
                 stopped = number
                 break
-            slot = &index[HEADER_BYTES + SLOT_BYTES * (hashed % slots)]
+            slot = &index[slot_at(hashed % slots)]
             older = load32(slot)
             if older == 0:
                 used += 1
-            store32(entry + 16, older)
+            store32(entry + OLDER_AT, older)
             store32(slot, <uint32_t>number)
             newest = log_offset
     return stopped or max(1, last), used

@@ -8,10 +8,10 @@ from libc.string cimport memcmp, memcpy
 from bolide.record._codec cimport (
     BLANK_RECORD,
     SOUND_RECORD,
-    RecordLook,
     look_at,
     tags_code_at,
 )
+from bolide.record.layout cimport PREPARED, ROLLBACK, TRANSACTION_MASK, RecordLook
 from bolide.store._append cimport QueueTail
 
 LIMIT = 0
@@ -23,9 +23,6 @@ cdef enum:
     C_BLANK = 1
     C_UNSOUND = 2
     SECTOR_BYTES = 512
-    TRANSACTION_MASK = 0xC
-    PREPARED = 0x4
-    ROLLBACK = 0xC
     SLOT_BITS = 15
     SLOTS = 1 << SLOT_BITS  # several times as many as a broker has queues; those that share one are looked up again
 

@@ -5,30 +5,34 @@ be written to the log in one piece, and entries in their queues, in one step and
 decision ends the run early: the caller handles it by the general path and comes back for the rest.
 """
 
-import struct
 from array import array
 from collections.abc import Sequence
 
 from bolide.model import send_rows as column
 from bolide.model.errors import MessageIllegal
+from bolide.model.message import TRANSACTION_MASK, Property, SysFlag
+from bolide.model.properties import leaves_fast_path
 from bolide.record.checksum_twin import seal_record
 from bolide.record.codec_twin import RecordHead, encode_record, inspect_record, split_batch, tags_code_of
-from bolide.record.layout import BLANK_BYTES, FIXED_BYTES, HOST_V4_BYTES, RECORD_CHECKSUM_BYTES
+from bolide.record.layout import (
+    BLANK_BYTES,
+    FIXED_BYTES,
+    HOST_V4_BYTES,
+    LENGTH_MAX,
+    RECORD_CHECKSUM_BYTES,
+    TOPIC_V1_BYTES_MAX,
+)
+from bolide.store.queue_entry import ENTRY, ENTRY_BYTES, GAP_SIZE
 
 DONE = 0
 SEGMENT_FULL = 1
 NEEDS_GENERAL_PATH = 2
 
-ENTRY_BYTES = 20
-_ENTRY = struct.Struct(">qiq")
-_PROPERTIES_BYTES_MAX = 32767
-_TRANSACTION_MASK = 0xC
-_INNER_BATCH_MASK = 0xC0
+_NOT_PLAIN = TRANSACTION_MASK | int(SysFlag.INNER_BATCH | SysFlag.NEED_UNWRAP)
 
-_SPECIAL = (b"DELAY", b"TRAN_MSG", b"TRACE_ON", b"MSG_REGION", b"CLUSTER", b"POP_CK", b"__CRC32#")
-_SPECIAL_PREFIXES = (b"TIMER_", b"INNER_")
+_WAIT = Property.WAIT.encode()
+_UNIQUE_KEY = Property.UNIQUE_KEY.encode()
 
-_GAP_SIZE = 0x7FFFFFFF
 _Part = tuple[int, bytes, bytes]
 """A record's flag, body and stored properties."""
 
@@ -47,7 +51,7 @@ class QueueTail:
         self._data = bytearray()
 
     def append(self, log_offset: int, size: int, tags_code: int) -> None:
-        self._data += _ENTRY.pack(log_offset, size, tags_code)
+        self._data += ENTRY.pack(log_offset, size, tags_code)
         self.next_offset += 1
 
     def entries(self, first: int, last: int) -> bytes:
@@ -157,7 +161,7 @@ class Appender:
 
     def _size_of(self, lane: TopicLane, parts: list[_Part], born_host: bytes) -> int:
         fixed = FIXED_BYTES - 2 * HOST_V4_BYTES + len(born_host) + len(self._store_host)
-        fixed += len(lane.topic) + (1 if len(lane.topic) > 127 else 0)
+        fixed += len(lane.topic) + (1 if len(lane.topic) > TOPIC_V1_BYTES_MAX else 0)
         return sum(fixed + len(body) + len(text) for _, body, text in parts)
 
     def _encode(
@@ -204,7 +208,7 @@ class Appender:
         """What each record holds, or None when the row is not plain."""
         if lane is None or values[column.QUEUE_ID] >= len(lane.tails):
             return None
-        if values[column.SYS_FLAG] & (_TRANSACTION_MASK | _INNER_BATCH_MASK):
+        if values[column.SYS_FLAG] & _NOT_PLAIN:
             return None
         at, length = values[column.BODY_AT], values[column.BODY_LENGTH]
         if not 0 < length <= self._body_bytes_max:
@@ -219,7 +223,7 @@ class Appender:
                 items, suffix = split_batch(body), self._checksum_room
             except MessageIllegal:
                 return None
-            if records + len(items) > column.RECORDS_MAX or _has_special(text):
+            if records + len(items) > column.RECORDS_MAX or _needs_general_path(text):
                 return None
         parts: list[_Part] = []
         for flag, item, text in items:
@@ -237,29 +241,24 @@ def _stored_properties(text: bytes, suffix: bytes) -> bytes | None:
     unique_key = b""
     for pair in text.removesuffix(b"\x02").split(b"\x02") if text else []:
         name, _, value = pair.partition(b"\x01")
-        if _is_special(name):
+        if leaves_fast_path(name):
             return None
-        if name == b"WAIT" and value:
+        if name == _WAIT and value:
             waits += 1
             if value != b"true" or waits > 1:
                 return None
             continue
-        if name == b"UNIQ_KEY" and value:
+        if name == _UNIQUE_KEY and value:
             unique_key = value
         kept.append(pair + b"\x02")
     if not unique_key or not all(0x20 <= c <= 0x7E and c not in b'"\\' for c in unique_key):
         return None
     stored = b"".join(kept) + suffix
-    return stored if len(stored) <= _PROPERTIES_BYTES_MAX else None
+    return stored if len(stored) <= LENGTH_MAX else None
 
 
-def _has_special(text: bytes) -> bool:
-    return any(_is_special(pair.partition(b"\x01")[0]) for pair in text.split(b"\x02"))
-
-
-def _is_special(name: bytes) -> bool:
-    """Names that change how the broker must treat the message, or that it would have to replace."""
-    return name in _SPECIAL or (name.startswith(_SPECIAL_PREFIXES) and len(name) > 6)
+def _needs_general_path(text: bytes) -> bool:
+    return any(leaves_fast_path(pair.partition(b"\x01")[0]) for pair in text.split(b"\x02"))
 
 
 def _unique_key(values: "array[int]", properties: bytearray) -> tuple[int, int]:
@@ -269,9 +268,10 @@ def _unique_key(values: "array[int]", properties: bytearray) -> tuple[int, int]:
         return 0, 0
     found = (0, 0)
     cursor = at
+    begin = _UNIQUE_KEY + b"\x01"
     for pair in bytes(properties[at : at + length]).split(b"\x02"):
-        if pair.startswith(b"UNIQ_KEY\x01") and len(pair) > 9:
-            found = (cursor + 9, len(pair) - 9)
+        if pair.startswith(begin) and len(pair) > len(begin):
+            found = (cursor + len(begin), len(pair) - len(begin))
         cursor += len(pair) + 1
     return found
 
@@ -279,8 +279,8 @@ def _unique_key(values: "array[int]", properties: bytearray) -> tuple[int, int]:
 def first_wanted(entries: bytes, codes: frozenset[int] | None, log_offset_end: int) -> tuple[int, bool]:
     """Look for an entry of a wanted tag before `log_offset_end`: entries passed by, and whether one was found."""
     scanned = 0
-    for log_offset, size, tags_code in _ENTRY.iter_unpack(entries):
-        if log_offset >= 0 and 0 < size < _GAP_SIZE:
+    for log_offset, size, tags_code in ENTRY.iter_unpack(entries):
+        if log_offset >= 0 and 0 < size < GAP_SIZE:
             if log_offset + size > log_offset_end:
                 break
             if codes is None or tags_code in codes:
@@ -315,14 +315,14 @@ def collect(
     The first entry must be that of `queue_offset` in this queue of this topic, and its record must say so; an empty
     topic stands for a queue whose messages belong to other topics too.
     """
-    if not 0 <= first <= len(entries) // _ENTRY.size:
+    if not 0 <= first <= len(entries) // ENTRY.size:
         raise ValueError("the first entry lies outside the entries")
     records: list[bytes] = []
     scanned = damaged = total = 0
-    for log_offset, size, tags_code in _ENTRY.iter_unpack(memoryview(entries)[first * _ENTRY.size :]):
+    for log_offset, size, tags_code in ENTRY.iter_unpack(memoryview(entries)[first * ENTRY.size :]):
         if len(records) >= count_max:
             break
-        if log_offset >= log_offset_start and 0 < size < _GAP_SIZE:
+        if log_offset >= log_offset_start and 0 < size < GAP_SIZE:
             if log_offset + size > log_offset_end or not base <= log_offset < base + len(segment):
                 break
             if codes is None or tags_code in codes:

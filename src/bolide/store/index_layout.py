@@ -1,7 +1,7 @@
 """The bytes of an index file.  Open this beside a hexdump of a file in `index/`.
 
 All numbers are big-endian.  A file has a header, slots and entries; by default 5,000,000 slots and 20,000,000
-entries, 420,000,040 bytes, most of them never written.
+entries, 420,000,040 bytes, most of them never written.  `index_layout.pxd` says the same to compiled code.
 
     bytes  position  field of the header
         8         0  store time of the first message in the file
@@ -40,10 +40,20 @@ from typing import NamedTuple
 from bolide.model.java_hash import java_hash
 
 HEADER = struct.Struct(">qqqqii")
+BEGIN_MS_AT = 0
+END_MS_AT = 8
+BEGIN_OFFSET_AT = 16
+END_OFFSET_AT = 24
+SLOTS_USED_AT = 32
+NEXT_ENTRY_AT = 36
 HEADER_BYTES = 40
 SLOT_BYTES = 4
-ENTRY_BYTES = 20
 ENTRY = struct.Struct(">iqii")
+HASH_AT = 0
+LOG_OFFSET_AT = 4
+SECONDS_AT = 12
+OLDER_AT = 16
+ENTRY_BYTES = 20
 
 KEY_SEPARATOR = "#"
 TAG_KIND = "T"
@@ -98,8 +108,12 @@ def file_bytes(slots: int, entries: int) -> int:
     return HEADER_BYTES + SLOT_BYTES * slots + ENTRY_BYTES * entries
 
 
+def slot_at(number: int) -> int:
+    return HEADER_BYTES + SLOT_BYTES * number
+
+
 def entry_at(slots: int, number: int) -> int:
-    return HEADER_BYTES + SLOT_BYTES * slots + ENTRY_BYTES * number
+    return slot_at(slots) + ENTRY_BYTES * number
 
 
 def index_key(topic: str, word: str) -> str:

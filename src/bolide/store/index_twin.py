@@ -8,15 +8,18 @@ import struct
 from array import array
 from collections.abc import Iterator
 
+from bolide.model.message import TRANSACTION_MASK, Property, SysFlag
 from bolide.record.codec_twin import RecordHead, inspect_record
 from bolide.store.index_layout import (
     ENTRY,
     HEADER_BYTES,
+    OLDER_AT,
     SLOT_BYTES,
     IndexHeader,
     entry_at,
     index_key,
     key_hash,
+    slot_at,
     tag_key,
 )
 
@@ -25,9 +28,11 @@ NO_ROOM = 1
 AT_BLANK = 2
 NO_RECORD = 3
 
+_UNIQUE_KEY = Property.UNIQUE_KEY.encode()
+_KEYS = Property.KEYS.encode()
+_TAGS = Property.TAGS.encode()
+
 _SLOT = struct.Struct(">i")
-_TRANSACTION_MASK = 0xC
-_ROLLBACK = 0xC
 _SECONDS_MAX = 0x7FFF_FFFF
 _CONTINUES_AFTER_MS = 1000
 _TIME_MS_END = 1 << 60
@@ -86,7 +91,7 @@ def find_offsets(
     found = array("q")
     if not 0 <= header.begin_ms < _TIME_MS_END:
         return found
-    (number,) = _SLOT.unpack_from(index, HEADER_BYTES + SLOT_BYTES * (wanted % slots))
+    (number,) = _SLOT.unpack_from(index, slot_at(wanted % slots))
     last = min(header.next_entry, (len(index) - entry_at(slots, 0)) // ENTRY.size) - 1
     while 0 < number <= last and len(found) < count_max and steps_max > 0:
         hashed, log_offset, seconds, older = ENTRY.unpack_from(index, entry_at(slots, number))
@@ -108,7 +113,7 @@ def rebuild_slots(index: memoryview, slots: int, count: int, log_end: int) -> tu
     Entries are in the order of the log.  Those from the first one on that breaks it, or that points behind the end of
     the log, are not sound.
     """
-    index[HEADER_BYTES : HEADER_BYTES + SLOT_BYTES * slots] = bytes(SLOT_BYTES * slots)
+    index[HEADER_BYTES : slot_at(slots)] = bytes(SLOT_BYTES * slots)
     used, newest = 0, 0
     last = min(count, (len(index) - entry_at(slots, 0)) // ENTRY.size)
     for number in range(1, last):
@@ -116,29 +121,29 @@ def rebuild_slots(index: memoryview, slots: int, count: int, log_end: int) -> tu
         hashed, log_offset, seconds, _ = ENTRY.unpack_from(index, at)
         if hashed < 0 or seconds < 0 or not newest <= log_offset < log_end:
             return number, used
-        slot_at = HEADER_BYTES + SLOT_BYTES * (hashed % slots)
-        (older,) = _SLOT.unpack_from(index, slot_at)
+        slot = slot_at(hashed % slots)
+        (older,) = _SLOT.unpack_from(index, slot)
         used += older == 0
-        _SLOT.pack_into(index, at + ENTRY.size - SLOT_BYTES, older)
-        _SLOT.pack_into(index, slot_at, number)
+        _SLOT.pack_into(index, at + OLDER_AT, older)
+        _SLOT.pack_into(index, slot, number)
         newest = log_offset
     return max(1, last), used
 
 
 def _keys_of(log: memoryview | bytes, at: int, head: RecordHead) -> Iterator[str]:
     """A record's keys in the order in which RocketMQ's IndexService puts them."""
-    if head.sys_flag & _TRANSACTION_MASK == _ROLLBACK:
+    if head.sys_flag & TRANSACTION_MASK == SysFlag.ROLLBACK:
         return
     start = at + head.properties_at
     pairs = _wanted_pairs(bytes(log[start : start + head.properties_length]))
     topic = head.topic.decode("utf-8", "replace")
-    if b"UNIQ_KEY" in pairs:
-        yield index_key(topic, pairs[b"UNIQ_KEY"])
-    for word in pairs.get(b"KEYS", "").split(" "):
+    if _UNIQUE_KEY in pairs:
+        yield index_key(topic, pairs[_UNIQUE_KEY])
+    for word in pairs.get(_KEYS, "").split(" "):
         if word:
             yield index_key(topic, word)
-    if b"TAGS" in pairs:
-        yield tag_key(topic, pairs[b"TAGS"])
+    if _TAGS in pairs:
+        yield tag_key(topic, pairs[_TAGS])
 
 
 def _wanted_pairs(properties: bytes) -> dict[bytes, str]:
@@ -146,7 +151,7 @@ def _wanted_pairs(properties: bytes) -> dict[bytes, str]:
     pairs: dict[bytes, str] = {}
     for pair in properties.split(b"\x02"):
         name, _, value = pair.partition(b"\x01")
-        if value and name in (b"UNIQ_KEY", b"KEYS", b"TAGS"):
+        if value and name in (_UNIQUE_KEY, _KEYS, _TAGS):
             pairs[name] = value.decode("utf-8", "replace")
     return pairs
 
@@ -156,15 +161,15 @@ def _put(index: memoryview, slots: int, count_end: int, hashed: int, head: Recor
     count = max(1, header.next_entry)
     if count >= count_end:
         return False
-    slot_at = HEADER_BYTES + SLOT_BYTES * (hashed % slots)
-    (older,) = _SLOT.unpack_from(index, slot_at)
+    slot = slot_at(hashed % slots)
+    (older,) = _SLOT.unpack_from(index, slot)
     if not 0 < older < count:
         older = 0
     begin_ms, begin_offset, stored_ms = header.begin_ms, header.begin_offset, head.store_timestamp_ms
     # Java divides towards zero, and what is negative counts as 0.
     seconds = min(_SECONDS_MAX, max(0, stored_ms - begin_ms) // 1000) if begin_ms > 0 else 0
     ENTRY.pack_into(index, entry_at(slots, count), hashed, head.log_offset, seconds, older)
-    _SLOT.pack_into(index, slot_at, count)
+    _SLOT.pack_into(index, slot, count)
     if count == 1:
         begin_ms, begin_offset = stored_ms, head.log_offset
     used = header.slots_used + (older == 0)

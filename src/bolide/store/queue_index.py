@@ -1,13 +1,12 @@
 """Consume queues: for each queue of a topic, where its messages are in the log.
 
-An entry is 20 bytes: log offset (8), size of the record (4), hash of the tags (8).  Entry n of a queue is at byte
-20 n of its logical file, which is cut into files of equal size named by their first byte.  The files have full
-length but are sparse.  New entries stay in memory (`QueueTail`) and are written behind, in runs; whoever reads
-does not notice.  Losing them in a crash costs nothing: recovery rebuilds them from the log.
+An entry is 20 bytes (`queue_entry.py` has them).  Entry n of a queue is at byte 20 n of its logical file, which is cut
+into files of equal size named by their first byte.  The files have full length but are sparse.  New entries stay in
+memory (`QueueTail`) and are written behind, in runs; whoever reads does not notice.  Losing them in a crash costs
+nothing: recovery rebuilds them from the log.
 """
 
 import os
-import struct
 from collections.abc import Callable, Iterator
 
 from bolide.model.errors import StoreError
@@ -16,16 +15,12 @@ from bolide.store.append import QueueTail
 from bolide.store.disk import Disk
 from bolide.store.folders import make_folder
 from bolide.store.handles import FileHandles, Unsynced
+from bolide.store.queue_entry import ENTRY, ENTRY_BYTES, GAP_SIZE
 
-ENTRY_BYTES = 20
 GAP_ENTRIES_MAX = 1_000_000
 """More missing entries than this are not filled: the queue begins anew behind them."""
 
-GAP_SIZE = 0x7FFFFFFF
-"""The size in an entry that stands for a message that is not there; readers skip it."""
-
-_ENTRY = struct.Struct(">qiq")
-_GAP = _ENTRY.pack(0, GAP_SIZE, 0)
+_GAP = ENTRY.pack(0, GAP_SIZE, 0)
 _PAGE_ENTRIES = 200
 _PAGE_BYTES = _PAGE_ENTRIES * ENTRY_BYTES
 
@@ -94,7 +89,7 @@ class ConsumeQueue:
     def entry(self, offset: int) -> tuple[int, int, int] | None:
         """(log offset, size, tags code) of one entry."""
         data = self.read(offset, 1)
-        return _ENTRY.unpack(data) if len(data) == ENTRY_BYTES else None
+        return ENTRY.unpack(data) if len(data) == ENTRY_BYTES else None
 
     def points_at(self, offset: int, log_offset: int) -> bool:
         entry = self.entry(offset)
@@ -105,7 +100,7 @@ class ConsumeQueue:
         at = offset * ENTRY_BYTES
         file = self._handles.get(self._path(at))
         data = b"" if file is None else file.read(at % self._file_bytes, ENTRY_BYTES)
-        return _ENTRY.unpack(data) if len(data) == ENTRY_BYTES else None
+        return ENTRY.unpack(data) if len(data) == ENTRY_BYTES else None
 
     def write_behind(self) -> None:
         """Write the entries in memory to the file."""
@@ -223,7 +218,7 @@ class ConsumeQueue:
         file = self._handles.get(self._path(base))
         data = b"" if file is None else file.read(page * _PAGE_BYTES, count * ENTRY_BYTES)
         kept = 0
-        for log_offset, size, _ in _ENTRY.iter_unpack(data):
+        for log_offset, size, _ in ENTRY.iter_unpack(data):
             if size <= 0 or not 0 <= log_offset < limit:
                 break
             kept += 1

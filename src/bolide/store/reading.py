@@ -5,7 +5,6 @@ see what `store/marks.py` calls readable.
 """
 
 import logging
-import struct
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -16,11 +15,11 @@ from bolide.record.layout import CHECK_SUMS
 from bolide.store.append import QueueTail, collect
 from bolide.store.log import CommitLog, Segment
 from bolide.store.marks import Marks
-from bolide.store.queue_index import ENTRY_BYTES, ConsumeQueue, QueueIndex
+from bolide.store.queue_entry import ENTRY_BYTES, PLACE
+from bolide.store.queue_index import ConsumeQueue, QueueIndex
 
 log = logging.getLogger(__name__)
 
-_PLACE = struct.Struct(">qi")
 _NOWHERE = memoryview(b"")
 _SHARED_PREFIX = "%LMQ%"  # the original's light queues, whose entries point at messages of other topics
 
@@ -98,7 +97,7 @@ class QueueCursor:
 
     def entry(self, at: int) -> tuple[int, int]:
         """Log offset and size of an entry."""
-        log_offset, size = _PLACE.unpack_from(self.entries, at * ENTRY_BYTES)
+        log_offset, size = PLACE.unpack_from(self.entries, at * ENTRY_BYTES)
         return log_offset, size
 
 

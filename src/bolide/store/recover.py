@@ -19,7 +19,8 @@ from bolide.store.checkpoint import Checkpoint, Mark
 from bolide.store.deliver_time import deliver_time_of
 from bolide.store.log import CommitLog
 from bolide.store.progress import Progress
-from bolide.store.queue_index import GAP_ENTRIES_MAX, GAP_SIZE, ConsumeQueue, QueueIndex
+from bolide.store.queue_entry import GAP_SIZE
+from bolide.store.queue_index import GAP_ENTRIES_MAX, ConsumeQueue, QueueIndex
 from bolide.store.walk import BLANK, LIMIT, LogWalk
 
 log = logging.getLogger(__name__)

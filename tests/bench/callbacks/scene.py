@@ -6,7 +6,6 @@ Every group reads a topic of its own and the topic `shared`; the group `reads-al
 from dataclasses import dataclass
 from pathlib import Path
 
-from bolide.model.offsets import GroupOffset
 from bolide.model.topic import GroupConfig, TopicConfig
 from bolide.net.clock import SystemClock
 from bolide.store.disk_os import OsDisk
@@ -56,11 +55,11 @@ class Scene:
         offsets = OffsetTable(disk, str(folder / "consumerOffset.json"), clock)
         for number, name in enumerate([*self.group_names, READS_ALL]):
             groups.put(GroupConfig(name))
-            offsets.commit(name, SHARED, 0, GroupOffset(0))
+            offsets.commit(name, SHARED, 0, 0, 0)
             for queue in range(QUEUES):
-                offsets.commit(name, f"topic-{number % self.topics:05}", queue, GroupOffset(0))
+                offsets.commit(name, f"topic-{number % self.topics:05}", queue, 0, 0)
         for name in self.topic_names:
             for queue in range(QUEUES):
-                offsets.commit(READS_ALL, name, queue, GroupOffset(0))
+                offsets.commit(READS_ALL, name, queue, 0, 0)
         for table in (topics, groups, offsets):
             table.persist()

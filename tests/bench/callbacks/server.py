@@ -24,6 +24,7 @@ from pathlib import Path
 from bolide.cli.serve import GARBAGE_THRESHOLD
 from bolide.cli.standalone import Standalone
 from bolide.net.clock import SystemClock
+from bolide.net.surroundings import Surroundings
 from bolide.net.ticks import ticks
 from tests.bench.callbacks.kinds import START, kind_of
 from tests.bench.callbacks.scene import SETTINGS
@@ -53,7 +54,11 @@ class Measured:
         self._stopwatch = Stopwatch(START, kind_of, self._side_of_port)
         self._clock = MovableClock()
         self._server = Standalone(
-            data=data, nameserver_port=0, broker_port=0, settings=SETTINGS, clock=self._clock
+            data=data,
+            nameserver_port=0,
+            broker_port=0,
+            settings=SETTINGS,
+            surroundings=Surroundings(self._clock),
         )
 
     async def run(self) -> None:

@@ -11,7 +11,7 @@ from bolide.broker.app import Broker
 from bolide.broker.handlers.pull import Pulling
 from bolide.model.offsets import GroupOffset
 from bolide.model.topic import GroupConfig, TopicConfig
-from bolide.store.queue_index import ENTRY_BYTES
+from bolide.store.queue_entry import ENTRY_BYTES
 from bolide.store.reading import WINDOW_ENTRIES
 from bolide.wire.command import Command
 from bolide.wire.headers.pull import PullFlag

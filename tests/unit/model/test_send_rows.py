@@ -1,19 +1,12 @@
 """The columns of a run are the same for Python and for compiled code."""
 
-import re
-from pathlib import Path
-
 from bolide.model import send_rows
-
-PXD = Path(send_rows.__file__).with_suffix(".pxd")
+from tests.unit.pxd import numbers_for_compiled_code
 
 
 def test_the_numbers_for_compiled_code_are_those_of_the_module() -> None:
-    compiled = {
-        name: int(value) for name, value in re.findall(r"^    (\w+) = (\d+)$", PXD.read_text(), re.MULTILINE)
-    }
     plain = {name: value for name, value in vars(send_rows).items() if name.isupper()}
-    assert compiled == plain
+    assert numbers_for_compiled_code(send_rows) == plain
 
 
 def test_columns_are_numbered_without_gaps() -> None:

@@ -25,6 +25,7 @@ from bolide.model.message import (
     parse_properties,
 )
 from bolide.model.offsets import LogOffset
+from bolide.model.properties import NOT_STORED, SCHEDULING
 from bolide.model.response_code import ResponseCode
 from bolide.model.topic import TopicConfig
 from bolide.net.link import Link
@@ -41,16 +42,7 @@ from bolide.wire.headers.send import SendAnswer, SendRequest
 from bolide.wire.send_run import SendRun
 
 # Pairs the broker writes itself, or that are not worth storing.
-_REPLACED = re.compile(
-    r"(?:^|(?<=\x02))(?:MSG_REGION|TRACE_ON|CLUSTER|POP_CK|WAIT|__CRC32#)\x01[^\x02]*(?:\x02|$)"
-)
-
-_SCHEDULING = (
-    Property.DELAY,
-    Property.TIMER_DELAY_SEC,
-    Property.TIMER_DELAY_MS,
-    Property.TIMER_DELIVER_MS,
-)
+_NOT_STORED = re.compile(rf"(?:^|(?<=\x02))(?:{'|'.join(map(re.escape, NOT_STORED))})\x01[^\x02]*(?:\x02|$)")
 
 
 class Sending(Part):
@@ -175,7 +167,7 @@ def _refuse_what_is_not_kept(header: SendRequest, properties: dict[str, str]) ->
         raise MessageIllegal("transactional messages are not supported by this broker")
     if header.sys_flag & (SysFlag.INNER_BATCH | SysFlag.NEED_UNWRAP):
         raise MessageIllegal("batches that stay one record are not supported by this broker")
-    for name in _SCHEDULING:
+    for name in SCHEDULING:
         if properties.get(name, "0") != "0":
             raise MessageIllegal(f"delayed messages ({name}) are not supported by this broker")
 
@@ -219,7 +211,7 @@ def _messages(
 
 def _stored_properties(state: BrokerState, text: str, suffix: bytes) -> bytes:
     """The client's pairs without those that the broker writes, a unique key if there is none, and `suffix`."""
-    kept = _REPLACED.sub("", text)
+    kept = _NOT_STORED.sub("", text)
     if kept and not kept.endswith(PAIR_END):
         kept += PAIR_END
     if Property.UNIQUE_KEY not in parse_properties(kept):
