@@ -19,6 +19,7 @@ COMPILED = [
     "bolide.store._append",
     "bolide.store._walk",
     "bolide.store._index",
+    "bolide.offline._faults",
     "bolide.offline._texts",
     "bolide.pipeline._columns",
 ]

@@ -18,11 +18,15 @@ from collections.abc import Callable, Generator
 import hypothesis
 import pytest
 
+from tests import shifted_clock
 from tests.peers import java
 
 # Machines are shared: how long an example takes says nothing.  (In CI hypothesis also fixes its seed by itself.)
 hypothesis.settings.register_profile("shared-machine", hypothesis.settings.default, deadline=None)
 hypothesis.settings.load_profile("shared-machine")
+
+if "BOLIDE_TEST_CLOCK" in os.environ:
+    shifted_clock.shift(os.environ["BOLIDE_TEST_CLOCK"])
 
 IN_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
 

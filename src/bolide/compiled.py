@@ -18,6 +18,7 @@ COMPILED_MODULES = (
     "bolide.store._append",
     "bolide.store._walk",
     "bolide.store._index",
+    "bolide.offline._faults",
     "bolide.offline._texts",
     "bolide.pipeline._columns",
 )

@@ -1,19 +1,21 @@
-"""What a person at a terminal sees of a recovery that takes more than a moment: a bar.  Elsewhere the log tells."""
+"""A recovery that takes more than a moment: a person at a terminal sees a bar, elsewhere the log tells, and it can be
+interrupted."""
 
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 
 from bolide.cli.progress import progress_bar
-from bolide.store.progress import Progress
+from bolide.net.clock import SystemClock
+from bolide.store.progress import Interruptible, LoggedProgress
 
 WORTH_A_BAR_BYTES = 256 * 1024**2
 """Read, not to be read: the total counts all of a segment, of which a new store has used nothing."""
 
 
-def recovery_bar() -> Progress | None:
-    """A bar for the next recovery; None where nobody watches."""
-    return _Bar() if sys.stderr.isatty() else None
+def watch_recovery() -> Interruptible:
+    """For the next recovery."""
+    return Interruptible(_Bar() if sys.stderr.isatty() else LoggedProgress(SystemClock()))
 
 
 class _Bar:

@@ -1,6 +1,7 @@
 """`bolide up`, `bolide nameserver` and `bolide broker`: run servers in the foreground until told to stop.
 
-Ctrl-C or SIGTERM stops in order: connections are closed, tables written, the log synced.  A second one stops at once.
+Ctrl-C or SIGTERM stops in order: connections are closed, tables written, the log synced.  A recovery is interrupted and
+begins again with the next start.  A second signal stops at once.
 A broker that can no longer trust its disk says so and ends with an exit code of its own.
 """
 
@@ -13,6 +14,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
@@ -20,8 +22,9 @@ import typer
 
 from bolide.cli.options import DEFAULT_DATA, Data, Settings, Verbose
 from bolide.cli.outcome import CannotStart, ExitCode, StoreFailed
+from bolide.cli.output import say
 from bolide.cli.settings import naming_file, parse_assignments, read_settings
-from bolide.model.errors import BolideError
+from bolide.model.errors import BolideError, RecoveryInterrupted
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C, a supervisor, and a terminal that is closed."""
@@ -69,17 +72,18 @@ def up(
         bolide up --data ./data --set flushDiskType=SYNC_FLUSH
         bolide up --host 0.0.0.0 --set brokerIP1=203.0.113.7   # behind NAT
     """
-    from bolide.cli.recovery import recovery_bar
+    from bolide.cli.recovery import watch_recovery
     from bolide.cli.standalone import Standalone, make_directory
 
     _set_up_logging(verbose)
+    recovery = watch_recovery()
     service = Standalone(
         data=data,
         host=host,
         nameserver_port=nameserver_port,
         broker_port=broker_port,
         settings=parse_assignments(settings or ()),
-        progress=recovery_bar(),
+        progress=recovery,
     )
     make_directory(service.data)
 
@@ -89,7 +93,7 @@ def up(
         print(f"Messages are stored in {service.data.resolve()}")
         print(f"Send a first message: echo hello | bolide send {option}greetings", flush=True)
 
-    _run(_serve(service, announce))
+    _run(_serve(service, announce, recovery.interrupt))
 
 
 def nameserver(
@@ -163,7 +167,7 @@ def broker(
     """
     from bolide.broker.app import Broker
     from bolide.broker.config import BrokerConfig
-    from bolide.cli.recovery import recovery_bar
+    from bolide.cli.recovery import watch_recovery
     from bolide.cli.standalone import make_directory
 
     _set_up_logging(verbose)
@@ -171,7 +175,8 @@ def broker(
     with naming_file(config, own := parse_assignments(settings or ())):
         chosen = BrokerConfig.from_settings(given | own)
     make_directory(Path(chosen.root).expanduser())
-    server = Broker(chosen, progress=recovery_bar())
+    recovery = watch_recovery()
+    server = Broker(chosen, progress=recovery)
 
     def announce() -> None:
         names = chosen.nameservers
@@ -182,7 +187,7 @@ def broker(
         )
         print(f"broker {chosen.broker_name} serves at {server.address}, {where}", flush=True)
 
-    _run(_serve(server, announce))
+    _run(_serve(server, announce, recovery.interrupt))
 
 
 class _Trusted:
@@ -197,15 +202,27 @@ class _Trusted:
         return error
 
 
-async def _serve(service: Service, announce: Callable[[], None]) -> None:
+async def _serve(
+    service: Service, announce: Callable[[], None], interrupt: Callable[[], None] = lambda: None
+) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in STOP_SIGNALS:
-        loop.add_signal_handler(number, _on_signal, stop)
-    try:
-        await service.start()
-    except (BolideError, OSError) as error:
-        raise CannotStart(str(error)) from error
+    with ExitStack() as before:
+        for (
+            number
+        ) in STOP_SIGNALS:  # a recovery keeps the loop busy: only a plain handler is called meanwhile
+            before.callback(signal.signal, number, signal.getsignal(number))
+            signal.signal(number, lambda *_: _on_signal(stop, interrupt))
+        try:
+            await service.start()
+        except RecoveryInterrupted as error:
+            say(str(error))
+            raise typer.Exit(ExitCode.INTERRUPTED) from error
+        except (BolideError, OSError) as error:
+            raise CannotStart(str(error)) from error
+        for number in STOP_SIGNALS:
+            loop.add_signal_handler(number, _on_signal, stop, interrupt)
+        before.pop_all()  # the loop hears them from now on, and cleans up behind itself
     # What start has made stays for good: the collector need not look at it again and again.
     gc.collect()
     gc.freeze()
@@ -225,11 +242,12 @@ async def _serve(service: Service, announce: Callable[[], None]) -> None:
         )
 
 
-def _on_signal(stop: asyncio.Event) -> None:
+def _on_signal(stop: asyncio.Event, interrupt: Callable[[], None]) -> None:
     if stop.is_set():
         print("stopped at once", file=sys.stderr, flush=True)
         os._exit(ExitCode.INTERRUPTED)
     stop.set()
+    interrupt()
 
 
 def _run(work: Coroutine[Any, Any, None]) -> None:

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from bolide.model.errors import BolideError
+from bolide.net.ticks import pause
 
 log = logging.getLogger(__name__)
 
@@ -55,4 +56,4 @@ class Round:
                     "%s failed, again in %g s: %s", self._name, pause_ms / 1000, error, exc_info=unforeseen
                 )
             if self._gap_ms:
-                await wait_at_most(asyncio.Event(), self._gap_ms)
+                await pause(self._gap_ms / 1000)

@@ -97,6 +97,10 @@ class NotAStore(StoreError):
     """A directory without a log in it, or none at all."""
 
 
+class RecoveryInterrupted(BolideError):
+    """Somebody did not want to wait for the end of a recovery; the next one begins again."""
+
+
 class ConfigError(BolideError):
     """A setting that is unknown or has an impossible value."""
 

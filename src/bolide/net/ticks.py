@@ -7,5 +7,10 @@ from collections.abc import AsyncIterator
 async def ticks(seconds: float) -> AsyncIterator[None]:
     """Yields for ever, `seconds` after the work of the last tick has ended."""
     while True:
-        await asyncio.sleep(seconds)  # noqa: TID251
+        await pause(seconds)
         yield
+
+
+async def pause(seconds: float) -> None:
+    """Let time pass where nothing that could happen meanwhile would be a reason to go on."""
+    await asyncio.sleep(seconds)  # noqa: TID251

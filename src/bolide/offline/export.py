@@ -78,7 +78,9 @@ class Export:
             if isinstance(step, Hole):
                 self.holes.append(step)
             elif isinstance(step, Stretch):
-                yield from self._drain()
+                for block in self._drain():
+                    self._store.check()
+                    yield block
                 head = sound_at(self._store, step.at)
                 if head is not None and head.store_timestamp_ms >= self._selection.until_ms:
                     break  # store times never go back along the log

@@ -10,7 +10,8 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bolide.model.errors import NotAStore
+from bolide.model.errors import NotAStore, StoreError
+from bolide.offline.faults import forget, lost_pages, watch
 from bolide.store.disk import File, ReadingDisk
 from bolide.store.index_layout import HEADER_BYTES, SLOT_BYTES
 from bolide.store.index_layout import file_bytes as index_file_bytes
@@ -28,6 +29,7 @@ DIGITS = 20
 EMPTY_ENTRY = bytes(ENTRY_BYTES)
 
 _ZEROS = bytes(64 * 1024)
+_JUDGED_BYTES = 1024 * 1024
 
 QueueKey = tuple[str, int]
 
@@ -51,31 +53,70 @@ class OddFile:
     harmless: bool = False
 
 
+class _OpenFile:
+    """A mapped file, and whether it could be read where it was."""
+
+    def __init__(self, file: File) -> None:
+        self._file = file
+        self.view = file.map() if file.size else memoryview(b"")
+        self._watched = watch(self.view)
+        self._judged = 0
+
+    def check(self) -> None:
+        """Zeros that stand for pages are right where the file has none itself; else raise what is wrong with it."""
+        while lost_pages(self._watched) != self._judged:
+            self._judged = lost_pages(self._watched)
+            for low in range(0, self._file.size, _JUDGED_BYTES):
+                seen = bytes(self.view[low : low + _JUDGED_BYTES])
+                try:
+                    found = self._file.read(low, len(seen))
+                except OSError as error:
+                    raise OSError(error.errno, error.strerror, self._file.path) from error
+                if len(found) < len(seen):
+                    raise StoreError(f"{self._file.path} was cut short while it was read")
+                if found != seen:
+                    raise StoreError(
+                        f"{self._file.path} could not be read at {low}, or was changed meanwhile"
+                    )
+
+    def close(self) -> None:
+        forget(self._watched)
+        self.view = memoryview(
+            b""
+        )  # somebody may hold it for a moment longer; then the mapping goes with them
+        self._file.close()
+
+
 class OpenFiles:
     """Files opened for reading, at most so many; the one not used for longest is closed first."""
 
     def __init__(self, disk: ReadingDisk) -> None:
         self._disk = disk
-        self._open: OrderedDict[str, tuple[File, memoryview]] = OrderedDict()
+        self._open: OrderedDict[str, _OpenFile] = OrderedDict()
 
     def view(self, path: str) -> memoryview:
-        """The file's bytes.  An empty file has none."""
+        """The file's bytes, not to be held for long.  An empty file has none."""
         known = self._open.get(path)
         if known is not None:
             self._open.move_to_end(path)
-            return known[1]
-        file = self._disk.open_for_reading(path)
-        view = file.map() if file.size else memoryview(b"")
-        self._open[path] = file, view
+            return known.view
+        self._open[path] = opened = _OpenFile(self._disk.open_for_reading(path))
         if len(self._open) > OPEN_FILES_MAX:
-            self._open.popitem(last=False)[1][0].close()
-        return view
+            oldest = self._open.popitem(last=False)[1]
+            try:
+                oldest.check()
+            finally:
+                oldest.close()
+        return opened.view
+
+    def check(self) -> None:
+        """Raises when a part of what was read could not be, before anybody believes it."""
+        for opened in self._open.values():
+            opened.check()
 
     def close(self) -> None:
         while self._open:
-            file, view = self._open.popitem()[1]
-            view.release()
-            file.close()
+            self._open.popitem()[1].close()
 
 
 class FileRow:
@@ -83,11 +124,7 @@ class FileRow:
 
     def __init__(self, files: OpenFiles, folder: str, bases: list[int], file_bytes: int) -> None:
         self._files = files
-        self._known = frozenset(bases)
-        self._last = (
-            -1,
-            memoryview(b""),
-        )  # the file that was looked at last: most often it is the next one too
+        self._paths = {base: _path_in(folder, base) for base in bases}
         self.folder = folder
         self.bases = bases
         self.file_bytes = file_bytes
@@ -104,15 +141,13 @@ class FileRow:
     def base_of(self, at: int) -> int | None:
         """The file that holds a position."""
         base = at - at % self.file_bytes if self.file_bytes else 0
-        return base if base in self._known else None
+        return base if base in self._paths else None
 
     def path(self, base: int) -> str:
-        return os.path.join(self.folder, f"{base:0{DIGITS}d}")
+        return _path_in(self.folder, base)
 
     def view(self, base: int) -> memoryview:
-        if base != self._last[0]:
-            self._last = base, self._files.view(self.path(base))
-        return self._last[1]
+        return self._files.view(self._paths[base])
 
 
 class OfflineQueue(FileRow):
@@ -214,6 +249,10 @@ class StoreFiles:
         """A path as reports show it."""
         return os.path.relpath(path, self.root)
 
+    def check(self) -> None:
+        """Raises when a part of what was read so far could not be: ask before a result is given away."""
+        self.files.check()
+
     def close(self) -> None:
         self.files.close()
 
@@ -298,6 +337,10 @@ def _root_of(disk: ReadingDisk, root: str) -> str:
         if disk.list(os.path.join(path, "commitlog")) or disk.exists(os.path.join(path, "lock")):
             return path
     raise NotAStore(f"{root} is no store directory: there is no commitlog in it")
+
+
+def _path_in(folder: str, base: int) -> str:
+    return os.path.join(folder, f"{base:0{DIGITS}d}")
 
 
 def _most_common(sizes: Iterator[int]) -> int:

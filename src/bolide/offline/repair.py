@@ -126,6 +126,7 @@ class Repair:
             keeper = Keeper(self._disk, self._store.root, folder)
             for step in self.steps:
                 step.run(keeper)
+                self._store.check()
             self._write_checkpoint()
             return folder
         finally:

@@ -120,8 +120,10 @@ class LogScan:
 
     def _segment(self, base: int, at: int) -> Generator[Step, None, int | None]:
         """Walk one segment; the returned place is where the log goes on."""
-        view, limit = self._log.view(base), base + self._log.file_bytes
+        limit = base + self._log.file_bytes
         while at < limit:
+            self._store.check()
+            view = self._log.view(base)
             position, why = self._step(view, base, at - base)
             if base + position > at:
                 yield Stretch(base, at, base + position)

@@ -101,7 +101,7 @@ def _look(store: StoreFiles, topic: str | None) -> Survey:
     queues = [_look_at_queue(store, queue, ends[key]) for key, queue in sorted(store.queues.items())]
     end, last_ms = _log_end(store, ends)
     sizes = list(_sizes(store.disk, store.root))
-    return Survey(
+    found = Survey(
         root=store.root,
         is_clean=store.is_clean,
         is_running=store.is_locked,
@@ -119,6 +119,8 @@ def _look(store: StoreFiles, topic: str | None) -> Survey:
         size_bytes=sum(size for size, _ in sizes),
         allocated_bytes=sum(allocated for _, allocated in sizes),
     )
+    store.check()
+    return found
 
 
 def _look_at_segment(store: StoreFiles, base: int) -> SegmentSurvey:
@@ -236,6 +238,7 @@ def count_records(
                 for count in counts.values():
                     assert count.tail is not None
                     _take(count.tail)
+        store.check()
     finally:
         store.close()
     return counts

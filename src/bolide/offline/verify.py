@@ -98,6 +98,7 @@ def examine(store: StoreFiles, progress: Progress | None = None) -> Examination:
     if times is not None:
         check_times(times, found.newest_ms, findings)
     check_offsets(store, tables, findings)
+    store.check()
     return found
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bolide.client.results import PullBlock, PullStatus
-from bolide.client.rounds import wait_at_most
 from bolide.model.errors import CallTimeout, ConnectionLost, ProtocolError
 from bolide.model.offsets import GroupOffset, MessageQueue
 from bolide.model.topic import Subscription
+from bolide.net.ticks import pause
 from bolide.pipeline.errors import DataLost, OffsetsExpired, QueueRecreated
 from bolide.pipeline.options import ReadOptions
 from bolide.pipeline.plan import QueueRange, report_loss
@@ -140,7 +140,7 @@ class BlockReader:
             except (ConnectionLost, CallTimeout):
                 if attempt == TRIES:
                     raise
-                await wait_at_most(asyncio.Event(), PAUSE_MS * attempt)
+                await pause(PAUSE_MS * attempt / 1000)
         raise AssertionError("every try returns or raises")
 
     def _go_on(self, offset: int, end: int, block: PullBlock) -> int:

@@ -28,8 +28,8 @@ log = logging.getLogger(__name__)
 ENTRIES_IN_MEMORY_MAX = 2_000_000
 """Rebuilt entries of all queues that wait to be written to their files: 40 MB."""
 
-STEP_BYTES = 64 * 1024**2
-"""So much of the log is walked between two reports of progress."""
+STEP_BYTES = 1024**2
+"""So much of the log is walked between two reports of progress.  Whoever wants to interrupt it waits for the next."""
 
 EVERYWHERE = 2**63 - 1
 

@@ -18,6 +18,8 @@ from typing import Any, Self, TypeVar
 
 from bolide.cli.standalone import LOOPBACK, Standalone
 from bolide.model.errors import BolideError
+from bolide.net.clock import SystemClock
+from bolide.store.progress import Interruptible, LoggedProgress
 
 T = TypeVar("T")
 
@@ -63,6 +65,7 @@ class AsyncEmbeddedServer:
         self.data_dir = Path(self._own.name if self._own is not None else str(data_dir))
         self._server: Standalone | None = None
         self._addresses = ("", "")
+        self._recovery: Interruptible | None = None
 
     @property
     def nameserver(self) -> str:
@@ -83,17 +86,24 @@ class AsyncEmbeddedServer:
         if self._server is not None:
             raise BolideError("the embedded server is running already")
         nameserver_port, broker_port = self._ports
+        self._recovery = Interruptible(LoggedProgress(SystemClock()))
         server = Standalone(
             data=self.data_dir,
             host=LOOPBACK,
             nameserver_port=nameserver_port,
             broker_port=broker_port,
             settings=self._settings,
+            progress=self._recovery,
         )
         await server.start()
         self._server = server
         self._addresses = (server.nameserver, server.broker)
         self._ports = (_port_of(server.nameserver), _port_of(server.broker))
+
+    def interrupt(self) -> None:
+        """End a `start` that is still recovering, from another thread: it raises `RecoveryInterrupted`."""
+        if self._recovery is not None:
+            self._recovery.interrupt()
 
     async def stop(self) -> None:
         """Stop in order, as `bolide up` does on Ctrl-C.  Stopping twice is fine."""
@@ -167,6 +177,7 @@ class EmbeddedServer:
     def close(self) -> None:
         """Stop, end the thread, and remove the data unless its directory was given."""
         loop, thread = self._loop, self._thread
+        self._inner.interrupt()  # nobody waits for a start any more
         try:
             self._call(self._inner.close())
         finally:

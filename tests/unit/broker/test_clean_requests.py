@@ -7,9 +7,9 @@ from pathlib import Path
 from bolide.broker.app import Broker
 from bolide.broker.cleaner import local_hour
 from bolide.broker.handlers.cleaning import Cleaning
-from bolide.net.clock import SystemClock
 from bolide.store.disk_os import OsDisk
 from bolide.wire.command import Command
+from tests.unit.broker.clean_stage import TwoClocks
 from tests.unit.broker.stage import bodies_of, fill, offsets_of, pull_request, send_request, serving
 from tests.unit.net.stage import Wire, eventually
 
@@ -26,6 +26,9 @@ SETTINGS = {
     "cleanFileForciblyEnable": "false",
     "diskSpaceWarningLevelRatio": "100",
 }
+OLD_ENOUGH_MS = 2_000
+"""fileReservedTime is 0 here, and a clock is believed to the second."""
+
 DELETE_EXPIRED_LOG = 329
 CLEAN_EXPIRED_QUEUES = 306
 CLEAN_UNUSED_TOPICS = 316
@@ -33,7 +36,7 @@ CLEAN_UNUSED_TOPICS = 316
 
 def play(root: Path, act: Callable[[Broker, Wire], Awaitable[None]]) -> None:
     async def main() -> None:
-        async with serving(root, {**SETTINGS, **never_by_hour()}) as (broker, wire):
+        async with serving(root, {**SETTINGS, **never_by_hour()}, clock=TwoClocks()) as (broker, wire):
             await act(broker, wire)
 
     asyncio.run(main())
@@ -41,7 +44,7 @@ def play(root: Path, act: Callable[[Broker, Wire], Awaitable[None]]) -> None:
 
 def never_by_hour() -> dict[str, str]:
     """An hour of the day that it is not, and will not be soon."""
-    return {"deleteWhen": f"{(local_hour(SystemClock().now_ms()) + 12) % 24:02d}"}
+    return {"deleteWhen": f"{(local_hour(TwoClocks().now_ms()) + 12) % 24:02d}"}
 
 
 async def ask_int(wire: Wire, code: int, **fields: str) -> int:
@@ -50,7 +53,9 @@ async def ask_int(wire: Wire, code: int, **fields: str) -> int:
     return int(answer.fields["timestamp" if code == 32 else "offset"])
 
 
-async def all_durable(broker: Broker) -> None:
+async def all_old_and_durable(broker: Broker) -> None:
+    assert isinstance(broker.state.clock, TwoClocks)
+    broker.state.clock.live(OLD_ENOUGH_MS)
     broker._flusher.wake()
     await eventually(lambda: broker.state.store.durability.durable == broker.state.store.log.end)
     await broker.state.checkpointer.checkpoint()
@@ -61,7 +66,7 @@ def test_deletion_moves_the_first_offset_and_pulls_below_are_sent_to_it(tmp_path
 
     async def act(broker: Broker, wire: Wire) -> None:
         await fill(wire, 300, body=bytes(100))
-        await all_durable(broker)
+        await all_old_and_durable(broker)
         assert await ask_int(wire, 31) == 0
         before = await ask_int(wire, 32)
         assert (await wire.ask(Command(DELETE_EXPIRED_LOG, {}, opaque=1))).code == 0
@@ -85,7 +90,7 @@ def test_deletion_moves_the_first_offset_and_pulls_below_are_sent_to_it(tmp_path
 def test_without_an_operator_s_word_nothing_is_deleted_outside_the_hour(tmp_path: Path) -> None:
     async def act(broker: Broker, wire: Wire) -> None:
         await fill(wire, 300, body=bytes(100))
-        await all_durable(broker)
+        await all_old_and_durable(broker)
         runs = 0
 
         async def counted() -> int:
@@ -103,7 +108,7 @@ def test_without_an_operator_s_word_nothing_is_deleted_outside_the_hour(tmp_path
 def test_queue_files_follow_and_a_request_brings_queues_in_step_at_once(tmp_path: Path) -> None:
     async def act(broker: Broker, wire: Wire) -> None:
         await fill(wire, 300, body=bytes(100))
-        await all_durable(broker)
+        await all_old_and_durable(broker)
         folder = tmp_path / "consumequeue" / "T" / "0"
         await eventually(lambda: len(list(folder.iterdir())) == 30)
         await wire.ask(Command(DELETE_EXPIRED_LOG, {}, opaque=1))
@@ -121,7 +126,7 @@ def test_a_queue_without_messages_keeps_its_number_when_queues_are_cleaned(tmp_p
     async def act(broker: Broker, wire: Wire) -> None:
         await fill(wire, 5, topic="Old")
         await fill(wire, 300, body=bytes(100))
-        await all_durable(broker)
+        await all_old_and_durable(broker)
         await wire.ask(Command(DELETE_EXPIRED_LOG, {}, opaque=1))
         await eventually(lambda: len(broker.state.store.log.segments) == 1)
         await wire.ask(Command(CLEAN_EXPIRED_QUEUES, {}, opaque=1))
@@ -153,7 +158,7 @@ def test_expired_queues_of_topics_that_are_gone_go_with_the_other_request_too(tm
     async def act(broker: Broker, wire: Wire) -> None:
         await fill(wire, 5, topic="Gone")
         await fill(wire, 300, body=bytes(100))
-        await all_durable(broker)
+        await all_old_and_durable(broker)
         await eventually((tmp_path / "consumequeue" / "Gone").exists)
         broker.state.topics.delete("Gone")
         await wire.ask(Command(DELETE_EXPIRED_LOG, {}, opaque=1))
@@ -177,7 +182,7 @@ def test_a_full_disk_refuses_plain_sends_and_batches_with_the_original_s_code(tm
 
     async def main() -> None:
         settings = {**SETTINGS, **never_by_hour(), "diskSpaceWarningLevelRatio": "90"}
-        async with serving(tmp_path, settings, disk=disk) as (broker, wire):
+        async with serving(tmp_path, settings, clock=TwoClocks(), disk=disk) as (broker, wire):
             await fill(wire, 10)
             disk.ratio = 0.95
             broker.part(Cleaning).cleaner.look()
@@ -210,7 +215,7 @@ def test_nothing_is_lost_over_a_restart_after_deletion(tmp_path: Path) -> None:
     async def before(broker: Broker, wire: Wire) -> None:
         nonlocal first
         await fill(wire, 300, body=bytes(100))
-        await all_durable(broker)
+        await all_old_and_durable(broker)
         await wire.ask(Command(DELETE_EXPIRED_LOG, {}, opaque=1))
         await eventually(lambda: len(broker.state.store.log.segments) == 1)
         first = await ask_int(wire, 31)

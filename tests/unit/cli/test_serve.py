@@ -50,9 +50,9 @@ def test_a_second_signal_ends_the_process_at_once(monkeypatch: pytest.MonkeyPatc
     ended: list[int] = []
     monkeypatch.setattr("os._exit", ended.append)
     stop = asyncio.Event()
-    serve._on_signal(stop)
+    serve._on_signal(stop, lambda: None)
     assert (stop.is_set(), ended) == (True, [])
-    serve._on_signal(stop)
+    serve._on_signal(stop, lambda: None)
     assert ended == [ExitCode.INTERRUPTED]
 
 

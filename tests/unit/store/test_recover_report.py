@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from bolide.model.errors import RecoveryInterrupted
 from bolide.store import recover as recovery
 from bolide.store.disk_os import OsDisk
-from bolide.store.progress import LoggedProgress
+from bolide.store.progress import Interruptible, LoggedProgress
 from bolide.store.store import MessageStore
-from tests.unit.store.stage import SEGMENT_BYTES, HeldClock, killed, opened, options, put_many
+from tests.unit.store.stage import SEGMENT_BYTES, HeldClock, bodies, killed, opened, options, put_many
 
 
 def test_a_recovery_says_what_it_found_and_cut(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -62,3 +63,25 @@ def test_a_recovery_logs_its_progress_every_few_seconds(caplog: pytest.LogCaptur
         f"recovering: looked at {done} of at most 10240 MiB of the log, {done * 100 // 10240} %"
         for done in (2048, 5120, 8192)
     ]
+
+
+def test_an_interrupted_recovery_gives_the_store_back_and_the_next_one_begins_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recovery, "STEP_BYTES", 1000)
+    store = opened(tmp_path)
+    put_many(store, 100)
+    killed(store)
+    told: list[int] = []
+    progress = Interruptible(lambda done, total: told.append(done))
+
+    def interrupted_in_the_middle(done: int, total: int) -> None:
+        if len(told) == 5:
+            progress.interrupt()
+        progress(done, total)
+
+    with pytest.raises(RecoveryInterrupted):
+        MessageStore(OsDisk(), options(tmp_path), HeldClock()).open(interrupted_in_the_middle)
+    assert len(told) == 6
+    assert (tmp_path / "abort").exists()
+    assert bodies(opened(tmp_path)) == [b"%05d" % number for number in range(100)]

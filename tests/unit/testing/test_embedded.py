@@ -3,14 +3,17 @@
 import asyncio
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from bolide import BolideError, Message, MessageIllegal, Producer, PullConsumer
 from bolide.aio import Producer as AsyncProducer
-from bolide.testing import AsyncEmbeddedServer, EmbeddedServer
+from bolide.model.errors import RecoveryInterrupted
+from bolide.testing import AsyncEmbeddedServer, EmbeddedServer, embedded
 from tests.peers import frames
+from tests.peers.waiting import PATIENCE_SECONDS
 
 
 def test_clients_can_use_it_at_once() -> None:
@@ -30,6 +33,35 @@ def test_a_restart_keeps_address_and_messages() -> None:
         assert (server.nameserver, server.broker) == before
         _send(server, b"two")
         assert sorted(_bodies(server)) == [b"one", b"two"]
+
+
+def test_closing_it_ends_a_start_that_still_recovers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Method: the first report of the recovery waits until the server is being closed by somebody else."""
+    recovering, closing = threading.Event(), threading.Event()
+
+    class Report:
+        def __init__(self, clock: object) -> None: ...
+
+        def __call__(self, done: int, total: int) -> None:
+            recovering.set()
+            assert closing.wait(PATIENCE_SECONDS)
+
+    monkeypatch.setattr(embedded, "LoggedProgress", Report)
+    server = EmbeddedServer()
+    with ThreadPoolExecutor(1) as pool:
+        starting = pool.submit(server.start)
+        assert recovering.wait(PATIENCE_SECONDS)
+        interrupt = server._inner.interrupt
+
+        def interrupt_and_tell() -> None:
+            interrupt()
+            closing.set()
+
+        monkeypatch.setattr(server._inner, "interrupt", interrupt_and_tell)
+        server.close()
+        with pytest.raises(RecoveryInterrupted):
+            starting.result(PATIENCE_SECONDS)
+    assert not server.data_dir.exists()
 
 
 def test_data_in_a_given_directory_outlives_the_server(tmp_path: Path) -> None:
