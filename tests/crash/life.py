@@ -166,18 +166,21 @@ class Life:
         self._append(self.rng.randint(2, 4))
 
     def _append(self, count: int) -> None:
-        self.append_to(self._queue(), [self._message(small=count > 1) for _ in range(count)])
+        self._append_all([(self._queue(), *self._message(small=count > 1)) for _ in range(count)])
 
     def append_to(self, queue: Queue, given: list[tuple[bytes, bytes]]) -> None:
-        """Bodies and properties by the general path: all in one queue, all or none."""
-        topic, queue_id = queue
-        for body, properties in given:
+        """Bodies and properties, all in one queue."""
+        self._append_all([(queue, body, properties) for body, properties in given])
+
+    def _append_all(self, given: list[tuple[Queue, bytes, bytes]]) -> None:
+        """By the general path: all or none."""
+        for queue, body, properties in given:
             self.ledger.give(queue, body, properties)
         self.disk.mark()
         appended = self.store.append(
-            [NewMessage(topic, queue_id, body, properties, 0, 0, 1, V4) for body, properties in given]
+            [NewMessage(*queue, body, properties, 0, 0, 1, V4) for queue, body, properties in given]
         )
-        for one in appended:
+        for (queue, _, _), one in zip(given, appended, strict=True):
             record = self.store.log.read(one.log_offset, one.end - one.log_offset)
             assert record is not None
             self.ledger.appended(queue, one.queue_offset, one.log_offset, record)
