@@ -15,8 +15,9 @@ from bolide.record.codec import RecordHead, inspect_record
 from bolide.record.layout import CHECK_SUMS
 from bolide.store.append import QueueTail, collect
 from bolide.store.flush import Durability
-from bolide.store.log import CommitLog, Segment
+from bolide.store.log import CommitLog
 from bolide.store.queue_index import ENTRY_BYTES, ConsumeQueue, QueueIndex
+from bolide.store.segment import Segment
 
 log = logging.getLogger(__name__)
 

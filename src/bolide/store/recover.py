@@ -58,7 +58,7 @@ class Recovery:
     """Queues that had something behind their last entry."""
 
     segments_deleted: int
-    """Segments behind the end of the log."""
+    """Segments behind the end of the log that held something."""
 
     has_erased: bool
     """Whether something that is no sound record lay behind the end of the log."""

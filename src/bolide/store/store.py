@@ -243,6 +243,7 @@ class MessageStore:
             self.checkpoint_reached(checkpoint)
         self.queues.trim()
         self.queues.close()
+        self.log.discard_next()
         self.log.close()
         self._disk.delete(self._abort_path)
         self._disk.sync_dir(self._options.root)
