@@ -26,6 +26,7 @@ from bolide.broker.indexer import Indexer
 from bolide.broker.lanes import Lanes
 from bolide.broker.register import BrokerIdentity, RegisterOptions, Registrar
 from bolide.broker.registry import handlers_for
+from bolide.broker.segment_maker import SegmentMaker
 from bolide.broker.table_writer import TableWriter
 from bolide.machines.clients import ClientTable
 from bolide.machines.locks import QueueLocks
@@ -145,6 +146,7 @@ class Broker:
         self.indexer = Indexer(self.store, self.clock)
         self.flusher = Flusher(self.store, lambda: self.config, self.clock, self._on_durable)
         self.checkpointer = Checkpointer(self.store, lambda: self.config, self.clock, self.flusher.wake)
+        self.segment_maker = SegmentMaker(self.store, self.clock, self.flusher.wake)
         self.cleaner = Cleaner(
             self.store, self._disk, self._root, lambda: self.config, self.clock, self.checkpointer.checkpoint
         )
@@ -167,6 +169,7 @@ class Broker:
             self._behind_timer.cancel()
         self.flusher.close()
         self.checkpointer.close()
+        self.segment_maker.close()
         self.indexer.close()
         self.cleaner.close()
         self._files_thread.shutdown(wait=True)
@@ -260,6 +263,7 @@ class Broker:
             ("answers to a slow disk", self.flusher.watch_deadlines()),
             ("key index", self.indexer.run()),
             ("checkpoint", self.checkpointer.run()),
+            ("next segment", self.segment_maker.run()),
             *((f"retention {number}", work) for number, work in enumerate(self.cleaner.work(), 1)),
             ("held pulls", self._every(SWEEP_HOLD_S, lambda: self.hold.sweep(self.clock.monotonic_ms()))),
             ("silent clients", self._every(SWEEP_CLIENTS_S, lambda: expire_clients(self))),
