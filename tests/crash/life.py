@@ -19,6 +19,7 @@ from bolide.store.cleaning import StoreCleaning
 from bolide.store.flush import FlushPoint
 from bolide.store.index_file import IndexSizes
 from bolide.store.marks import Promise
+from bolide.store.segment import SegmentToMake
 from bolide.store.store import MessageStore, NewMessage, StoreOptions
 from bolide.store.tables import OffsetTable
 from bolide.wire.frame import FrameReader, Intake
@@ -43,6 +44,9 @@ SCRATCH_BYTES = 64 * 1024
 """What a store keeps for runs of sends; making megabytes of it in every state would take most of the time."""
 AHEAD_BYTES = (PAGE_BYTES, 2 * PAGE_BYTES, 3 * PAGE_BYTES)
 """Zeros are written ahead of the log's end in parts of one of these: a segment has several, and may end within one."""
+
+DUE_RATIOS = (0.0, 0.3, 0.75)
+"""The next segment is made when so much of one is used: a few messages fill it, so early enough is earlier here."""
 
 
 class PowerLoss(BaseException):
@@ -69,10 +73,12 @@ class Life:
             index=self.rng.choice((None, None, IndexSizes(10, 20), IndexSizes(300, 60))),
         )
         self._ahead_bytes = self.rng.choice(AHEAD_BYTES)
+        self._due_ratio = self.rng.choice(DUE_RATIOS)
         self._number = 0
         self._point: FlushPoint | None = None
         self._behind: list[QueueTail] = []
         self._checkpoint: NextCheckpoint | None = None
+        self._segment: SegmentToMake | None = None
         self.actions: dict[Callable[[], None], int] = {
             self.append_run: 8,
             self.append_one: 4,
@@ -80,6 +86,8 @@ class Life:
             self.write_behind: 6,
             self.begin_sync: 4,
             self.end_sync: 4,
+            self.begin_segment: 6,
+            self.end_segment: 6,
             self.read: 1,
             self.commit_offset: 2,
             self.save_offsets: 3,
@@ -101,6 +109,7 @@ class Life:
             patch.object(store_module, "SCRATCH_BYTES", SCRATCH_BYTES),
             patch.object(log_module, "AHEAD_BYTES", self._ahead_bytes),
             patch.object(log_module, "_ZEROS", bytes(self._ahead_bytes)),
+            patch.object(log_module, "NEXT_DUE_RATIO", self._due_ratio),
         ):
             yield
 
@@ -117,7 +126,7 @@ class Life:
 
     def start(self) -> None:
         """A new process on the disk as it is."""
-        self._point = self._checkpoint = None
+        self._point = self._checkpoint = self._segment = None
         self._behind = []
         self.store = MessageStore(self.disk, self.options, self.clock)
         self.store.open()
@@ -166,18 +175,21 @@ class Life:
         self._append(self.rng.randint(2, 4))
 
     def _append(self, count: int) -> None:
-        self.append_to(self._queue(), [self._message(small=count > 1) for _ in range(count)])
+        self._append_all([(self._queue(), *self._message(small=count > 1)) for _ in range(count)])
 
     def append_to(self, queue: Queue, given: list[tuple[bytes, bytes]]) -> None:
-        """Bodies and properties by the general path: all in one queue, all or none."""
-        topic, queue_id = queue
-        for body, properties in given:
+        """Bodies and properties, all in one queue."""
+        self._append_all([(queue, body, properties) for body, properties in given])
+
+    def _append_all(self, given: list[tuple[Queue, bytes, bytes]]) -> None:
+        """By the general path: all or none."""
+        for queue, body, properties in given:
             self.ledger.give(queue, body, properties)
         self.disk.mark()
         appended = self.store.append(
-            [NewMessage(topic, queue_id, body, properties, 0, 0, 1, V4) for body, properties in given]
+            [NewMessage(*queue, body, properties, 0, 0, 1, V4) for queue, body, properties in given]
         )
-        for one in appended:
+        for (queue, _, _), one in zip(given, appended, strict=True):
             record = self.store.log.read(one.log_offset, one.end - one.log_offset)
             assert record is not None
             self.ledger.appended(queue, one.queue_offset, one.log_offset, record)
@@ -235,7 +247,18 @@ class Life:
             self.store.durability.reached(point)
             self.ledger.durable_to(self.store.durability.durable)
 
-    def _sync(self, run: Callable[[], None]) -> None:
+    def begin_segment(self) -> None:
+        """See whether the next segment is due; making it may take so long that a message needs it before."""
+        if self._segment is None:
+            self._segment = self.store.log.next_segment()
+
+    def end_segment(self) -> None:
+        self.begin_segment()
+        segment, self._segment = self._segment, None
+        if segment is not None:
+            self._sync(segment.make)
+
+    def _sync(self, run: Callable[[], object]) -> None:
         """As the broker does: a failure is final."""
         try:
             run()

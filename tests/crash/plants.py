@@ -19,6 +19,7 @@ from bolide.store.flush import Durability, FlushPoint
 from bolide.store.handles import Unsynced
 from bolide.store.log import CommitLog
 from bolide.store.reading import StoreReader
+from bolide.store.segment import Segment, SegmentToMake
 from bolide.store.store import Appended, MessageStore, NewMessage
 from bolide.store.walk import LogWalk
 from tests.crash.disk import SimDisk, SimFile
@@ -76,6 +77,16 @@ def sync_the_newest_segment_only(stack: ExitStack) -> None:
         point.files[-1].sync()
 
     stack.enter_context(patch.object(FlushPoint, "run", run))
+
+
+def roll_into_a_segment_that_is_not_durable(stack: ExitStack) -> None:
+    """The next segment is reserved ahead of time, and taken for durable as it is."""
+
+    def make(to_make: SegmentToMake) -> Segment:
+        to_make._file = to_make._file or to_make._disk.create(to_make._path, to_make._size, reserve=True)
+        return Segment(to_make._base, to_make._file)
+
+    stack.enter_context(patch.object(SegmentToMake, "_make", make))
 
 
 # ---- acknowledging -------------------------------------------------------------------------------------------
@@ -179,7 +190,7 @@ def forget_the_blank_record(stack: ExitStack) -> None:
     """Nothing says that the log goes on in the next segment."""
 
     def roll(log: CommitLog) -> None:
-        log._create(log.current.base + log.current.size)
+        log._add(log._to_make(log.current.base + log.current.size).make())
         log.position = 0
 
     stack.enter_context(patch.object(CommitLog, "roll", roll))
@@ -329,6 +340,7 @@ PLANTS: dict[str, Plant] = {
         forget_the_directory_sync,
         forget_the_folders_of_queues,
         sync_the_newest_segment_only,
+        roll_into_a_segment_that_is_not_durable,
         acknowledge_before_append,
         acknowledge_before_the_sync,
         acknowledge_what_came_after_the_sync_began,

@@ -22,6 +22,7 @@ from bolide.broker.opening import new_store, open_all
 from bolide.broker.part import P, Part
 from bolide.broker.parts import PARTS
 from bolide.broker.safety import Safety
+from bolide.broker.segment_maker import SegmentMaker
 from bolide.broker.state import BrokerState
 from bolide.broker.table_files import TableFiles
 from bolide.broker.write_behind import WriteBehind
@@ -117,6 +118,7 @@ class Broker:
         self._flusher = Flusher(store, now, surroundings, self._safety)
         self._behind = WriteBehind(store)
         self._checkpointer = Checkpointer(store, now, surroundings, self._flusher.wake)
+        self._segments = SegmentMaker(store, surroundings, self._flusher.wake)
         self.state = BrokerState(
             identity=identity,
             settings=settings,
@@ -156,6 +158,7 @@ class Broker:
             ("sync", self._flusher.run()),
             ("answers to a slow disk", self._safety.watch_deadlines()),
             ("checkpoint", self._checkpointer.run()),
+            ("next segment", self._segments.run()),
         )
         of_parts = (work for part in self.parts for work in part.work())
         for name, work in (*core, *self.state.files.work(), *of_parts):
@@ -172,6 +175,7 @@ class Broker:
         self._behind.close()
         self._flusher.close()
         self._checkpointer.close()
+        self._segments.close()
         for part in self.parts:
             part.close()
         state.files.close()

@@ -6,7 +6,6 @@ the entries in it can only be trusted again after a recovery.
 """
 
 import asyncio
-import errno
 import logging
 from collections.abc import Callable
 
@@ -15,6 +14,7 @@ from bolide.broker.sync_thread import SyncThread
 from bolide.model.errors import ServiceUnavailable
 from bolide.net.surroundings import Surroundings
 from bolide.net.ticks import ticks
+from bolide.store.disk import NOT_OF_THE_DISK
 from bolide.store.store import MessageStore
 
 log = logging.getLogger(__name__)
@@ -25,9 +25,6 @@ BEHIND_BYTES_MAX = 512 * 1024**2
 
 PAUSE_MS = 5_000
 """Between two checkpoints, however much is written: with many queues each one is hard work for the disk."""
-
-NOT_OF_THE_DISK = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-"""The sync was not even begun: it can be tried again."""
 
 
 class Checkpointer:

@@ -21,7 +21,6 @@ from bolide.net.surroundings import Surroundings
 from bolide.net.ticks import ticks
 from bolide.store.cleaning import StoreCleaning
 from bolide.store.disk import Disk
-from bolide.store.log import Segment
 from bolide.store.retention import (
     MANUAL_RUNS,
     RetentionSettings,
@@ -31,6 +30,7 @@ from bolide.store.retention import (
     must_force,
     why_clean,
 )
+from bolide.store.segment import Segment
 from bolide.store.store import MessageStore
 from bolide.store.trusted_time import TrustedTime
 

@@ -18,10 +18,10 @@ from bolide.model.data_version import INT64_MAX
 from bolide.offline.damage import Findings
 from bolide.offline.files import EMPTY_ENTRY, OfflineQueue, QueueKey, StoreFiles
 from bolide.offline.scan import UNQUEUED_MASK, Hole, is_topic, sound_at
-from bolide.record.codec import RecordHead, tags_code_of
+from bolide.record.codec import RecordHead
 from bolide.record.layout import FIXED_BYTES
 from bolide.store.append import QueueTail
-from bolide.store.deliver_time import deliver_time_of
+from bolide.store.entry_rules import entry_code
 from bolide.store.queue_entry import ENTRY, ENTRY_BYTES, GAP_SIZE
 
 BLOCK_ENTRIES = 4096
@@ -172,8 +172,7 @@ class QueueCheck:
         found = (0, 0, 0) if queue.disk is None else queue.disk.entry(tail.next_offset)
         if found[:2] == (log_offset, size):
             return found[2]
-        due_ms = deliver_time_of(properties, stored_ms)
-        return tags_code_of(properties) if due_ms is None else due_ms
+        return entry_code(tail.key[0], properties, stored_ms)
 
     def compare_some(self) -> None:
         """Hold what has come together against the files, so that memory stays bounded."""

@@ -18,9 +18,9 @@ import os
 from collections.abc import Iterator
 
 from bolide.store.disk import Disk
-from bolide.store.log import Segment
 from bolide.store.queue_index import ConsumeQueue
 from bolide.store.retention import SegmentTimes
+from bolide.store.segment import Segment
 from bolide.store.store import MessageStore
 
 SLICE_QUEUES = 16
@@ -104,9 +104,7 @@ class StoreCleaning:
 
     def let_go(self, segment: Segment) -> None:
         """On the cleaning thread: only now the file system gives the space back, which takes time for a large file."""
-        with contextlib.suppress(BufferError):  # somebody still reads: the mapping goes with the last view
-            segment.view.release()
-        segment.file.close()
+        segment.close()
 
     # ---- the queues ----------------------------------------------------------------------------------------
 

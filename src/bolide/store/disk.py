@@ -6,7 +6,12 @@ Every method is one step that power loss may fall before or behind; what takes s
 `sync_dir` of that folder.  Everything raises `OSError` as the operating system does.
 """
 
+import errno
 from typing import Protocol
+
+NOT_OF_THE_DISK = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""Errors of a process or machine that is short of something.  A sync that meets one was not even begun: nothing is
+lost, and it can be tried again."""
 
 
 class File(Protocol):

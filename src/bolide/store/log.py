@@ -3,7 +3,8 @@
 A segment's name is the log offset of its first byte, as 20 digits.  Segments are reserved on disk when they are
 made, written by plain writes (a page fault for every new page of a mapping costs several times as much), and read
 through a mapping, which sees the same pages.  A record never crosses a segment: what does not fit leaves a blank record
-behind and starts the next one.
+behind and starts the next one.  That one is made ahead of time, on another thread (`next_segment`); until a record
+needs it, it is no part of the log.
 
 The log is single-writer.  `end` is where the next record goes; nothing behind it has meaning.
 """
@@ -16,28 +17,21 @@ from bolide.model.errors import ServiceUnavailable, StoreError
 from bolide.model.offsets import LogOffset
 from bolide.record.codec import RecordHead, inspect_record
 from bolide.record.layout import BLANK_BYTES, MAGIC_BLANK
-from bolide.store.disk import Disk, File
+from bolide.store.disk import Disk
 from bolide.store.folders import make_folder
+from bolide.store.segment import Segment, SegmentToMake
 
 _BLANK = struct.Struct(">II")
 _PIECE_BYTES = 1 << 20
+_BEGINNING_BYTES = 4096
 AHEAD_BYTES = 128 * 1024
 """Zeros are written over this much at once before the first record gets there.  They change nothing, but the kernel
 then holds the part in one large page, and the writes that follow cost half of what they cost page by page."""
 
 _ZEROS = bytes(AHEAD_BYTES)
 
-
-class Segment:
-    """One file of the log."""
-
-    __slots__ = ("base", "file", "size", "view")
-
-    def __init__(self, base: int, file: File) -> None:
-        self.base = base
-        self.file = file
-        self.size = file.size
-        self.view = file.map()
+NEXT_DUE_RATIO = 0.75
+"""When so much of a segment is used the next one is made."""
 
 
 class CommitLog:
@@ -53,6 +47,10 @@ class CommitLog:
         self._bases: list[int] = []
         self.position = 0  # in the last segment
         self.last_record = -1  # where the newest record begins; -1 while that is not known
+        self._next: SegmentToMake | None = None
+        self.rolls = 0
+        self.rolls_in_place = 0
+        """Rolls for which no segment was ready: whoever appended has waited for the disk."""
 
     # ---- where things are ----------------------------------------------------------------------------------
 
@@ -128,18 +126,46 @@ class CommitLog:
         if self._segments:
             self.current.file.sync()  # likewise: its length
             return True
-        self._create(0)
+        self._add(self._to_make(0).make())
         return False
 
+    def next_segment(self) -> SegmentToMake | None:
+        """The next segment, when it should be made now; None while there is time, and when it is there.
+
+        It has to be made before the rest of the current one is full.  Not earlier than that: a store that takes few
+        messages does not reserve twice the space.
+        """
+        if self._next is None and self.position >= self.current.size * NEXT_DUE_RATIO:
+            self._next = self._to_make(self.current.base + self.current.size)
+        return None if self._next is None or self._next.is_made else self._next
+
+    def discard_next(self) -> None:
+        """At a stop.  Who makes segments has ended.
+
+        A next segment that holds nothing is not kept: nobody waits while it is made again, a stopped store takes no
+        more space than it needs, and its last file is the one in which the log ends.
+        """
+        if self._next is not None:
+            self._next.discard()
+            self._next = None
+
     def roll(self) -> None:
-        """Close the current segment with a blank record and begin the next."""
-        segment = self.current
-        room = segment.size - self.position
+        """Close the current segment with a blank record and begin the next.
+
+        If that is not ready it is made here and now.  If that fails the log is as it was.
+        """
+        current = self.current
+        room = current.size - self.position
         assert room >= BLANK_BYTES, "every record leaves room for a blank one"
-        self._create(segment.base + segment.size)  # first: a full disk leaves the log as it was
-        at = self._segments[-2].size - room
-        segment.file.write(at, _BLANK.pack(room, MAGIC_BLANK))
+        self._next = self._next or self._to_make(current.base + current.size)
+        is_ready = self._next.is_made
+        segment = self._next.make()
+        current.file.write(self.position, _BLANK.pack(room, MAGIC_BLANK))
+        self._add(segment)
+        self._next = None
         self.position = 0
+        self.rolls += 1
+        self.rolls_in_place += not is_ready
 
     def reserve(self, size: int) -> int:
         """Room for one record; returns the position in the current segment, rolled if need be."""
@@ -154,17 +180,18 @@ class CommitLog:
     def cut(self, end: int, *, again: bool = False) -> tuple[int, bool]:
         """Forget everything from `end` on: later segments are deleted, the rest of the last one is erased.
 
-        Returns how many were deleted and whether something had to be erased.
+        Returns how many of those held something and whether something had to be erased.  A next segment that was made
+        ahead, by us or by the original, holds nothing.
         Old records that stayed behind the end would be dangerous.  Power loss may keep only the first pages of a new
         record there, and the bytes of an old one, which are as good as any, would complete it.  With `again` a sync
         has failed, and may have left zeros that are in memory only.
         """
         deleted = 0
         while len(self._segments) > 1 and self._bases[-1] > end:
-            deleted += 1
             segment = self._segments.pop()
             self._bases.pop()
-            self._close(segment)
+            deleted += any(segment.view[:_BEGINNING_BYTES])
+            segment.close()
             self._disk.delete(segment.file.path)
             self._disk.sync_dir(self._folder)  # one by one from the last: power loss must not leave a hole
         self.position = max(0, end - self._bases[-1])
@@ -198,26 +225,15 @@ class CommitLog:
 
     def close(self) -> None:
         for segment in self._segments:
-            self._close(segment)
+            segment.close()
+        if self._next is not None:
+            self._next.close()
         self._segments.clear()
         self._bases.clear()
+        self._next = None
 
-    def _create(self, base: int) -> None:
-        """`ServiceUnavailable` while there is no room; an `OSError` is a failed sync, and final."""
-        path = os.path.join(self._folder, f"{base:020d}")
-        try:
-            file = self._disk.create(path, self._segment_bytes, reserve=True)
-        except OSError as error:
-            raise ServiceUnavailable(
-                f"cannot make the next commit-log segment {path}: {error.strerror or error}"
-            ) from error
-        try:
-            file.sync()  # its length: only the last segment can ever be found half made
-            self._disk.sync_dir(self._folder)
-        except OSError:
-            file.close()
-            raise
-        self._add(Segment(base, file))
+    def _to_make(self, base: int) -> SegmentToMake:
+        return SegmentToMake(self._disk, self._folder, base, self._segment_bytes)
 
     def _is_blank(self, path: str) -> bool:
         file = self._disk.open(path)
@@ -230,8 +246,3 @@ class CommitLog:
     def _add(self, segment: Segment) -> None:
         self._segments.append(segment)
         self._bases.append(segment.base)
-
-    @staticmethod
-    def _close(segment: Segment) -> None:
-        segment.view.release()
-        segment.file.close()

@@ -13,10 +13,11 @@ from bolide.model.offsets import LogOffset, QueueOffset
 from bolide.record.codec import RecordHead, inspect_record
 from bolide.record.layout import CHECK_SUMS
 from bolide.store.append import QueueTail, collect
-from bolide.store.log import CommitLog, Segment
+from bolide.store.log import CommitLog
 from bolide.store.marks import Marks
 from bolide.store.queue_entry import ENTRY_BYTES, PLACE
 from bolide.store.queue_index import ConsumeQueue, QueueIndex
+from bolide.store.segment import Segment
 
 log = logging.getLogger(__name__)
 

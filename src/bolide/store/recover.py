@@ -12,11 +12,11 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bolide.record.codec import RecordHead, inspect_record, tags_code_of
+from bolide.record.codec import RecordHead, inspect_record
 from bolide.record.layout import CHECK_SEALED
 from bolide.store.append import QueueTail
 from bolide.store.checkpoint import Checkpoint, Mark
-from bolide.store.deliver_time import deliver_time_of
+from bolide.store.entry_rules import entry_code
 from bolide.store.log import CommitLog
 from bolide.store.progress import Progress
 from bolide.store.queue_entry import GAP_SIZE
@@ -59,7 +59,7 @@ class Recovery:
     """Queues that had something behind their last entry."""
 
     segments_deleted: int
-    """Segments behind the end of the log."""
+    """Segments behind the end of the log that held something."""
 
     has_erased: bool
     """Whether something that is no sound record lay behind the end of the log."""
@@ -353,8 +353,7 @@ class _Rebuild:
         filed = queue.filed(tail.next_offset)
         if filed is not None and filed[:2] == (log_offset, size):
             return filed[2]
-        due_ms = deliver_time_of(properties, stored_ms)
-        return tags_code_of(properties) if due_ms is None else due_ms
+        return entry_code(tail.key[0], properties, stored_ms)
 
     def _is_true(self, queue: ConsumeQueue, offset: int) -> bool:
         """Whether an entry points at a record that says the same."""

@@ -15,7 +15,7 @@ from bolide.model.clock import Clock
 from bolide.model.errors import ServiceUnavailable, StoreError
 from bolide.model.offsets import LogOffset, QueueOffset
 from bolide.model.send_rows import COLUMNS, RECORDS_AT, RECORDS_COUNT
-from bolide.record.codec import encode_record, tags_code_of
+from bolide.record.codec import encode_record
 from bolide.record.layout import CHECK_SUMS
 from bolide.store.append import (
     NEEDS_GENERAL_PATH,
@@ -26,6 +26,7 @@ from bolide.store.append import (
 )
 from bolide.store.checkpoint import Checkpoints, NextCheckpoint
 from bolide.store.disk import Disk, DiskLock
+from bolide.store.entry_rules import entry_code, has_entry
 from bolide.store.failed_sync import FailedSync
 from bolide.store.flush import Durability
 from bolide.store.folders import make_folder, make_root
@@ -74,6 +75,13 @@ class NewMessage:
     born_host: bytes
     reconsume_times: int = 0
     prepared_offset: int = 0
+    tags_code: int | None = None
+    """What the queue entry holds in the place of the hash of the tags; None for what the record itself says
+    (`entry_rules.py`).
+
+    A code that is given is kept in the entry alone.  A recovery that finds the entry lost makes it again from the
+    record, and so does a copy that has only the log.  Whoever gives one promises that it is what the record says, or
+    that the record's own code serves as well: filters check the tags again, a timer finds its time again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +247,7 @@ class MessageStore:
             self.checkpoint_reached(checkpoint)
         self.queues.trim()
         self.queues.close()
+        self.log.discard_next()
         self.log.close()
         self._disk.delete(self._abort_path)
         self._disk.sync_dir(self._options.root)
@@ -250,7 +259,7 @@ class MessageStore:
     # ---- appending -----------------------------------------------------------------------------------------
 
     def lane(self, topic: str, queues: int, write_queues: int) -> TopicLane:
-        """A fast path for plain messages of a topic."""
+        """A fast path for plain messages of a topic; it knows tags alone, so delayed messages never take it."""
         tails = [self.queues.get(topic, queue_id).tail for queue_id in range(queues)]
         return TopicLane(topic.encode(), tails, max(1, write_queues))
 
@@ -303,32 +312,39 @@ class MessageStore:
         return row, why == NEEDS_GENERAL_PATH
 
     def append(self, messages: Sequence[NewMessage]) -> list[Appended]:
-        """Append messages one behind the other, all or none, in one segment."""
+        """Append messages one behind the other, each to its own queue, all or none, in one segment."""
         self._check_open()
         now_ms = self._store_time_ms()
-        tail = self.queues.get(messages[0].topic, messages[0].queue_id).tail
+        tails = [self.queues.get(message.topic, message.queue_id).tail for message in messages]
+        codes = [_code_of(message, now_ms) for message in messages]
         sizes = [len(self._encode(message, 0, 0, now_ms)) for message in messages]
         self._reserve(sum(sizes))
-        log_offset, queue_offset = int(self.log.end), tail.next_offset
+        at, numbers = int(self.log.end), {tail: tail.next_offset for tail in tails}
         records: list[bytes] = []
         appended: list[Appended] = []
-        for message, size in zip(messages, sizes, strict=True):
-            records.append(self._encode(message, queue_offset, log_offset, now_ms))
-            end = LogOffset(log_offset + size)
-            appended.append(Appended(LogOffset(log_offset), QueueOffset(queue_offset), end))
-            log_offset, queue_offset = end, queue_offset + 1
+        for message, tail, size, code in zip(messages, tails, sizes, codes, strict=True):
+            number = 0 if code is None else numbers[tail]
+            records.append(self._encode(message, number, at, now_ms))
+            appended.append(Appended(LogOffset(at), QueueOffset(number), LogOffset(at + size)))
+            numbers[tail] += code is not None
+            at += size
         try:
             self.log.write(b"".join(records))
         except OSError as error:
             raise self._failed(error) from error
-        self.log.last_record = int(appended[-1].log_offset)
-        for one, message, size in zip(appended, messages, sizes, strict=True):
-            tail.append(one.log_offset, size, tags_code_of(message.properties))
+        for one, tail, size, code in zip(appended, tails, sizes, codes, strict=True):
+            self.log.last_record = int(one.log_offset)
+            if code is not None:
+                self._file(tail, one.log_offset, size, code)
+        self.messages_appended += len(messages)
+        return appended
+
+    def _file(self, tail: QueueTail, log_offset: int, size: int, code: int) -> None:
+        """Give a record its entry."""
+        tail.append(log_offset, size, code)
         if not tail.touched:
             tail.touched = True
             self.touched.append(tail)
-        self.messages_appended += len(messages)
-        return appended
 
     def _reserve(self, size: int) -> None:
         try:
@@ -432,3 +448,14 @@ class MessageStore:
             "putMessageTimesTotal": str(self.messages_appended),
             "damagedMessagesPassedOver": str(self.reader.damaged),
         }
+
+
+def _code_of(message: NewMessage, now_ms: int) -> int | None:
+    """The code in the message's queue entry; None when it gets no entry."""
+    if not has_entry(message.sys_flag):
+        return None
+    if message.tags_code is None:
+        return entry_code(message.topic, message.properties, now_ms)
+    if not -(1 << 63) <= message.tags_code < 1 << 63:  # before anything is written: all or none
+        raise ValueError(f"the tags code {message.tags_code} has more than 64 bits")
+    return message.tags_code

@@ -7,10 +7,10 @@ the functions it was made with.
 
 from collections.abc import Callable
 
-from bolide.model.message import TRANSACTION_MASK, SysFlag
 from bolide.model.names import SCHEDULE_TOPIC
 from bolide.record.codec_twin import RecordHead, inspect_record
 from bolide.store.append_twin import QueueTail
+from bolide.store.entry_rules import has_entry
 
 LIMIT = 0
 BLANK = 1
@@ -80,7 +80,7 @@ class LogWalk:
         if tail is None:
             return False
         self._tails[key] = tail
-        if head.sys_flag & TRANSACTION_MASK in (SysFlag.PREPARED, SysFlag.ROLLBACK):
+        if not has_entry(head.sys_flag):
             return True
         offset = head.queue_offset
         if offset == tail.next_offset or self._mend(tail, offset, head.log_offset):

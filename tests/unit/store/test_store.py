@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import shutil
 import struct
 from pathlib import Path
 
@@ -154,6 +155,66 @@ def test_a_batch_is_consecutive_records_of_one_queue_in_one_segment(tmp_path: Pa
     with pytest.raises(ServiceUnavailable):
         store.append([message(body=b"x" * 1500)] * 3)
     assert store.reader.queue_range("T", 0) == (0, 4)
+
+
+def test_messages_of_several_queues_in_one_call_get_the_next_numbers_of_their_own_queues(
+    tmp_path: Path,
+) -> None:
+    store = opened(tmp_path)
+    put(store, message("T", b"0"), message("T", b"1"))
+    places = [("T", 0), ("Orders", 3), ("T", 0), ("T", 1), ("Orders", 3)]
+    appended = store.append(
+        [message(topic, b"%d" % number, queue_id) for number, (topic, queue_id) in enumerate(places, 2)]
+    )
+    assert [int(one.queue_offset) for one in appended] == [2, 0, 3, 0, 1]
+    assert {tail.key for tail in store.take_touched()} == set(places)
+    found = {place: bodies(store, *place) for place in set(places)}
+    assert found == {("T", 0): [b"0", b"1", b"2", b"4"], ("T", 1): [b"5"], ("Orders", 3): [b"3", b"6"]}
+    killed(store)
+    store = opened(tmp_path)
+    assert {place: bodies(store, *place) for place in set(places)} == found
+
+
+def test_of_messages_of_several_queues_that_do_not_fit_a_segment_none_is_taken(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    with pytest.raises(ServiceUnavailable):
+        store.append([message("T", b"x" * 2500), message("Orders", b"x" * 2500)])
+    assert store.reader.queue_range("T", 0) == store.reader.queue_range("Orders", 0) == (0, 0)
+    assert store.log.end == 0
+    assert store.append([]) == []
+
+
+def test_a_code_from_outside_is_in_the_entry_and_one_that_no_entry_can_hold_is_refused(
+    tmp_path: Path,
+) -> None:
+    store = opened(tmp_path)
+    put(store, message(tags_code=-5), message(tags_code=0, properties=b"TAGS\x01TagA\x02"))
+    entries = [struct.unpack_from(">qiq", queue_bytes(tmp_path), 20 * number) for number in range(2)]
+    assert [entry[2] for entry in entries] == [-5, 0]
+    end = store.log.end
+    with pytest.raises(ValueError, match="64 bits"):
+        store.append([message(), message(tags_code=1 << 63)])
+    assert store.log.end == end
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_a_recovery_gives_the_entries_that_the_appends_gave(tmp_path: Path, sealed: bool) -> None:
+    """Plain and delayed messages, and the halves of transactions, which have none; the queues' files are lost."""
+    delayed = message("SCHEDULE_TOPIC_XXXX", properties=b"TAGS\x01A\x02DELAY\x013\x02")
+    clock = HeldClock()
+    store = opened(tmp_path, clock=clock, sealed=sealed)
+    put(store, message(), delayed, message("SCHEDULE_TOPIC_XXXX", properties=b"TAGS\x01A\x02"))
+    clock.ms += 1234
+    put(store, delayed, message(sys_flag=4), message(sys_flag=8), message(sys_flag=12), message())
+    queues = {queue.tail.key: queue.read(0, 100) for queue in store.queues}
+    assert {key: len(entries) // 20 for key, entries in queues.items()} == {
+        ("T", 0): 3,
+        ("SCHEDULE_TOPIC_XXXX", 0): 3,
+    }
+    killed(store)
+    shutil.rmtree(tmp_path / "consumequeue")
+    store = opened(tmp_path, clock=clock, sealed=sealed)
+    assert {queue.tail.key: queue.read(0, 100) for queue in store.queues} == queues
 
 
 def test_a_message_is_found_by_its_place_in_the_log_and_only_there(tmp_path: Path) -> None:

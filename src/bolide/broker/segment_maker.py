@@ -1,0 +1,75 @@
+"""SegmentMaker: makes the log's next segment before it is needed, on a thread of its own.
+
+Reserving and syncing a gigabyte keeps a disk busy for a while, and everybody who sends would wait for it.  The log
+says when the next segment is due (`CommitLog.next_segment`); looking for that costs no message anything.  While there
+is no room for it that is no error yet: it is tried again, and only a message that needs the segment is refused.
+"""
+
+import logging
+from collections.abc import Callable
+
+from bolide.broker.sync_thread import SyncThread
+from bolide.model.errors import ServiceUnavailable
+from bolide.net.surroundings import Surroundings
+from bolide.net.ticks import ticks
+from bolide.store.segment import SegmentToMake
+from bolide.store.store import MessageStore
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 0.05
+"""The last quarter of a segment takes several times as long to fill."""
+
+RETRY_MS = 1_000
+
+
+class SegmentMaker:
+    def __init__(
+        self, store: MessageStore, surroundings: Surroundings, on_failure: Callable[[], None]
+    ) -> None:
+        self._store = store
+        self._clock = surroundings.clock
+        self._on_failure = on_failure
+        self._thread = SyncThread(surroundings.threads("bolide-segment"))
+        self._retry_ms = 0
+        self._trouble: str | None = None
+
+    async def run(self) -> None:
+        """Make segments for ever; ends when the log has failed."""
+        async for _ in ticks(LOOK_S):
+            if self._store.durability.failure is not None:
+                return
+            if self._clock.monotonic_ms() < self._retry_ms or self._store.disk_refusal is not None:
+                continue
+            segment = self._store.log.next_segment()
+            if segment is not None:
+                await self._make(segment)
+
+    async def _make(self, segment: SegmentToMake) -> None:
+        try:
+            await self._thread.sync(lambda: _make(segment))
+            self._trouble = None
+        except ServiceUnavailable as error:
+            self._retry_ms = self._clock.monotonic_ms() + RETRY_MS
+            self._say(str(error))
+        except OSError as error:
+            log.critical("syncing the next commit-log segment failed: %s", error)
+            self._store.durability.failed(error)
+            self._on_failure()
+
+    def close(self) -> None:
+        """End the thread.  A sync that outlived its task may have failed since."""
+        error = self._thread.close()
+        if error is not None and self._store.durability.failure is None:
+            log.critical("the last sync of a commit-log segment failed: %s", error)
+            self._store.durability.failed(error)
+
+    def _say(self, text: str) -> None:
+        """A trouble is said once, not every time it is met."""
+        if text != self._trouble:
+            self._trouble = text
+            log.warning("%s; it is tried again before a message needs it", text)
+
+
+def _make(segment: SegmentToMake) -> None:
+    segment.make()
