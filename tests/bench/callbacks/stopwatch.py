@@ -60,12 +60,12 @@ class Stopwatch:
 
         def timed(handle: asyncio.Handle) -> None:
             callback: Callback = handle._callback  # type: ignore[attr-defined]
+            before = time.perf_counter()  # outside the others: what is taken off was in between
             garbage_s, delayed_s, processor_s = self._garbage_s, _delayed_s(schedule), time.thread_time()
-            before = time.perf_counter()
             run(handle)
-            took_s = time.perf_counter() - before
             processor_s = time.thread_time() - processor_s
             delayed_s = _delayed_s(schedule) - delayed_s
+            took_s = time.perf_counter() - before
             self._note(callback, took_s - delayed_s, processor_s, self._garbage_s - garbage_s, delayed_s)
 
         asyncio.events.Handle._run = timed  # type: ignore[method-assign, assignment]

@@ -11,6 +11,7 @@ from bolide.model.config_json import group_as_json
 from bolide.model.topic import GroupConfig
 from bolide.net.caller import Caller
 from bolide.wire.bodies.properties import format_settings
+from bolide.wire.bodies.route import decode_kv_table
 from bolide.wire.codes import RequestCode as Code
 from bolide.wire.headers.group import ConsumeStatsRequest, GroupConfigRequest, GroupRequest, UnregisterClient
 from bolide.wire.headers.offset import UpdateGroupOffset
@@ -92,15 +93,17 @@ async def sweep(driver: Driver) -> AsyncIterator[None]:
 
 
 async def roll(driver: Driver) -> AsyncIterator[None]:
-    before = _segments(driver)
+    before = await _segment(driver)
     yield
     await driver.send(BUSY, [0] * (ROLLS * SEGMENT_BYTES // len(LARGE_BODY)), body=LARGE_BODY)
-    if (rolls := _segments(driver) - before) < ROLLS:
+    if (rolls := await _segment(driver) - before) < ROLLS:
         raise Untrustworthy(f"{rolls} rolls instead of {ROLLS}")
 
 
-def _segments(driver: Driver) -> int:
-    return len(list((driver.data / "commitlog").iterdir()))
+async def _segment(driver: Driver) -> int:
+    """The number of the segment that is written to."""
+    state = decode_kv_table((await driver.ask(Code.GET_BROKER_RUNTIME_INFO)).body)
+    return int(state["commitLogMaxOffset"]) // SEGMENT_BYTES
 
 
 async def create_topic(driver: Driver) -> AsyncIterator[None]:
@@ -176,10 +179,11 @@ async def member_exit(driver: Driver) -> AsyncIterator[None]:
 
 
 async def retention(driver: Driver) -> AsyncIterator[None]:
+    full = sorted((driver.data / "commitlog").iterdir())[:ROLLS]
     yield
     await _change(driver, fileReservedTime="0")
     await driver.ask(Code.DELETE_EXPIRED_COMMITLOG)
-    await until(lambda: _segments(driver) == 1)
+    await until(lambda: not any(segment.exists() for segment in full))
 
 
 async def expiry(driver: Driver) -> AsyncIterator[None]:
