@@ -9,6 +9,7 @@ from typing import Any
 from bolide.broker.app import Broker
 from bolide.broker.config import BrokerConfig
 from bolide.model.clock import Clock
+from bolide.net.guard import Guard
 from bolide.net.surroundings import Surroundings
 from bolide.record.decode import decode_messages
 from bolide.store.disk import Disk
@@ -29,6 +30,7 @@ async def serving(
     *,
     clock: Clock | None = None,
     disk: Disk | None = None,
+    guard: Guard | None = None,
 ) -> AsyncIterator[tuple[Broker, Wire]]:
     """A broker with small files, and one connection to it."""
     base = {
@@ -42,7 +44,7 @@ async def serving(
     }
     surroundings = None if clock is None else Surroundings(clock)
     config = BrokerConfig.from_settings({**base, **(settings or {})})
-    broker = Broker(config, surroundings, disk)
+    broker = Broker(config, surroundings, disk, guard=guard)
     await broker.start()
     try:
         yield broker, await connect(broker)
