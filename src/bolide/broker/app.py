@@ -96,7 +96,7 @@ class Broker:
         self.locks = QueueLocks()
         self.traffic = Traffic()
         self.plans = PullPlans(self)
-        self.hold = PullHold(lambda held: resume(self, held))
+        self.hold = PullHold(lambda held: resume(self, held), self._record_at)
         self.host = _advertised_host(config)
         self._behind: set[QueueTail] = set()
         self._undurable: set[QueueTail] = set()
@@ -112,6 +112,9 @@ class Broker:
     def address(self) -> str:
         """Where clients reach this broker; what the name server tells them."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def _record_at(self, log_offset: int) -> bytes | None:
+        return self.store.reader.read_at(log_offset)
 
     @property
     def recent_bytes(self) -> int:

@@ -7,6 +7,7 @@ then executed again, without permission to wait a second time.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bolide.model.filter import Filter
 from bolide.net.link import Link
 from bolide.store.append import QueueTail, first_wanted
 from bolide.store.queue_index import ConsumeQueue
@@ -31,7 +32,7 @@ class HeldPull:
     link: Link
     request: Command
     offset: int
-    codes: frozenset[int] | None
+    filter: Filter
     deadline_ms: int
     seen: int = 0
     """Entries below this are known not to be wanted."""
@@ -40,10 +41,11 @@ class HeldPull:
 
 
 class PullHold:
-    """`resume` executes a pull again and answers it."""
+    """`resume` executes a pull again and answers it; `read_at` gives the record at a place of the log."""
 
-    def __init__(self, resume: Callable[[HeldPull], None]) -> None:
+    def __init__(self, resume: Callable[[HeldPull], None], read_at: Callable[[int], bytes | None]) -> None:
         self._resume = resume
+        self._read_at = read_at
         self._held: dict[QueueKey, list[HeldPull]] = {}
         self._count = 0
         self._bytes = 0
@@ -72,7 +74,7 @@ class PullHold:
         woken: list[HeldPull] = []
         asleep: list[HeldPull] = []
         for held in waiting:
-            (woken if _wants(held, queue, readable_end) else asleep).append(held)
+            (woken if self._wants(held, queue, readable_end) else asleep).append(held)
         if woken:
             self._keep(tail.key, asleep)
         for held in woken:
@@ -97,17 +99,16 @@ class PullHold:
         else:
             del self._held[key]
 
-
-def _wants(held: HeldPull, queue: ConsumeQueue, readable_end: int) -> bool:
-    """Whether the queue now has something for this pull; entries of other tags leave it waiting."""
-    at = max(held.offset, held.seen)
-    while at < queue.end:
-        entries = queue.read(at, LOOK_ENTRIES)
-        scanned, found = first_wanted(entries, held.codes, readable_end)
-        if found:
-            return True
-        if scanned == 0:  # not readable yet
-            break
-        at += scanned
-    held.seen = at
-    return False
+    def _wants(self, held: HeldPull, queue: ConsumeQueue, readable_end: int) -> bool:
+        """Whether the queue now has something for this pull; messages that it does not want leave it waiting."""
+        at = max(held.offset, held.seen)
+        while at < queue.end:
+            entries = queue.read(at, LOOK_ENTRIES)
+            scanned, found = first_wanted(entries, held.filter, readable_end, self._read_at)
+            if found:
+                return True
+            if scanned == 0:  # not readable yet
+                break
+            at += scanned
+        held.seen = at
+        return False

@@ -4,10 +4,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from bolide.broker.hold import HELD_BYTES_MAX, HeldPull, PullHold
+from bolide.model.filter import EVERYTHING, Filter
 from bolide.model.java_hash import java_hash
 from bolide.net.link import Link
 from bolide.store.store import MessageStore
 from bolide.wire.command import Command
+from tests.unit.filters import containing
 from tests.unit.store.stage import message, opened
 
 
@@ -19,9 +21,9 @@ def hold_one(
     store: MessageStore, offset: int, tags: set[str] | None = None, link: Any = None
 ) -> tuple[PullHold, list[HeldPull]]:
     woken: list[HeldPull] = []
-    hold = PullHold(woken.append)
+    hold = PullHold(woken.append, store.reader.read_at)
     codes = None if tags is None else frozenset(java_hash(tag) for tag in tags)
-    held = HeldPull(cast(Link, link or Connection()), Command(11), offset, codes, deadline_ms=1000)
+    held = HeldPull(cast(Link, link or Connection()), Command(11), offset, Filter(codes), deadline_ms=1000)
     assert hold.add(("T", 0), held)
     return hold, woken
 
@@ -86,6 +88,21 @@ def test_what_may_not_be_read_yet_wakes_nobody_and_is_looked_at_again(tmp_path: 
     assert len(woken) == 1
 
 
+def test_a_pull_whose_filter_examines_records_sleeps_until_one_that_it_wants(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    woken: list[HeldPull] = []
+    hold = PullHold(woken.append, store.reader.read_at)
+    held = HeldPull(cast(Link, Connection()), Command(11), 0, containing(b"TagB"), deadline_ms=1000)
+    assert hold.add(("T", 0), held)
+    arrive(store, hold, *(["TagA"] * 30), write=True)
+    arrive(store, hold, "TagA")
+    assert (woken, held.seen) == ([], 31)
+    arrive(store, hold, "TagB", end=int(store.log.end))
+    assert woken == []
+    arrive(store, hold, "TagB")
+    assert woken == [held]
+
+
 def test_a_sweep_answers_who_is_late_and_forgets_who_is_gone(tmp_path: Path) -> None:
     store = opened(tmp_path)
     gone = Connection()
@@ -103,9 +120,9 @@ def test_a_sweep_answers_who_is_late_and_forgets_who_is_gone(tmp_path: Path) -> 
 def test_thousands_of_pulls_on_one_queue_are_woken_in_one_pass(tmp_path: Path) -> None:
     store = opened(tmp_path)
     woken: list[HeldPull] = []
-    hold = PullHold(woken.append)
+    hold = PullHold(woken.append, store.reader.read_at)
     for number in range(20_000):
-        held = HeldPull(cast(Link, Connection()), Command(11), number % 2, None, deadline_ms=1000)
+        held = HeldPull(cast(Link, Connection()), Command(11), number % 2, EVERYTHING, deadline_ms=1000)
         hold.add(("T", 0), held)
     arrive(store, hold, "A")
     assert (len(woken), len(hold)) == (10_000, 10_000)
@@ -113,11 +130,11 @@ def test_thousands_of_pulls_on_one_queue_are_woken_in_one_pass(tmp_path: Path) -
 
 def test_the_memory_of_held_pulls_is_bounded_whatever_their_requests_carry(tmp_path: Path) -> None:
     answered: list[HeldPull] = []
-    hold = PullHold(answered.append)
+    hold = PullHold(answered.append, lambda _: None)
 
     def add(fields: dict[str, str], body: bytes = b"", deadline_ms: int = 1000) -> bool:
         request = Command(11, fields, body)
-        return hold.add(("T", 0), HeldPull(cast(Link, Connection()), request, 0, None, deadline_ms))
+        return hold.add(("T", 0), HeldPull(cast(Link, Connection()), request, 0, EVERYTHING, deadline_ms))
 
     half = HELD_BYTES_MAX // 2
     assert add({"subscription": "x" * (half - 100)})

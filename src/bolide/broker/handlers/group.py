@@ -15,6 +15,7 @@ from bolide.model.config_json import group_as_json, group_from_json
 from bolide.model.errors import ConsumerNotOnline, GroupNotFound, InvalidRequest, RequestError
 from bolide.model.names import check_group
 from bolide.net.link import Link
+from bolide.rules.filters import filter_of
 from bolide.store.tables.topics import QUEUES_MAX
 from bolide.wire.bodies.connection import ClientConnection, GroupConnections, encode_producer_connections
 from bolide.wire.bodies.group import ClientCheck, ConsumerData, HeartbeatData, encode_member_ids
@@ -102,10 +103,8 @@ def carry_out(broker: "Broker", effects: Effects[Link]) -> None:
 def check_client(broker: "Broker", link: Link, request: Command) -> Command:
     """46: any answer but success keeps a consumer from starting, so it learns here what it would miss later."""
     check = ClientCheck.decode(request.body)
-    if check.subscription is not None and check.subscription.expression_type != "TAG":
-        raise RequestError(
-            f"this broker filters by tag only, not by {check.subscription.expression_type[:32]}"
-        )
+    if check.subscription is not None:
+        filter_of(check.subscription)
     return request.answer()
 
 

@@ -22,11 +22,13 @@ from bolide.model.errors import (
     SubscriptionMissing,
     SubscriptionOutdated,
 )
+from bolide.model.filter import Filter
 from bolide.model.offsets import GroupOffset
 from bolide.model.response_code import ResponseCode
-from bolide.model.topic import GroupConfig, Subscription
+from bolide.model.topic import TAG, GroupConfig, Subscription
 from bolide.net.dispatch import error_answer
 from bolide.net.link import Link
+from bolide.rules.filters import filter_of
 from bolide.store.queue_entry import ENTRY_BYTES
 from bolide.store.reading import WINDOW_ENTRIES, PullLimits, PullResult, PullStatus
 from bolide.wire.bodies.group import MessageModel
@@ -67,20 +69,18 @@ _CODES = {
 def pull(broker: "Broker", link: Link, request: Command) -> Command | None:
     """Messages from an offset, now or when there are some."""
     header = PullRequest.decode(request.fields)
-    subscription = _check(broker, header)
+    filter = _check(broker, header)
     if header.sys_flag & PullFlag.COMMIT_OFFSET:
         commit(broker, header.consumer_group, header.topic, header.queue_id, header.commit_offset)
     offset = GroupOffset(header.queue_offset)
     broker.offsets.note_pull(header.consumer_group, header.topic, header.queue_id, offset)
-    result = _read(broker, header, subscription)
+    result = _read(broker, header, filter)
     code = _code_of(result, header)
     if code == ResponseCode.PULL_NOT_FOUND and header.sys_flag & PullFlag.SUSPEND:
         wait_ms = min(header.suspend_timeout_millis, HOLD_MS_MAX)
         if not broker.config.long_polling:
             wait_ms = broker.config.short_polling_ms
-        held = HeldPull(
-            link, request, header.queue_offset, _codes(subscription), broker.clock.monotonic_ms() + wait_ms
-        )
+        held = HeldPull(link, request, header.queue_offset, filter, broker.clock.monotonic_ms() + wait_ms)
         if wait_ms > 0 and broker.hold.add((header.topic, header.queue_id), held):
             return None
     return _answer(request, result, code)
@@ -89,16 +89,16 @@ def pull(broker: "Broker", link: Link, request: Command) -> Command | None:
 class PullPlan:
     """What a pull of one shape comes to, whatever offset it asks for."""
 
-    __slots__ = ("_broker", "_codes", "_commits", "_cursor", "_group", "_limits", "_queue_id", "_topic")
+    __slots__ = ("_broker", "_commits", "_cursor", "_filter", "_group", "_limits", "_queue_id", "_topic")
 
-    def __init__(self, broker: "Broker", header: PullRequest, subscription: Subscription) -> None:
+    def __init__(self, broker: "Broker", header: PullRequest, filter: Filter) -> None:
         self._broker = broker
         self._group = header.consumer_group
         self._topic = header.topic
         self._queue_id = header.queue_id
         self._commits = bool(header.sys_flag & PullFlag.COMMIT_OFFSET)
         self._limits = _limits(broker, header)
-        self._codes = _codes(subscription)
+        self._filter = filter
         self._cursor = broker.store.reader.cursor(header.topic, header.queue_id)
 
     @property
@@ -122,7 +122,7 @@ class PullPlan:
             return False
         broker = self._broker
         entries = self._cursor.entries
-        result = broker.store.reader.pull_at(self._cursor, offset, self._limits, self._codes)
+        result = broker.store.reader.pull_at(self._cursor, offset, self._limits, self._filter)
         if self._cursor.entries is not entries:
             broker.plans.reads_ahead(self)
         if not result.count:
@@ -212,18 +212,18 @@ def resume(broker: "Broker", held: HeldPull) -> None:
         if held.link.is_congested:  # it has not read what it was sent before: it may come back for more
             result = PullResult(PullStatus.NO_MATCHED_MESSAGE, held.offset, held.offset, held.offset)
         else:
-            subscription = _check(broker, header)
-            if _codes(subscription) == held.codes:
+            filter = _check(broker, header)
+            if filter == held.filter:
                 # What was looked at while it waited is not looked at again.
                 header = replace(header, queue_offset=max(held.offset, held.seen))
-            result = _read(broker, header, subscription)
+            result = _read(broker, header, filter)
         answer = _answer(held.request, result, _code_of(result, header))
     except Exception as error:  # whoever sent the message that woke this pull must not suffer from it
         answer = error_answer(held.request, error)
     held.link.answer(answer)
 
 
-def _check(broker: "Broker", header: PullRequest) -> Subscription:
+def _check(broker: "Broker", header: PullRequest) -> Filter:
     """May this group read this queue, and which messages of it does it want?"""
     if not broker.config.readable:
         raise PermissionDenied(f"the broker {broker.config.broker_name} may not be read now")
@@ -240,8 +240,11 @@ def _check(broker: "Broker", header: PullRequest) -> Subscription:
     if header.max_msg_nums < 1:
         raise InvalidRequest(f"maxMsgNums must be at least 1, not {header.max_msg_nums}")
     if header.sys_flag & PullFlag.SUBSCRIPTION:
-        return _inline_subscription(header)
-    return _known_subscription(broker, header, group)
+        subscription = Subscription.parse(
+            header.topic, header.subscription, header.sub_version, header.expression_type or TAG
+        )
+        return filter_of(subscription)
+    return filter_of(_known_subscription(broker, header, group))
 
 
 def _group(broker: "Broker", name: str) -> GroupConfig:
@@ -250,12 +253,6 @@ def _group(broker: "Broker", name: str) -> GroupConfig:
         return broker.groups.find(name, auto_create=broker.config.auto_create_group)
     except InvalidRequest as error:
         raise GroupNotFound(str(error)) from None
-
-
-def _inline_subscription(header: PullRequest) -> Subscription:
-    if header.expression_type and header.expression_type != "TAG":
-        raise RequestError(f"filters of type {header.expression_type} are not supported by this broker")
-    return Subscription.parse(header.topic, header.subscription, header.sub_version)
 
 
 def _known_subscription(broker: "Broker", header: PullRequest, group: GroupConfig) -> Subscription:
@@ -271,22 +268,16 @@ def _known_subscription(broker: "Broker", header: PullRequest, group: GroupConfi
         raise SubscriptionOutdated(
             f"the subscription of {group.name} to {header.topic} is older than the pull's"
         )
-    if subscription.expression_type != "TAG":
-        raise RequestError(f"filters of type {subscription.expression_type} are not supported by this broker")
     return subscription
 
 
-def _codes(subscription: Subscription) -> frozenset[int] | None:
-    return None if subscription.takes_all else subscription.codes
-
-
-def _read(broker: "Broker", header: PullRequest, subscription: Subscription) -> PullResult:
+def _read(broker: "Broker", header: PullRequest, filter: Filter) -> PullResult:
     result = broker.store.reader.pull(
         header.topic,
         header.queue_id,
         header.queue_offset,
         limits=_limits(broker, header),
-        codes=_codes(subscription),
+        filter=filter,
     )
     if result.count:
         broker.traffic.found += 1
