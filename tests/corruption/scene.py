@@ -146,7 +146,7 @@ class Scene:
             offset, end = store.reader.queue_range(topic, queue_id)
             position = int(offset)
             while position < end:
-                result = store.reader.pull(topic, queue_id, position, limits=LIMITS, codes=None)
+                result = store.reader.pull(topic, queue_id, position, limits=LIMITS)
                 assert result.next_offset > position, (topic, queue_id, position, result)
                 found += records_of(result.data)
                 position = result.next_offset

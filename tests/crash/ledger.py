@@ -161,7 +161,7 @@ def read_queue(store: MessageStore, queue: Queue) -> Found:
     offset = start
     records: list[bytes] = []
     while offset < end:
-        result = store.reader.pull(topic, queue_id, offset, limits=LIMITS, codes=None)
+        result = store.reader.pull(topic, queue_id, offset, limits=LIMITS)
         if result.next_offset <= offset or not result.data:
             raise Broken(f"{queue} stops at {offset}: {result}")
         records += records_of(result.data)

@@ -284,7 +284,7 @@ class Life:
         if self.options.promise is not Promise.DURABLE or queue not in self.ledger.queues:
             return
         durable = self.ledger.promised[queue]
-        shown = self.store.reader.pull(*queue, durable, limits=LIMITS, codes=None)
+        shown = self.store.reader.pull(*queue, durable, limits=LIMITS)
         expect(not shown.data, f"{queue} shows offset {durable}, which is not durable")
 
     # ---- the rest ------------------------------------------------------------------------------------------

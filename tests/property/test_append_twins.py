@@ -15,10 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bolide.model import send_rows as column
+from bolide.model.filter import EVERYTHING, Filter
 from bolide.model.properties import NOT_PLAIN_FAMILIES, RULES, Rule
 from bolide.record.codec import RecordHead, encode_record, inspect_record
 from bolide.record.layout import CHECK_LENGTHS, CHECK_SEALED, CHECK_SUMS, FIXED_BYTES, RECORD_CHECKSUM_BYTES
 from tests.property.twins import APPENDS, outcome
+from tests.unit.filters import Contains
 
 SUFFIX = b"MSG_REGION\x01R\x02TRACE_ON\x01true\x02CLUSTER\x01C\x02"
 STORE_HOST = bytes((127, 0, 0, 1, 0, 0, 42, 159))
@@ -313,11 +315,28 @@ STATES = [*DAMAGED_AT, "topic", "queue", "offset", "place", "gap", "zero", "nowh
 CODES = st.sampled_from([None, frozenset({1}), frozenset({1, -(2**31)}), frozenset({5})])
 
 
-@given(ENTRIES, CODES, st.sampled_from([0, 500, 10**6, 2**63 - 1]))
+EXAMINERS = st.sampled_from(
+    [None, None, Contains(b"\0\0\0\x46"), Contains(b"b" * 150), Contains(b"not there")]
+)
+
+
+@given(ENTRIES, CODES, EXAMINERS, st.sampled_from([0, 500, 10**6, 2**63 - 1]))
 @settings(max_examples=250)
-def test_both_find_the_same_wanted_entry(entries: bytes, codes: frozenset[int] | None, end: int) -> None:
-    compiled, twin = (m.first_wanted(entries, codes, end) for m in APPENDS)
-    assert compiled == twin
+def test_both_find_the_same_wanted_entry(
+    entries: bytes, codes: frozenset[int] | None, examine: Contains | None, end: int
+) -> None:
+    """Records are read only for a filter that examines them; there is one at every even place."""
+    answers = []
+    for module in APPENDS:
+        read: list[int] = []
+
+        def read_at(log_offset: int, read: list[int] = read) -> bytes | None:
+            read.append(log_offset)
+            return b"b" * (log_offset % 300) if log_offset % 2 == 0 else None
+
+        answers.append((module.first_wanted(entries, Filter(codes, examine), end, read_at), read))
+        assert examine is not None or read == []
+    assert answers[0] == answers[1]
 
 
 @given(
@@ -331,6 +350,7 @@ def test_both_find_the_same_wanted_entry(entries: bytes, codes: frozenset[int] |
     ),
     st.integers(0, 3),
     CODES,
+    EXAMINERS,
     st.integers(0, 80),
     st.sampled_from([0, 150, 300, 10**9]),
     st.sampled_from([0, 1500, 10**6, 2**63 - 1]),
@@ -343,6 +363,7 @@ def test_both_collect_the_same_records_for_a_pull(
     parts: list[tuple[int, int, str]],
     first: int,
     codes: frozenset[int] | None,
+    examine: Contains | None,
     count_max: int,
     size_max: int,
     end: int,
@@ -352,7 +373,7 @@ def test_both_collect_the_same_records_for_a_pull(
 ) -> None:
     base = 1000
     segment, entries = stored(parts, base)
-    limits = (first, codes, count_max, size_max, end, start)
+    limits = (first, Filter(codes, examine), count_max, size_max, end, start)
     where = (memoryview(segment), base, topic, QUEUE_ID, QUEUE_OFFSET + first, check)
     compiled, twin = (outcome(m.collect, entries, *limits, *where) for m in APPENDS)
     assert compiled == twin
@@ -408,7 +429,7 @@ def test_nothing_is_handed_out_that_is_not_the_message_asked_for(state: str, siz
     beside = bytes(segment[:size] + segment[2 * size :])
     for module, check in itertools.product(APPENDS, (CHECK_LENGTHS, CHECK_SUMS)):
         where = (memoryview(segment), 0, b"T", QUEUE_ID, QUEUE_OFFSET, check)
-        result = module.collect(entries, 0, None, 9, 10**6, 10**8, 0, *where)
+        result = module.collect(entries, 0, EVERYTHING, 9, 10**6, 10**8, 0, *where)
         if state == "nowhere":  # perhaps in another segment: the pull ends before it
             assert result == (1, 1, 0, bytes(segment[:size]))
         elif state in {"gap", "zero", "negative"}:
@@ -419,25 +440,71 @@ def test_nothing_is_handed_out_that_is_not_the_message_asked_for(state: str, siz
             assert result == (3, 2, 1, beside)
 
 
+def test_a_filter_is_asked_about_sound_records_alone_and_what_it_does_not_want_is_passed_over() -> None:
+    parts = [(100, 1, "sound"), (300, 1, "sound"), (300, 2, "sound"), (300, 1, "body"), (300, 1, "sound")]
+    segment, entries = stored(parts, 0)
+    for module in APPENDS:
+        asked: list[bytes] = []
+
+        def large(record: bytes | memoryview, asked: list[bytes] = asked) -> bool:
+            asked.append(bytes(record))
+            return len(record) == 300
+
+        where = (memoryview(segment), 0, b"T", QUEUE_ID, QUEUE_OFFSET, CHECK_SUMS)
+        limits = (0, Filter(frozenset({1}), large), 9, 10**6, 10**6, 0)
+        wanted = bytes(segment[100:400] + segment[1000:])
+        assert module.collect(entries, *limits, *where) == (5, 2, 1, wanted)
+        assert asked == [bytes(segment[:100]), bytes(segment[100:400]), bytes(segment[1000:])]
+
+
+def test_a_filter_that_fails_leaves_the_segment_free() -> None:
+    segment, entries = stored([(100, 0, "sound")], 0)
+
+    def fail(record: bytes | memoryview) -> bool:
+        raise LookupError("no such property")
+
+    for module in APPENDS:
+        where = (memoryview(segment), 0, b"T", QUEUE_ID, QUEUE_OFFSET, CHECK_SUMS)
+        with pytest.raises(LookupError):
+            module.collect(entries, 0, Filter(None, fail), 9, 10**6, 10**6, 0, *where)
+        del where
+    segment.append(0)  # nobody looks at it any more
+
+
 def test_a_queue_shared_with_other_topics_asks_only_for_sound_records() -> None:
     segment, entries = stored([(100, 0, "topic"), (100, 0, "queue"), (100, 0, "offset"), (100, 0, "body")], 0)
     for module in APPENDS:
         where = (memoryview(segment), 0, b"", 0, 0, CHECK_SUMS)
-        assert module.collect(entries, 0, None, 9, 10**6, 10**6, 0, *where) == (4, 3, 1, bytes(segment[:300]))
+        assert module.collect(entries, 0, EVERYTHING, 9, 10**6, 10**6, 0, *where) == (
+            4,
+            3,
+            1,
+            bytes(segment[:300]),
+        )
 
 
 def test_without_a_checksum_a_record_is_not_handed_out_where_all_must_have_one() -> None:
     segment, entries = stored([(100, 0, "sound"), (300, 0, "sound")], 0)
     for module in APPENDS:
         where = (memoryview(segment), 0, b"T", QUEUE_ID, QUEUE_OFFSET, CHECK_SEALED)
-        assert module.collect(entries, 0, None, 9, 10**6, 10**6, 0, *where) == (2, 1, 1, bytes(segment[100:]))
+        assert module.collect(entries, 0, EVERYTHING, 9, 10**6, 10**6, 0, *where) == (
+            2,
+            1,
+            1,
+            bytes(segment[100:]),
+        )
 
 
 def test_a_record_at_the_end_of_the_log_is_not_collected_from_beyond_it() -> None:
     segment, entries = stored([(100, 0, "sound"), (300, 0, "sound")], 0)
     for module in APPENDS:
         where = (memoryview(segment)[:350], 0, b"T", QUEUE_ID, QUEUE_OFFSET, CHECK_SUMS)
-        assert module.collect(entries, 0, None, 9, 10**6, 10**6, 0, *where) == (2, 1, 1, bytes(segment[:100]))
+        assert module.collect(entries, 0, EVERYTHING, 9, 10**6, 10**6, 0, *where) == (
+            2,
+            1,
+            1,
+            bytes(segment[:100]),
+        )
 
 
 @given(st.data())

@@ -92,6 +92,16 @@ def test_a_frame_that_is_not_all_there_or_has_a_body_is_left_to_the_general_path
     assert scanned_by_both(frame(header, b"body")) is None
 
 
+def test_the_code_may_stand_anywhere_before_the_fields() -> None:
+    fields = b'"extFields":{"queueOffset":"5","commitOffset":"0"}'
+    for members in (b'"flag":0,"opaque":7,"code":11,' + fields, b'"language":"GO","code":361,' + fields):
+        rest = b"" if b"opaque" in members else b',"flag":0,"opaque":7'
+        scan = scanned_by_both(frame(b"{" + members + rest + b"}"))
+        assert scan is not None
+        assert scan[1:4] == (7, 5, 0)
+    assert scanned_by_both(frame(b"{" + fields + b',"code":11,"flag":0,"opaque":7}')) is None
+
+
 NUMBERS = st.integers(0, 2**63 - 1)
 
 

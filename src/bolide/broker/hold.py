@@ -10,10 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from bolide.model.filter import Filter
 from bolide.net.link import Link
 from bolide.net.turns import Slices
 from bolide.store.append import QueueTail, first_wanted
 from bolide.store.queue_index import ConsumeQueue
+from bolide.store.reading import StoreReader
 from bolide.wire.command import Command
 
 HELD_MAX = 100_000
@@ -39,7 +41,7 @@ class HeldPull:
     request: Command
     key: QueueKey
     offset: int
-    codes: frozenset[int] | None
+    filter: Filter
     deadline_ms: int
     seen: int = 0
     """Entries below this are known not to be wanted."""
@@ -51,11 +53,11 @@ _Pulls = dict[HeldPull, None]
 
 
 class PullHold:
-    """`resume` executes a pull again and answers it; `readable_end` tells how much of the log may be seen."""
+    """`resume` executes a pull again and answers it."""
 
-    def __init__(self, resume: Callable[[HeldPull], None], readable_end: Callable[[], int]) -> None:
+    def __init__(self, resume: Callable[[HeldPull], None], reader: StoreReader) -> None:
         self._resume = resume
-        self._readable_end = readable_end
+        self._reader = reader
         self._held: dict[QueueKey, _Pulls] = {}
         self._by_link: dict[Link, _Pulls] = {}
         self._buckets: dict[int, _Pulls] = {}  # by deadline
@@ -110,7 +112,7 @@ class PullHold:
                     self._wake(held)
             elif self._looking:
                 held, queue = self._looking.popleft()
-                if self._is_held(held) and _wants(held, queue, self._readable_end()):
+                if self._is_held(held) and self._wants(held, queue):
                     self._wake(held)
             elif self._arrived:
                 key, queue = next(iter(self._arrived.items()))
@@ -119,6 +121,20 @@ class PullHold:
             else:
                 return False
         return bool(self._over or self._looking or self._arrived)
+
+    def _wants(self, held: HeldPull, queue: ConsumeQueue) -> bool:
+        """Whether the queue now has something for this pull; messages that it does not want leave it waiting."""
+        at, readable_end = max(held.offset, held.seen), self._reader.readable_end
+        while at < queue.end:
+            entries = queue.read(at, LOOK_ENTRIES)
+            scanned, found = first_wanted(entries, held.filter, readable_end, self._reader.read_at)
+            if found:
+                return True
+            if scanned == 0:  # not readable yet
+                break
+            at += scanned
+        held.seen = at
+        return False
 
     def _is_held(self, held: HeldPull) -> bool:
         return held in self._held.get(held.key, ())
@@ -144,18 +160,3 @@ def _remove(index: dict[K, _Pulls], key: K, held: HeldPull) -> None:
     del pulls[held]
     if not pulls:
         del index[key]
-
-
-def _wants(held: HeldPull, queue: ConsumeQueue, readable_end: int) -> bool:
-    """Whether the queue now has something for this pull; entries of other tags leave it waiting."""
-    at = max(held.offset, held.seen)
-    while at < queue.end:
-        entries = queue.read(at, LOOK_ENTRIES)
-        scanned, found = first_wanted(entries, held.codes, readable_end)
-        if found:
-            return True
-        if scanned == 0:  # not readable yet
-            break
-        at += scanned
-    held.seen = at
-    return False

@@ -65,7 +65,7 @@ class PullPlan:
             cursor.release()  # most readers wait at the end of their queue
             return False
         entries = cursor.entries
-        result = state.store.reader.pull_at(cursor, offset, self._terms.limits, self._terms.codes)
+        result = state.store.reader.pull_at(cursor, offset, self._terms.limits, self._terms.filter)
         if cursor.entries is not entries:
             self._plans.reads_ahead(self)
         if not result.count:

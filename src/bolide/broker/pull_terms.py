@@ -7,11 +7,12 @@ from bolide.model.errors import (
     GroupNotFound,
     InvalidRequest,
     PermissionDenied,
-    RequestError,
     SubscriptionMissing,
     SubscriptionOutdated,
 )
-from bolide.model.topic import GroupConfig, Subscription
+from bolide.model.filter import Filter
+from bolide.model.topic import TAG, GroupConfig, Subscription
+from bolide.rules.filters import filter_of
 from bolide.store.reading import PullLimits
 from bolide.wire.bodies.group import MessageModel
 from bolide.wire.headers.pull import PullFlag, PullRequest
@@ -21,7 +22,7 @@ BULK_BYTES_MAX = 4 * 1024 * 1024
 
 
 class PullTerms(NamedTuple):
-    codes: frozenset[int] | None
+    filter: Filter
     limits: PullLimits
 
 
@@ -43,10 +44,11 @@ def pull_terms(state: BrokerState, header: PullRequest) -> PullTerms:
     if header.max_msg_nums < 1:
         raise InvalidRequest(f"maxMsgNums must be at least 1, not {header.max_msg_nums}")
     if header.sys_flag & PullFlag.SUBSCRIPTION:
-        subscription = _inline_subscription(header)
+        kind = header.expression_type or TAG
+        subscription = Subscription.parse(header.topic, header.subscription, header.sub_version, kind)
     else:
         subscription = _known_subscription(state, header, group)
-    return PullTerms(None if subscription.takes_all else subscription.codes, _limits(state, header))
+    return PullTerms(filter_of(subscription), _limits(state, header))
 
 
 def _group(state: BrokerState, name: str) -> GroupConfig:
@@ -55,12 +57,6 @@ def _group(state: BrokerState, name: str) -> GroupConfig:
         return state.groups.find(name, auto_create=state.settings.now.auto_create_group)
     except InvalidRequest as error:
         raise GroupNotFound(str(error)) from None
-
-
-def _inline_subscription(header: PullRequest) -> Subscription:
-    if header.expression_type and header.expression_type != "TAG":
-        raise RequestError(f"filters of type {header.expression_type} are not supported by this broker")
-    return Subscription.parse(header.topic, header.subscription, header.sub_version)
 
 
 def _known_subscription(state: BrokerState, header: PullRequest, group: GroupConfig) -> Subscription:
@@ -76,8 +72,6 @@ def _known_subscription(state: BrokerState, header: PullRequest, group: GroupCon
         raise SubscriptionOutdated(
             f"the subscription of {group.name} to {header.topic} is older than the pull's"
         )
-    if subscription.expression_type != "TAG":
-        raise RequestError(f"filters of type {subscription.expression_type} are not supported by this broker")
     return subscription
 
 

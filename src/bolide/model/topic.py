@@ -6,7 +6,11 @@ from enum import IntFlag
 from typing import Any
 
 from bolide.model.errors import SubscriptionMalformed
+from bolide.model.filter import EVERYTHING, Filter
 from bolide.model.java_hash import java_hash
+
+TAG = "TAG"
+"""The kind of expression that every consumer knows (RocketMQ: ExpressionType)."""
 
 EXPRESSION_LENGTH_MAX = 32_768
 """Of a tag expression: each of its characters goes into a hash, and pulls may bring one each."""
@@ -91,15 +95,24 @@ class Subscription:
     tags: frozenset[str] = frozenset()
     codes: frozenset[int] = frozenset()
     version: int = 0
-    expression_type: str = "TAG"
+    expression_type: str = TAG
 
     @property
     def takes_all(self) -> bool:
         return self.expression == "*" or not self.codes
 
+    @property
+    def filter(self) -> Filter:
+        """What its tags want; other kinds of expression are the business of `rules.filters`."""
+        return EVERYTHING if self.takes_all else Filter(self.codes)
+
     @classmethod
-    def parse(cls, topic: str, expression: str | None, version: int = 0) -> "Subscription":
-        """A tag expression: `*` or nothing for all, else `A || B`."""
+    def parse(
+        cls, topic: str, expression: str | None, version: int = 0, expression_type: str = TAG
+    ) -> "Subscription":
+        """A tag expression: `*` or nothing for all, else `A || B`.  One of another kind is kept as it is."""
+        if expression_type != TAG:
+            return cls(topic, expression or "", version=version, expression_type=expression_type)
         if expression is not None and len(expression) > EXPRESSION_LENGTH_MAX:
             raise SubscriptionMalformed(
                 f"the tag expression has {len(expression)} characters; {EXPRESSION_LENGTH_MAX} are allowed"

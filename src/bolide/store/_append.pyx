@@ -348,7 +348,10 @@ cdef inline int64_t tags_code(RecordParts* parts, PropertyScan* scan) noexcept n
     return hash_of(parts.properties + scan.tags_at, scan.tags_length) if scan.tags_length else 0
 
 
-def first_wanted(bytes entries not None, codes, int64_t log_offset_end):
+def first_wanted(bytes entries not None, filter, int64_t log_offset_end, read_at):
+    cdef object codes = filter.codes
+    cdef object examine = filter.examine
+    cdef object record
     cdef const unsigned char* at = <const unsigned char*>PyBytes_AS_STRING(entries)
     cdef Py_ssize_t available = len(entries) // ENTRY_BYTES
     cdef Py_ssize_t scanned = 0
@@ -359,7 +362,11 @@ def first_wanted(bytes entries not None, codes, int64_t log_offset_end):
             if entry.size > log_offset_end - entry.log_offset:
                 break
             if codes is None or entry.tags_code in codes:
-                return scanned, True
+                if examine is None:
+                    return scanned, True
+                record = read_at(entry.log_offset)
+                if record is not None and examine(record):
+                    return scanned, True
         scanned += 1
         at += ENTRY_BYTES
     return scanned, False
@@ -392,7 +399,7 @@ cdef bint is_message(
 def collect(
     bytes entries not None,
     Py_ssize_t first,
-    codes,
+    filter,
     Py_ssize_t count_max,
     int64_t size_bytes_max,
     int64_t log_offset_end,
@@ -404,6 +411,8 @@ def collect(
     int64_t queue_offset,
     int check,
 ):
+    cdef object codes = filter.codes
+    cdef object examine = filter.examine
     cdef const unsigned char* at = <const unsigned char*>PyBytes_AS_STRING(entries) + first * ENTRY_BYTES
     cdef Py_ssize_t available = len(entries) // ENTRY_BYTES - first
     cdef Py_ssize_t scanned = 0, taken = 0, damaged = 0, limit = min(count_max, available), number
@@ -434,15 +443,15 @@ def collect(
                     if taken and total + entry.size > size_bytes_max:
                         break
                     record = <const unsigned char*>log.buf + place
-                    if entry.size <= log.len - place and is_message(
+                    if entry.size > log.len - place or not is_message(
                         record, &entry, topic, queue_id, queue_offset + scanned, check
                     ):
+                        damaged += 1
+                    elif examine is None or examine(segment[place : place + entry.size]):
                         chosen[taken].at = record
                         chosen[taken].size = entry.size
                         taken += 1
                         total += entry.size
-                    else:
-                        damaged += 1
             scanned += 1
             at += ENTRY_BYTES
         data = PyBytes_FromStringAndSize(NULL, total)

@@ -6,10 +6,11 @@ decision ends the run early: the caller handles it by the general path and comes
 """
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from bolide.model import send_rows as column
 from bolide.model.errors import MessageIllegal
+from bolide.model.filter import Filter
 from bolide.model.message import TRANSACTION_MASK, Property, SysFlag
 from bolide.model.properties import leaves_fast_path
 from bolide.record.checksum_twin import seal_record
@@ -276,15 +277,24 @@ def _unique_key(values: "array[int]", properties: bytearray) -> tuple[int, int]:
     return found
 
 
-def first_wanted(entries: bytes, codes: frozenset[int] | None, log_offset_end: int) -> tuple[int, bool]:
-    """Look for an entry of a wanted tag before `log_offset_end`: entries passed by, and whether one was found."""
+def first_wanted(
+    entries: bytes, filter: Filter, log_offset_end: int, read_at: Callable[[int], bytes | None]
+) -> tuple[int, bool]:
+    """Look for a wanted message before `log_offset_end`: entries passed by, and whether one was found.
+
+    `read_at` gives the record at a place of the log, if a sound one is there.  It is asked only for a filter that
+    examines records.
+    """
+    codes, examine = filter.codes, filter.examine
     scanned = 0
     for log_offset, size, tags_code in ENTRY.iter_unpack(entries):
         if log_offset >= 0 and 0 < size < GAP_SIZE:
             if log_offset + size > log_offset_end:
                 break
             if codes is None or tags_code in codes:
-                return scanned, True
+                record = None if examine is None else read_at(log_offset)
+                if examine is None or (record is not None and examine(record)):
+                    return scanned, True
         scanned += 1
     return scanned, False
 
@@ -292,7 +302,7 @@ def first_wanted(entries: bytes, codes: frozenset[int] | None, log_offset_end: i
 def collect(
     entries: bytes,
     first: int,
-    codes: frozenset[int] | None,
+    filter: Filter,
     count_max: int,
     size_bytes_max: int,
     log_offset_end: int,
@@ -307,8 +317,8 @@ def collect(
     """The records of a pull: entries scanned from `first`, records taken, records damaged, and their bytes.
 
     Stops before `log_offset_end`, at the first entry of another segment, at `count_max` messages, or before their
-    size passes `size_bytes_max`; the first message is always taken.  `codes` are hashes of the wanted tags, None for
-    all.  Passed over are entries that are none (those of size 2147483647, which fill gaps, and zeros), those of
+    size passes `size_bytes_max`; the first message is always taken.  Passed over are messages that the filter does not
+    want, entries that are none (those of size 2147483647, which fill gaps, and zeros), those of
     records before `log_offset_start`, and those that do not point at a record of their size and place whose checksums
     hold, as far as `check` asks for them (see `record/layout.py`).
 
@@ -317,6 +327,7 @@ def collect(
     """
     if not 0 <= first <= len(entries) // ENTRY.size:
         raise ValueError("the first entry lies outside the entries")
+    codes, examine = filter.codes, filter.examine
     records: list[bytes] = []
     scanned = damaged = total = 0
     for log_offset, size, tags_code in ENTRY.iter_unpack(memoryview(entries)[first * ENTRY.size :]):
@@ -330,11 +341,11 @@ def collect(
                     break
                 record = bytes(segment[log_offset - base : log_offset - base + size])
                 message = (topic, queue_id, queue_offset + scanned)
-                if _is_message(record, size, log_offset, message, check):
+                if not _is_message(record, size, log_offset, message, check):
+                    damaged += 1
+                elif examine is None or examine(record):
                     records.append(record)
                     total += size
-                else:
-                    damaged += 1
         scanned += 1
     return scanned, len(records), damaged, b"".join(records)
 

@@ -1,6 +1,6 @@
 """StoreReader: everything that reads messages and queues of an open store, and never changes one.
 
-A pull looks up queue entries, chooses among them by tag and limits, and copies the records they point at.  Consumers
+A pull looks up queue entries, chooses among them by filter and limits, and copies the records they point at.  Consumers
 see what `store/marks.py` calls readable.
 """
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from bolide.model.filter import EVERYTHING, Filter
 from bolide.model.offsets import LogOffset, QueueOffset
 from bolide.record.codec import RecordHead, inspect_record
 from bolide.record.layout import CHECK_SUMS
@@ -133,14 +134,12 @@ class StoreReader:
         offset: int,
         *,
         limits: PullLimits,
-        codes: frozenset[int] | None,
+        filter: Filter = EVERYTHING,
     ) -> PullResult:
         """Messages of a queue from an offset, as stored bytes, all of one segment."""
-        return self.pull_at(self.cursor(topic, queue_id), offset, limits, codes)
+        return self.pull_at(self.cursor(topic, queue_id), offset, limits, filter)
 
-    def pull_at(
-        self, cursor: "QueueCursor", offset: int, limits: PullLimits, codes: frozenset[int] | None
-    ) -> PullResult:
+    def pull_at(self, cursor: "QueueCursor", offset: int, limits: PullLimits, filter: Filter) -> PullResult:
         queue = cursor.queue
         if queue is None or queue.end == 0:
             return PullResult(PullStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
@@ -160,7 +159,7 @@ class StoreReader:
         scanned, count, damaged, data = collect(
             cursor.entries,
             first,
-            codes,
+            filter,
             limits.hot_count if is_recent else limits.cold_count,
             limits.hot_bytes if is_recent else limits.cold_bytes,
             self.readable_end,

@@ -1,16 +1,7 @@
-# Reading and writing the bytes of frames and their headers; included behind _json.pxi.
+# Writing the bytes of frames and their headers; included by _frame.pyx and _pull.pyx.
 
 cdef unsigned char* bytes_of(bytearray area) except? NULL:
     return <unsigned char*>PyByteArray_AS_STRING(area)
-
-
-cdef inline bint named(Text* key, const char* name, Py_ssize_t length) noexcept nogil:
-    return key.length == length and memcmp(key.at, name, length) == 0
-
-
-cdef bint read_integer(Cursor* c, int64_t* value) noexcept nogil:
-    cdef Text text
-    return read_scalar(c, &text) and not text.quoted and to_number(&text, value)
 
 
 cdef inline unsigned char* put(unsigned char* to, const char* text, Py_ssize_t length) noexcept nogil:

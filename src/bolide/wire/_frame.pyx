@@ -30,13 +30,7 @@ cdef int64_t* numbers_of(c_array.array column_array) except? NULL:
 
 # ---- one request ------------------------------------------------------------------------------------------------
 
-cdef struct Head:
-    int64_t code
-    int64_t flag
-    int64_t opaque
-    bint has_flag
-    bint has_opaque
-    bint has_fields
+cdef struct SendFields:
     Text topic
     Text queue_id
     Text sys_flag
@@ -47,102 +41,61 @@ cdef struct Head:
     Text batch
 
 
-cdef Text* field_of(Head* head, Text* key) noexcept nogil:
+cdef bint is_send(int64_t code) noexcept nogil:
+    return code == SEND_MESSAGE_V2 or code == SEND_MESSAGE or code == SEND_BATCH_MESSAGE
+
+
+cdef Text* place_of(SendFields* send, int64_t code, Text* name) noexcept nogil:
     """Where the value of this field belongs; NULL for fields that storing does not need."""
-    if head.code != SEND_MESSAGE:
-        if key.length != 1:
+    if code != SEND_MESSAGE:
+        if name.length != 1:
             return NULL
-        if key.at[0] == c'b':
-            return &head.topic
-        if key.at[0] == c'e':
-            return &head.queue_id
-        if key.at[0] == c'f':
-            return &head.sys_flag
-        if key.at[0] == c'g':
-            return &head.born
-        if key.at[0] == c'h':
-            return &head.user_flag
-        if key.at[0] == c'i':
-            return &head.properties
-        if key.at[0] == c'j':
-            return &head.reconsume
-        if key.at[0] == c'm':
-            return &head.batch
+        if name.at[0] == c'b':
+            return &send.topic
+        if name.at[0] == c'e':
+            return &send.queue_id
+        if name.at[0] == c'f':
+            return &send.sys_flag
+        if name.at[0] == c'g':
+            return &send.born
+        if name.at[0] == c'h':
+            return &send.user_flag
+        if name.at[0] == c'i':
+            return &send.properties
+        if name.at[0] == c'j':
+            return &send.reconsume
+        if name.at[0] == c'm':
+            return &send.batch
         return NULL
-    if named(key, b"topic", 5):
-        return &head.topic
-    if named(key, b"queueId", 7):
-        return &head.queue_id
-    if named(key, b"sysFlag", 7):
-        return &head.sys_flag
-    if named(key, b"bornTimestamp", 13):
-        return &head.born
-    if named(key, b"flag", 4):
-        return &head.user_flag
-    if named(key, b"properties", 10):
-        return &head.properties
-    if named(key, b"reconsumeTimes", 14):
-        return &head.reconsume
-    if named(key, b"batch", 5):
-        return &head.batch
+    if named(name, b"topic", 5):
+        return &send.topic
+    if named(name, b"queueId", 7):
+        return &send.queue_id
+    if named(name, b"sysFlag", 7):
+        return &send.sys_flag
+    if named(name, b"bornTimestamp", 13):
+        return &send.born
+    if named(name, b"flag", 4):
+        return &send.user_flag
+    if named(name, b"properties", 10):
+        return &send.properties
+    if named(name, b"reconsumeTimes", 14):
+        return &send.reconsume
+    if named(name, b"batch", 5):
+        return &send.batch
     return NULL
 
 
-cdef bint read_fields(Cursor* c, Head* head) noexcept nogil:
-    cdef Text key, value
-    cdef Text* place
-    if not take(c, c'{'):
-        return False
-    if take(c, c'}'):
+cdef bint take_send_field(void* fields, int64_t code, Text* name, Text* value) noexcept nogil:
+    """The last of equal names counts."""
+    cdef Text* place = place_of(<SendFields*>fields, code, name)
+    if place == NULL:
         return True
-    while True:
-        if not read_key(c, &key) or not read_scalar(c, &value):
-            return False
-        place = field_of(head, &key)
-        if place != NULL:
-            if value.quoted:
-                place[0] = value
-            elif named(&value, b"null", 4):  # as if it were not there
-                memset(place, 0, sizeof(Text))
-            else:
-                return False
-        if not take(c, c','):
-            return take(c, c'}')
-
-
-cdef bint read_head(Cursor* c, Head* head) noexcept nogil:
-    """The code must come before the fields, because it decides how they are spelled; Java sorts it first.
-
-    What counts may be there only once.
-    """
-    cdef Text key, value
-    if not is_utf8(c.at, c.end - c.at) or not take(c, c'{'):
-        return False
-    while True:
-        if not read_key(c, &key):
-            return False
-        if named(&key, b"code", 4):
-            if head.code or not read_integer(c, &head.code):
-                return False
-            if head.code != SEND_MESSAGE_V2 and head.code != SEND_MESSAGE and head.code != SEND_BATCH_MESSAGE:
-                return False
-        elif named(&key, b"flag", 4):
-            if head.has_flag or not read_integer(c, &head.flag):
-                return False
-            head.has_flag = True
-        elif named(&key, b"opaque", 6):
-            if head.has_opaque or not read_integer(c, &head.opaque):
-                return False
-            head.has_opaque = True
-        elif named(&key, b"extFields", 9):
-            if not head.code or head.has_fields or not read_fields(c, head):
-                return False
-            head.has_fields = True
-        elif not read_scalar(c, &value):
-            return False
-        if not take(c, c','):
-            break
-    return take(c, c'}') and is_at_end(c) and head.has_fields and head.has_flag and head.has_opaque
+    if value.quoted:
+        place[0] = value[0]
+        return True
+    memset(place, 0, sizeof(Text))
+    return named(value, b"null", 4)  # as if it were not there
 
 
 cdef Py_ssize_t unescape(Text* text, unsigned char* to) noexcept nogil:
@@ -209,36 +162,35 @@ cdef bint int32_or(Text* text, int64_t default, int64_t* value) noexcept nogil:
 
 
 cdef bint fill_row(
-    Head* head, int64_t* row, unsigned char* properties, Py_ssize_t used, Py_ssize_t room
+    Head* head, SendFields* send, int64_t* row, unsigned char* properties, Py_ssize_t used, Py_ssize_t room
 ) noexcept nogil:
     """All columns but the topic's number and the frame's positions; False when the request is not plain."""
     cdef Py_ssize_t length = 0
     if (
         (head.flag != 0 and head.flag != 2)
-        or head.opaque < -0x80000000LL or head.opaque > 0x7FFFFFFFLL
-        or head.topic.at == NULL or head.topic.escaped
-        or head.topic.length < 1 or head.topic.length > TOPIC_BYTES_MAX
+        or not int32_or(&head.opaque, 0, &row[column.OPAQUE])
+        or send.topic.at == NULL or send.topic.escaped
+        or send.topic.length < 1 or send.topic.length > TOPIC_BYTES_MAX
     ):
         return False
-    row[column.OPAQUE] = head.opaque
     row[column.KIND] = column.KIND_ONE_WAY if head.flag == 2 else 0
-    if head.batch.at != NULL:
-        if named(&head.batch, b"true", 4):
+    if send.batch.at != NULL:
+        if named(&send.batch, b"true", 4):
             row[column.KIND] |= column.KIND_BATCH
-        elif not named(&head.batch, b"false", 5):
+        elif not named(&send.batch, b"false", 5):
             return False
     if not (
-        int32_or(&head.queue_id, -1, &row[column.QUEUE_ID])
-        and int32_or(&head.sys_flag, 0, &row[column.SYS_FLAG])
-        and number_or(&head.born, 0, &row[column.BORN_TIMESTAMP])
-        and int32_or(&head.user_flag, 0, &row[column.FLAG])
-        and int32_or(&head.reconsume, 0, &row[column.RECONSUME_TIMES])
+        int32_or(&send.queue_id, -1, &row[column.QUEUE_ID])
+        and int32_or(&send.sys_flag, 0, &row[column.SYS_FLAG])
+        and number_or(&send.born, 0, &row[column.BORN_TIMESTAMP])
+        and int32_or(&send.user_flag, 0, &row[column.FLAG])
+        and int32_or(&send.reconsume, 0, &row[column.RECONSUME_TIMES])
     ):
         return False
-    if head.properties.at != NULL:
-        if used + head.properties.length > room:
+    if send.properties.at != NULL:
+        if used + send.properties.length > room:
             return False
-        length = unescape(&head.properties, properties + used)
+        length = unescape(&send.properties, properties + used)
     row[column.PROPERTIES_AT] = used
     row[column.PROPERTIES_LENGTH] = length
     return True
@@ -256,6 +208,7 @@ def scan_sends(run, bytearray area not None, Py_ssize_t start, Py_ssize_t end, P
     cdef uint32_t mark
     cdef int64_t* row
     cdef Head head
+    cdef SendFields send
     cdef Cursor cursor
     cdef bytes last_topic = None
     cdef Py_ssize_t last_number = 0
@@ -269,18 +222,19 @@ def scan_sends(run, bytearray area not None, Py_ssize_t start, Py_ssize_t end, P
         if mark >> 24 or length > size_max or header_length > length - 4 or end - at < 4 + length:
             break
         memset(&head, 0, sizeof(Head))
+        memset(&send, 0, sizeof(SendFields))
         cursor.at = frame + 8
         cursor.end = frame + 8 + header_length
-        if not read_head(&cursor, &head):
+        if not read_head(&cursor, &head, is_send, take_send_field, &send):
             break
         row = &rows[count * column.COLUMNS]
-        if not fill_row(&head, row, properties, used, room):
+        if not fill_row(&head, &send, row, properties, used, room):
             break
         if (
-            last_topic is None or len(last_topic) != head.topic.length
-            or memcmp(PyBytes_AS_STRING(last_topic), head.topic.at, head.topic.length) != 0
+            last_topic is None or len(last_topic) != send.topic.length
+            or memcmp(PyBytes_AS_STRING(last_topic), send.topic.at, send.topic.length) != 0
         ):
-            last_topic = PyBytes_FromStringAndSize(<const char*>head.topic.at, head.topic.length)
+            last_topic = PyBytes_FromStringAndSize(<const char*>send.topic.at, send.topic.length)
             if last_topic in topics:
                 last_number = topics.index(last_topic)
             else:

@@ -20,75 +20,35 @@ cdef bytes FOUND_MIDDLE = f'"}},"flag":1,"language":"{LANGUAGE}","opaque":'.enco
 cdef bytes FOUND_END = f',"serializeTypeCurrentRPC":"JSON","version":{VERSION},"remark":"FOUND"}}'.encode()
 
 
-cdef struct PullHead:
-    int64_t code
-    int64_t flag
-    bint has_flag
-    bint has_fields
-    Text opaque
+cdef struct PullFields:
     Text queue_offset
     Text commit_offset
 
 
-cdef bint read_pull_fields(Cursor* c, PullHead* head) noexcept nogil:
-    cdef Text key, value
+cdef bint is_pull(int64_t code) noexcept nogil:
+    return code == PULL_MESSAGE or code == LITE_PULL_MESSAGE
+
+
+cdef bint take_pull_field(void* fields, int64_t code, Text* name, Text* value) noexcept nogil:
+    """The two numbers may be there only once; all others belong to the shape."""
+    cdef PullFields* pull = <PullFields*>fields
     cdef Text* place
-    if not take(c, c'{'):
+    if named(name, b"queueOffset", 11):
+        place = &pull.queue_offset
+    elif named(name, b"commitOffset", 12):
+        place = &pull.commit_offset
+    else:
+        return True
+    if place.at != NULL or not value.quoted:
         return False
-    while True:
-        if not read_key(c, &key) or not read_scalar(c, &value):
-            return False
-        if named(&key, b"queueOffset", 11):
-            place = &head.queue_offset
-        elif named(&key, b"commitOffset", 12):
-            place = &head.commit_offset
-        else:
-            place = NULL
-        if place != NULL:
-            if place.at != NULL or not value.quoted:
-                return False
-            place[0] = value
-        if not take(c, c','):
-            return take(c, c'}')
+    place[0] = value[0]
+    return True
 
 
-cdef bint read_pull_head(Cursor* c, PullHead* head) noexcept nogil:
-    """What counts may be there only once, and the code must come first."""
-    cdef Text key, value
-    if not is_utf8(c.at, c.end - c.at) or not take(c, c'{'):
-        return False
-    while True:
-        if not read_key(c, &key):
-            return False
-        if named(&key, b"code", 4):
-            if head.code or not read_integer(c, &head.code):
-                return False
-            if head.code != PULL_MESSAGE and head.code != LITE_PULL_MESSAGE:
-                return False
-        elif not head.code:
-            return False
-        elif named(&key, b"flag", 4):
-            if head.has_flag or not read_integer(c, &head.flag):
-                return False
-            head.has_flag = True
-        elif named(&key, b"opaque", 6):
-            if head.opaque.at != NULL or not read_scalar(c, &head.opaque) or head.opaque.quoted:
-                return False
-        elif named(&key, b"extFields", 9):
-            if head.has_fields or not read_pull_fields(c, head):
-                return False
-            head.has_fields = True
-        elif not read_scalar(c, &value):
-            return False
-        if not take(c, c','):
-            break
-    return take(c, c'}') and is_at_end(c) and head.has_fields and head.has_flag and head.flag == 0
-
-
-cdef bytes shape_of(const unsigned char* header, Py_ssize_t length, PullHead* head):
+cdef bytes shape_of(const unsigned char* header, Py_ssize_t length, Head* head, PullFields* fields):
     """The header without its three numbers."""
-    cdef Text* first = &head.queue_offset
-    cdef Text* second = &head.commit_offset
+    cdef Text* first = &fields.queue_offset
+    cdef Text* second = &fields.commit_offset
     cdef Text* third = &head.opaque
     if first.at > second.at:
         first, second = second, first
@@ -113,7 +73,8 @@ def scan_pull(bytearray buffer not None, Py_ssize_t start, Py_ssize_t end):
     cdef const unsigned char* frame = bytes_of(buffer) + start
     cdef Py_ssize_t length
     cdef int64_t opaque, queue_offset, commit_offset
-    cdef PullHead head
+    cdef Head head
+    cdef PullFields fields
     cdef Cursor cursor
     if start < 0 or end > len(buffer):
         raise ValueError("the frame lies outside the buffer")
@@ -122,20 +83,21 @@ def scan_pull(bytearray buffer not None, Py_ssize_t start, Py_ssize_t end):
     length = load32(frame)
     if load32(frame + 4) + 4 != <uint32_t>length or end - start < 4 + length or length < 4:
         return None
-    memset(&head, 0, sizeof(PullHead))
+    memset(&head, 0, sizeof(Head))
+    memset(&fields, 0, sizeof(PullFields))
     cursor.at = frame + 8
     cursor.end = frame + 4 + length
-    if not read_pull_head(&cursor, &head):
+    if not read_head(&cursor, &head, is_pull, take_pull_field, &fields):
         return None
-    if head.queue_offset.at == NULL or head.commit_offset.at == NULL or head.opaque.at == NULL:
+    if head.flag != 0 or fields.queue_offset.at == NULL or fields.commit_offset.at == NULL:
         return None
     if not (
         to_number(&head.opaque, &opaque) and -0x80000000LL <= opaque <= 0x7FFFFFFFLL
-        and to_number(&head.queue_offset, &queue_offset) and queue_offset >= 0
-        and to_number(&head.commit_offset, &commit_offset)
+        and to_number(&fields.queue_offset, &queue_offset) and queue_offset >= 0
+        and to_number(&fields.commit_offset, &commit_offset)
     ):
         return None
-    return shape_of(frame + 8, length - 4, &head), opaque, queue_offset, commit_offset, start + 4 + length
+    return shape_of(frame + 8, length - 4, &head, &fields), opaque, queue_offset, commit_offset, start + 4 + length
 
 
 def encode_found(int64_t opaque, int64_t next_offset, int64_t offset_min, int64_t offset_max, Py_ssize_t body_length):

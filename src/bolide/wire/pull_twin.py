@@ -56,7 +56,10 @@ def scan_pull(buffer: bytearray, start: int, end: int) -> PullScan | None:
 
 
 def _read_head(text: str) -> dict[str, tuple[str, int]]:
-    """The three numbers, each with its place.  What counts may be there only once, and the code comes first."""
+    """The three numbers, each with its place.
+
+    What counts may be there only once, and the code comes before the fields, as in a send.
+    """
     numbers: dict[str, tuple[str, int]] = {}
     seen: set[str] = set()
     at = expect_start(text)
@@ -64,14 +67,12 @@ def _read_head(text: str) -> dict[str, tuple[str, int]]:
     while mark == ",":
         member = FIELD.match(text, at)
         name = "extFields" if member is None else member["key"]
-        if (not seen and name != "code") or (
-            name in seen and name in ("code", "flag", "opaque", "extFields")
-        ):
+        if name in seen and name in ("code", "flag", "opaque", "extFields"):
             raise NotPlain
         seen.add(name)
         if member is None:
             start = expect(FIELDS_START, text, at)
-            if start["key"] != "extFields":
+            if start["key"] != "extFields" or "code" not in seen:
                 raise NotPlain
             at = _read_fields(text, start.end(), numbers)
             member = expect(AFTER_FIELDS, text, at)

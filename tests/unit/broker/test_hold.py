@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from bolide.broker.hold import HELD_BYTES_MAX, LOOKED_AT_PER_TURN, HeldPull, PullHold
+from bolide.model.filter import Filter
 from bolide.model.java_hash import java_hash
 from bolide.net.link import Link
 from bolide.store.store import MessageStore
 from bolide.wire.command import Command
+from tests.unit.filters import containing
 from tests.unit.net.stage import next_turn
 from tests.unit.store.stage import message, opened
 
@@ -18,17 +20,22 @@ class Connection:
 
 
 class Hold(PullHold):
-    """What was hold.woken, and how much of the log may be seen."""
+    """What was woken, and how much of the log may be seen."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: MessageStore | None = None) -> None:
         self.woken: list[HeldPull] = []
-        self.end = 2**63 - 1
-        super().__init__(self.woken.append, lambda: self.end)
+        self.readable_end = 2**63 - 1
+        self._store = store
+        super().__init__(self.woken.append, cast(StoreReader, self))
+
+    def read_at(self, log_offset: int) -> bytes | None:
+        assert self._store is not None
+        return self._store.reader.read_at(log_offset)
 
 
 def pull(offset: int, tags: set[str] | None = None, link: Any = None, deadline_ms: int = 1000) -> HeldPull:
-    codes = None if tags is None else frozenset(java_hash(tag) for tag in tags)
-    return HeldPull(cast(Link, link or Connection()), Command(11), ("T", 0), offset, codes, deadline_ms)
+    wanted = Filter(None if tags is None else frozenset(java_hash(tag) for tag in tags))
+    return HeldPull(cast(Link, link or Connection()), Command(11), ("T", 0), offset, wanted, deadline_ms)
 
 
 def hold_one(offset: int, tags: set[str] | None = None, link: Any = None) -> Hold:
@@ -83,16 +90,32 @@ def test_entries_are_looked_at_once(tmp_path: Path) -> None:
 def test_what_may_not_be_read_yet_wakes_nobody_and_is_looked_at_again(tmp_path: Path) -> None:
     store = opened(tmp_path)
     hold = hold_one(0, {"B"})
-    hold.end = 0
+    hold.readable_end = 0
     arrive(store, hold, "A", "B")
     assert hold.woken == []
     tail = store.queues.get("T", 0).tail
-    hold.end = int(store.log.end) - 1
+    hold.readable_end = int(store.log.end) - 1
     hold.arrived(tail)
     assert hold.woken == []
-    hold.end = int(store.log.end)
+    hold.readable_end = int(store.log.end)
     hold.arrived(tail)
     assert len(hold.woken) == 1
+
+
+def test_a_pull_whose_filter_examines_records_sleeps_until_one_that_it_wants(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    hold, held = Hold(store), pull(0)
+    held.filter = containing(b"TagB")
+    assert hold.add(held)
+    arrive(store, hold, *(["TagA"] * 30), write=True)
+    arrive(store, hold, "TagA")
+    assert (hold.woken, held.seen) == ([], 31)
+    hold.readable_end = int(store.log.end)
+    arrive(store, hold, "TagB")
+    assert hold.woken == []
+    hold.readable_end = int(store.log.end)
+    arrive(store, hold, "TagB")
+    assert hold.woken == [held]
 
 
 def test_a_sweep_answers_who_is_late() -> None:

@@ -156,7 +156,7 @@ def bodies(store: MessageStore, topic: str = "T", queue_id: int = 0) -> list[byt
     offset, end = store.reader.queue_range(topic, queue_id)
     found: list[bytes] = []
     while offset < end:
-        result = store.reader.pull(topic, queue_id, offset, limits=LIMITS, codes=None)
+        result = store.reader.pull(topic, queue_id, offset, limits=LIMITS)
         found += [body_of(record) for record in records_of(result.data)]
         assert result.next_offset > offset, result
         offset = type(offset)(result.next_offset)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bolide.model.filter import EVERYTHING
 from bolide.store.cleaning import SLICE_QUEUES, StoreCleaning
 from bolide.store.disk_os import OsDisk
 from bolide.store.reading import PullStatus
@@ -79,7 +80,7 @@ def test_a_pull_below_the_first_offset_is_sent_to_it(tmp_path: Path) -> None:
     put_many(store, 200)
     delete_oldest(cleaning_of(store, tmp_path), store)
     start, end = store.reader.queue_range("T", 0)
-    result = store.reader.pull("T", 0, 0, limits=LIMITS, codes=None)
+    result = store.reader.pull("T", 0, 0, limits=LIMITS)
     assert (result.status, result.next_offset) == (PullStatus.OFFSET_TOO_SMALL, start)
     assert (result.offset_min, result.offset_max) == (start, end)
 
@@ -110,7 +111,7 @@ def test_a_queue_of_which_nothing_is_left_keeps_its_number(tmp_path: Path) -> No
     trim(cleaning)
     assert store.reader.queue_range("Old", 0) == (15, 15)
     assert queue_files(tmp_path, "Old") == [200]
-    result = store.reader.pull("Old", 0, 3, limits=LIMITS, codes=None)
+    result = store.reader.pull("Old", 0, 3, limits=LIMITS)
     assert (result.status, result.next_offset) == (PullStatus.OFFSET_TOO_SMALL, 15)
     (appended,) = put(store, message("Old", b"again"))
     assert appended.queue_offset == 15
@@ -200,12 +201,12 @@ def test_a_deleted_segment_gives_back_its_descriptor_and_memory(tmp_path: Path) 
     store = opened(tmp_path)
     put_many(store, 200)
     cursor = store.reader.cursor("T", 0)  # a consumer that has read the oldest segment and then nothing more
-    assert store.reader.pull_at(cursor, 0, LIMITS, None).status is PullStatus.FOUND
+    assert store.reader.pull_at(cursor, 0, LIMITS, EVERYTHING).status is PullStatus.FOUND
     delete_oldest(cleaning_of(store, tmp_path), store, 2)
     name = str(tmp_path / "commitlog" / f"{0:020d}")
     assert not [path for path in open_files() if path.startswith(name)]
     assert name not in Path("/proc/self/maps").read_text()
-    assert store.reader.pull_at(cursor, 0, LIMITS, None).status is PullStatus.OFFSET_TOO_SMALL
+    assert store.reader.pull_at(cursor, 0, LIMITS, EVERYTHING).status is PullStatus.OFFSET_TOO_SMALL
 
 
 def test_a_view_that_somebody_still_reads_stays_valid(tmp_path: Path) -> None:

@@ -293,7 +293,7 @@ def test_a_queue_that_begins_with_gap_entries_keeps_its_messages(
         (tmp_path / "abort").write_bytes(b"1")
     store = opened(tmp_path)
     assert store.reader.queue_range("T", 0) == (gap, 8)
-    result = store.reader.pull("T", 0, gap, limits=LIMITS, codes=None)
+    result = store.reader.pull("T", 0, gap, limits=LIMITS)
     assert (result.status, result.count, result.next_offset) == (PullStatus.FOUND, 8 - gap, 8)
 
 
@@ -309,7 +309,7 @@ def test_a_queue_whose_oldest_records_are_gone_begins_where_the_log_begins(tmp_p
             (tmp_path / "abort").write_bytes(b"1")
         store = opened(tmp_path)
         assert store.reader.queue_range("T", 0) == (first, 150)
-        assert store.reader.pull("T", 0, 0, limits=LIMITS, codes=None).status is PullStatus.OFFSET_TOO_SMALL
+        assert store.reader.pull("T", 0, 0, limits=LIMITS).status is PullStatus.OFFSET_TOO_SMALL
         assert bodies(store) == [b"%05d" % number for number in range(first, 150)]
         store.close()
 

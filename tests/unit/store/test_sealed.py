@@ -37,7 +37,7 @@ def flip(root: Path, log_offset: int, bits: int = 1) -> None:
 
 
 def pulled(store: MessageStore, offset: int = 0) -> list[bytes]:
-    return records_of(store.reader.pull("T", 0, offset, limits=LIMITS, codes=None).data)
+    return records_of(store.reader.pull("T", 0, offset, limits=LIMITS).data)
 
 
 def test_every_record_gets_a_checksum_and_only_when_asked_for(tmp_path: Path) -> None:
@@ -69,10 +69,10 @@ def test_a_pull_of_nothing_but_damage_leads_on(tmp_path: Path) -> None:
     for place in places[:2]:
         flip(tmp_path, place.log_offset + FLAG_AT)
     limits = LIMITS._replace(hot_count=2)
-    result = store.reader.pull("T", 0, 2, limits=limits, codes=None)
+    result = store.reader.pull("T", 0, 2, limits=limits)
     assert (result.status, result.count) == (PullStatus.FOUND, 1)
     flip(tmp_path, places[2].log_offset + FLAG_AT)
-    result = store.reader.pull("T", 0, 0, limits=limits, codes=None)
+    result = store.reader.pull("T", 0, 0, limits=limits)
     assert (result.status, result.next_offset, result.data) == (PullStatus.MESSAGE_WAS_REMOVING, 3, b"")
     store.close()
 

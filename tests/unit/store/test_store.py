@@ -13,6 +13,7 @@ from bolide.record.codec import RecordHead, inspect_record
 from bolide.record.layout import MAGIC_BLANK
 from bolide.store.marks import Promise
 from bolide.store.reading import PullStatus
+from tests.unit.filters import containing
 from tests.unit.store.stage import (
     LIMITS,
     SEGMENT_BYTES,
@@ -342,7 +343,7 @@ def test_every_offset_has_a_status_and_a_next_offset(
     store = opened(tmp_path)
     put_many(store, 25)
     while True:
-        result = store.reader.pull("T", 0, offset, limits=LIMITS, codes=None)
+        result = store.reader.pull("T", 0, offset, limits=LIMITS)
         if result.status is not PullStatus.FOUND or result.next_offset == following:
             break
         offset = result.next_offset
@@ -363,7 +364,7 @@ def test_a_pull_goes_on_from_the_file_into_memory(tmp_path: Path) -> None:
     put_many(store, 5)
     for number in range(3):
         store.append([message(body=b"%d" % number)])
-    result = store.reader.pull("T", 0, 2, limits=LIMITS, codes=None)
+    result = store.reader.pull("T", 0, 2, limits=LIMITS)
     assert (result.count, result.next_offset) == (6, 8)
 
 
@@ -373,15 +374,34 @@ def test_a_missing_queue_file_is_passed_over(tmp_path: Path) -> None:
     store.close()
     (tmp_path / "consumequeue" / "T" / "0" / f"{200:020d}").unlink()
     store = opened(tmp_path)
-    result = store.reader.pull("T", 0, 13, limits=LIMITS, codes=None)
+    result = store.reader.pull("T", 0, 13, limits=LIMITS)
     assert (result.status, result.next_offset) == (PullStatus.OFFSET_FOUND_NULL, 20)
-    assert store.reader.pull("T", 0, 20, limits=LIMITS, codes=None).status is PullStatus.FOUND
+    assert store.reader.pull("T", 0, 20, limits=LIMITS).status is PullStatus.FOUND
+
+
+def test_a_filter_that_examines_records_gets_what_it_wants_and_passes_the_rest(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    put_many(store, 25)  # their bodies are numbers
+    wanted = {
+        containing(b"0002"): [2, *range(20, 25)],
+        containing(b"-"): [],
+        containing(b"0002", frozenset()): [],
+    }
+    for filter, numbers in wanted.items():
+        offset, found = 0, []
+        while offset < 25:  # over several segments
+            result = store.reader.pull("T", 0, offset, limits=LIMITS, filter=filter)
+            assert (result.status is PullStatus.FOUND) == (result.count > 0)
+            assert result.count or result.status is PullStatus.NO_MATCHED_MESSAGE
+            found += [body_of(record) for record in records_of(result.data)]
+            offset = result.next_offset
+        assert found == [b"%05d" % number for number in numbers]
 
 
 def test_a_pull_gives_stored_bytes_unchanged(tmp_path: Path) -> None:
     store = opened(tmp_path)
     put_many(store, 3)
-    data = store.reader.pull("T", 0, 0, limits=LIMITS, codes=None).data
+    data = store.reader.pull("T", 0, 0, limits=LIMITS).data
     assert data == log_bytes(tmp_path)[: len(data)]
     assert len(records_of(data)) == 3
 
@@ -396,13 +416,13 @@ def test_what_a_kill_left_is_readable_under_sync_flush_before_anybody_sends(tmp_
 def test_nothing_is_readable_under_sync_flush_before_it_is_durable(tmp_path: Path) -> None:
     store = opened(tmp_path, promise=Promise.DURABLE)
     store.append([message()])
-    result = store.reader.pull("T", 0, 0, limits=LIMITS, codes=None)
+    result = store.reader.pull("T", 0, 0, limits=LIMITS)
     assert (result.status, result.next_offset) == (PullStatus.OFFSET_OVERFLOW_ONE, 0)
     point = store.durability.next_point()
     assert point is not None
     point.run()
     store.durability.reached(point)
-    assert store.reader.pull("T", 0, 0, limits=LIMITS, codes=None).status is PullStatus.FOUND
+    assert store.reader.pull("T", 0, 0, limits=LIMITS).status is PullStatus.FOUND
 
 
 def test_a_deleted_topic_leaves_no_files_and_starts_again_at_zero(tmp_path: Path) -> None:

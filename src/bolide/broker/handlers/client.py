@@ -14,6 +14,7 @@ from bolide.machines.clients import Disconnect, Effects, Member, NotifyGroup
 from bolide.model.errors import ConsumerNotOnline, RequestError
 from bolide.net.link import Link
 from bolide.net.registry import Handler
+from bolide.rules.filters import filter_of
 from bolide.wire.bodies.connection import ClientConnection, GroupConnections, encode_producer_connections
 from bolide.wire.bodies.group import ClientCheck, ConsumerData, HeartbeatData, encode_member_ids
 from bolide.wire.codes import RequestCode
@@ -85,10 +86,8 @@ class Clients(Part):
     def check_client(self, link: Link, request: Command) -> Command:
         """46: any answer but success keeps a consumer from starting, so it learns here what it would miss later."""
         check = ClientCheck.decode(request.body)
-        if check.subscription is not None and check.subscription.expression_type != "TAG":
-            raise RequestError(
-                f"this broker filters by tag only, not by {check.subscription.expression_type[:32]}"
-            )
+        if check.subscription is not None:
+            filter_of(check.subscription)
         return request.answer()
 
     def _admit(self, link: Link, consumer: ConsumerData) -> bool:

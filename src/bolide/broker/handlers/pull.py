@@ -46,7 +46,7 @@ class Pulling(Part):
     def __init__(self, state: BrokerState) -> None:
         self._state = state
         self.plans = PullPlans(state)
-        self.hold = PullHold(self._resume, lambda: state.store.reader.readable_end)
+        self.hold = PullHold(self._resume, state.store.reader)
         state.door.on_arrival(self.hold.arrived)
 
     def handlers(self) -> dict[RequestCode, Handler]:
@@ -90,7 +90,7 @@ class Pulling(Part):
             wait_ms = config.short_polling_ms
         deadline_ms = self._state.clock.monotonic_ms() + wait_ms
         key = (header.topic, header.queue_id)
-        held = HeldPull(link, request, key, header.queue_offset, terms.codes, deadline_ms)
+        held = HeldPull(link, request, key, header.queue_offset, terms.filter, deadline_ms)
         return wait_ms > 0 and self.hold.add(held)
 
     def _sweep(self) -> None:
@@ -106,7 +106,7 @@ class Pulling(Part):
                 result = PullResult(PullStatus.NO_MATCHED_MESSAGE, held.offset, held.offset, held.offset)
             else:
                 terms = pull_terms(self._state, header)
-                if terms.codes == held.codes:
+                if terms.filter == held.filter:
                     # What was looked at while it waited is not looked at again.
                     header = replace(header, queue_offset=max(held.offset, held.seen))
                 result = _read(self._state, header, terms)
@@ -118,7 +118,7 @@ class Pulling(Part):
 
 def _read(state: BrokerState, header: PullRequest, terms: PullTerms) -> PullResult:
     result = state.store.reader.pull(
-        header.topic, header.queue_id, header.queue_offset, limits=terms.limits, codes=terms.codes
+        header.topic, header.queue_id, header.queue_offset, limits=terms.limits, filter=terms.filter
     )
     if result.count:
         state.traffic.found += 1
