@@ -25,7 +25,7 @@ from bolide.store.append import (
     TopicLane,
 )
 from bolide.store.checkpoint import Checkpoints, NextCheckpoint
-from bolide.store.disk import Disk, DiskLock
+from bolide.store.disk import NOT_OF_THE_DISK, Disk, DiskLock
 from bolide.store.entry_rules import entry_code, has_entry
 from bolide.store.failed_sync import FailedSync
 from bolide.store.flush import Durability
@@ -106,7 +106,7 @@ class MessageStore:
         self._scratch_view = memoryview(self._scratch)
         folder = os.path.join(options.root, "commitlog")
         self.log = CommitLog(disk, folder, options.segment_bytes, ahead=not options.sync_flush)
-        self.queues = QueueIndex(disk, os.path.join(options.root, "consumequeue"), options.queue_file_bytes)
+        self.queues = QueueIndex(disk, options.root, options.queue_file_bytes)
         self.checkpoints = Checkpoints(disk, options.root)
         self._failed_sync = FailedSync(disk, options.root)
         self.touched: list[QueueTail] = []
@@ -256,7 +256,7 @@ class MessageStore:
 
     def lane(self, topic: str, queues: int, write_queues: int) -> TopicLane:
         """A fast path for plain messages of a topic; it knows tags alone, so delayed messages never take it."""
-        tails = [self.queues.get(topic, queue_id).tail for queue_id in range(queues)]
+        tails = [self._tail(topic, queue_id) for queue_id in range(queues)]
         return TopicLane(topic.encode(), tails, max(1, write_queues))
 
     def append_run(
@@ -311,7 +311,7 @@ class MessageStore:
         """Append messages one behind the other, each to its own queue, all or none, in one segment."""
         self._check_open()
         now_ms = self._store_time_ms()
-        tails = [self.queues.get(message.topic, message.queue_id).tail for message in messages]
+        tails = [self._tail(message.topic, message.queue_id) for message in messages]
         codes = [_code_of(message, now_ms) for message in messages]
         sizes = [len(self._encode(message, 0, 0, now_ms)) for message in messages]
         self._reserve(sum(sizes))
@@ -334,6 +334,15 @@ class MessageStore:
                 self._file(tail, one.log_offset, size, code)
         self.messages_appended += len(messages)
         return appended
+
+    def _tail(self, topic: str, queue_id: int) -> QueueTail:
+        """The tail of a queue that is about to be written to."""
+        try:
+            return self.queues.get(topic, queue_id).tail
+        except OSError as error:  # the topic was deleted a moment ago, and that cannot be made to last
+            if error.errno in NOT_OF_THE_DISK:
+                raise ServiceUnavailable(f"the topic {topic} is still being deleted: {error}") from error
+            raise self._failed(error) from error
 
     def _file(self, tail: QueueTail, log_offset: int, size: int, code: int) -> None:
         """Give a record its entry."""
@@ -420,7 +429,11 @@ class MessageStore:
     def delete_topic(self, topic: str) -> None:
         """Forget a topic's queues; its records stay in the log until they expire.
 
-        A failure is final, like one of the log: a queue of which half is left would give its numbers anew.
+        The files are moved away here and deleted later: somebody runs `queues.trash.settle` and `clear_one` on a
+        thread.  Until `settle` has worked power loss may bring the topic back, as it was.
+
+        A failure is final, like one of the log: nobody knows whether the queues are there, and they might give their
+        numbers anew.
         """
         self.touched = [tail for tail in self.touched if tail.key[0] != topic]
         try:
