@@ -28,6 +28,7 @@ from bolide.broker.register import BrokerIdentity, RegisterOptions, Registrar
 from bolide.broker.registry import handlers_for
 from bolide.broker.segment_maker import SegmentMaker
 from bolide.broker.table_writer import TableWriter
+from bolide.broker.topic_remover import TopicRemover
 from bolide.machines.clients import ClientTable
 from bolide.machines.locks import QueueLocks
 from bolide.machines.traffic import SAMPLE_MS, Traffic
@@ -147,6 +148,7 @@ class Broker:
         self.flusher = Flusher(self.store, lambda: self.config, self.clock, self._on_durable)
         self.checkpointer = Checkpointer(self.store, lambda: self.config, self.clock, self.flusher.wake)
         self.segment_maker = SegmentMaker(self.store, self.clock, self.flusher.wake)
+        self.topic_remover = TopicRemover(self.store, self.flusher.wake)
         self.cleaner = Cleaner(
             self.store, self._disk, self._root, lambda: self.config, self.clock, self.checkpointer.checkpoint
         )
@@ -170,6 +172,7 @@ class Broker:
         self.flusher.close()
         self.checkpointer.close()
         self.segment_maker.close()
+        self.topic_remover.close()
         self.indexer.close()
         self.cleaner.close()
         self._files_thread.shutdown(wait=True)
@@ -264,6 +267,7 @@ class Broker:
             ("key index", self.indexer.run()),
             ("checkpoint", self.checkpointer.run()),
             ("next segment", self.segment_maker.run()),
+            ("deleted topics", self.topic_remover.run()),
             *((f"retention {number}", work) for number, work in enumerate(self.cleaner.work(), 1)),
             ("held pulls", self._every(SWEEP_HOLD_S, lambda: self.hold.sweep(self.clock.monotonic_ms()))),
             ("silent clients", self._every(SWEEP_CLIENTS_S, lambda: expire_clients(self))),

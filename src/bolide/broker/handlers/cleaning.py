@@ -43,7 +43,7 @@ def _drop_unknown_topics(broker: "Broker", *, with_messages: bool) -> None:
         if topic in broker.topics or names.is_system_topic(topic) or topic.startswith(LIGHT_QUEUE_PREFIX):
             continue
         if with_messages or not has_messages:
-            broker.store.delete_topic(topic)
+            broker.topic_remover.delete(topic)
 
 
 HANDLERS: dict[RequestCode, Callable[["Broker", Link, Command], Command | Awaitable[Command]]] = {

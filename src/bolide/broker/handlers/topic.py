@@ -69,7 +69,7 @@ def delete_topic(broker: "Broker", link: Link, request: Command) -> Awaitable[Co
     _check_not_built_in(broker, topic)
     if broker.topics.delete(topic):
         broker.offsets.drop_topic(topic)
-        broker.store.delete_topic(topic)
+        return _answer_when_gone(broker, request, broker.topic_remover.delete(topic))
     return _answer_when_registered(broker, request)
 
 
@@ -107,6 +107,11 @@ def groups_of_topic(broker: "Broker", link: Link, request: Command) -> Command:
     topic = TopicRequest.decode(request.fields).topic
     groups = dict.fromkeys([*broker.clients.groups_of_topic(topic), *broker.offsets.groups_of(topic)])
     return request.answer(body=encode_groups(groups))
+
+
+async def _answer_when_gone(broker: "Broker", request: Command, gone: Awaitable[None]) -> Command:
+    await gone
+    return await _answer_when_registered(broker, request)
 
 
 async def _answer_when_registered(broker: "Broker", request: Command) -> Command:

@@ -1,6 +1,6 @@
 """A broker without sockets: real tables, real store, real machines, and links that only remember."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -59,6 +59,24 @@ class QuietLink:
         self.is_open = False
 
 
+class Done:
+    """What nobody has to wait for."""
+
+    def __await__(self) -> Iterator[None]:
+        return iter(())
+
+
+class DirectRemover:
+    """Deletes topics without a thread."""
+
+    def __init__(self, store: MessageStore) -> None:
+        self._store = store
+
+    def delete(self, topic: str) -> Done:
+        self._store.delete_topic(topic)
+        return Done()
+
+
 class Desk:
     """Ask it as a client would; `ask` gives the answer or raises what the dispatcher would turn into one."""
 
@@ -75,6 +93,7 @@ class Desk:
         )
         self.store = MessageStore(disk, options, self.clock)
         self.store.open()
+        self.topic_remover = DirectRemover(self.store)
         self.config = BrokerConfig()
         self.recent_bytes = 1024 * 1024
         self.cleaner = Cleaner(
