@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from bolide.model.errors import ServiceUnavailable, StoreError
+from bolide.model.errors import StoreError, StoreUnavailable
 from bolide.store.store import MessageStore
 from tests.crash.disk import SimDisk
 from tests.crash.ledger import read_queue
@@ -198,10 +198,10 @@ def test_a_topic_that_is_perhaps_deleted_takes_no_more_messages() -> None:
             raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
     life.disk.on_step = fail_to_move
-    with pytest.raises(ServiceUnavailable, match="the queues of T cannot be deleted: Input/output"):
+    with pytest.raises(StoreUnavailable, match="the queues of T cannot be deleted: Input/output"):
         life.store.delete_topic("T")
     life.disk.on_step = lambda kind, path: None
-    with pytest.raises(ServiceUnavailable, match="Input/output"):
+    with pytest.raises(StoreUnavailable, match="Input/output"):
         append(life, b"first of the next topic with this name")
     life.disk.after_kill()
     assert found(life, life.disk) == [b"a", b"b"]

@@ -34,7 +34,7 @@ from bolide.machines.locks import QueueLocks
 from bolide.machines.traffic import SAMPLE_MS, Traffic
 from bolide.model.clock import Clock
 from bolide.model.data_version import DataVersion
-from bolide.model.errors import BolideError, ConfigError, ServiceUnavailable
+from bolide.model.errors import BolideError, ConfigError, StoreUnavailable
 from bolide.model.message import NAME_END, PAIR_END, Property
 from bolide.model.response_code import ResponseCode
 from bolide.model.topic import TopicConfig
@@ -396,7 +396,7 @@ class Broker:
         tails, self._behind = self._behind, set()
         try:
             self.store.write_behind(list(tails))
-        except ServiceUnavailable as error:
+        except StoreUnavailable as error:
             log.error("%s; nothing more is taken until it works again", error)
             self._behind |= tails
             loop = asyncio.get_running_loop()

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from bolide.broker.sync_thread import SyncThread
 from bolide.model.clock import Clock
-from bolide.model.errors import ServiceUnavailable
+from bolide.model.errors import StoreUnavailable
 from bolide.net.ticks import ticks
 from bolide.store.segment import SegmentToMake
 from bolide.store.store import MessageStore
@@ -47,7 +47,7 @@ class SegmentMaker:
         try:
             await self._thread.sync(lambda: _make(segment))
             self._trouble = None
-        except ServiceUnavailable as error:
+        except StoreUnavailable as error:
             self._retry_ms = self._clock.monotonic_ms() + RETRY_MS
             self._say(str(error))
         except OSError as error:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bolide.model.clock import Clock
-from bolide.model.errors import ServiceUnavailable, StoreError
+from bolide.model.errors import StoreError, StoreUnavailable
 from bolide.model.offsets import LogOffset, QueueOffset
 from bolide.model.send_rows import COLUMNS, RECORDS_AT, RECORDS_COUNT
 from bolide.record.codec import encode_record
@@ -341,7 +341,7 @@ class MessageStore:
             return self.queues.get(topic, queue_id).tail
         except OSError as error:  # the topic was deleted a moment ago, and that cannot be made to last
             if error.errno in NOT_OF_THE_DISK:
-                raise ServiceUnavailable(f"the topic {topic} is still being deleted: {error}") from error
+                raise StoreUnavailable(f"the topic {topic} is still being deleted: {error}") from error
             raise self._failed(error) from error
 
     def _file(self, tail: QueueTail, log_offset: int, size: int, code: int) -> None:
@@ -357,10 +357,10 @@ class MessageStore:
         except OSError as error:
             raise self._failed(error) from error
 
-    def _failed(self, error: OSError) -> ServiceUnavailable:
+    def _failed(self, error: OSError) -> StoreUnavailable:
         """The log could not be written.  That is final: nobody knows how much of it is there."""
         self.durability.failed(error)
-        return ServiceUnavailable(f"the commit log failed: {error.strerror or error}")
+        return StoreUnavailable(f"the commit log failed: {error.strerror or error}")
 
     def take_touched(self) -> list[QueueTail]:
         """Queues that got entries since the last call."""
@@ -382,16 +382,16 @@ class MessageStore:
                 queue.write_behind()
             except OSError as error:
                 self._refusal = f"cannot write a consume queue: {error.strerror or error}"
-                raise ServiceUnavailable(self._refusal) from error
+                raise StoreUnavailable(self._refusal) from error
         self._refusal = None
 
     def _check_open(self) -> None:
         if self._refusal is not None:
-            raise ServiceUnavailable(self._refusal)
+            raise StoreUnavailable(self._refusal)
         if self.disk_refusal is not None:
-            raise ServiceUnavailable(self.disk_refusal)
+            raise StoreUnavailable(self.disk_refusal)
         if self.durability.failure is not None:
-            raise ServiceUnavailable(f"the commit log failed: {self.durability.failure}")
+            raise StoreUnavailable(f"the commit log failed: {self.durability.failure}")
 
     def _encode(self, message: NewMessage, queue_offset: int, log_offset: int, now_ms: int) -> bytes:
         return encode_record(
@@ -441,7 +441,7 @@ class MessageStore:
         except OSError as error:
             self.durability.failed(error)
             why = error.strerror or error
-            raise ServiceUnavailable(f"the queues of {topic} cannot be deleted: {why}") from error
+            raise StoreUnavailable(f"the queues of {topic} cannot be deleted: {why}") from error
         # A recovery that walks over these records would find their queues again.
         self.checkpoints.want(self.log.end)
 

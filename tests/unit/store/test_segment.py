@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bolide.model.errors import ServiceUnavailable
+from bolide.model.errors import StoreUnavailable
 from bolide.store.cleaning import StoreCleaning
 from bolide.store.disk import File
 from bolide.store.disk_os import OsDisk
@@ -124,10 +124,10 @@ def test_no_room_ahead_of_time_is_no_error_and_only_the_roll_refuses(tmp_path: P
     store = opened(tmp_path, disk=disk)
     segment = due(store)
     disk.full = True
-    with pytest.raises(ServiceUnavailable, match="No space left"):
+    with pytest.raises(StoreUnavailable, match="No space left"):
         segment.make()
     store.append([message(body=b"z" * 100)])
-    with pytest.raises(ServiceUnavailable, match="No space left"):
+    with pytest.raises(StoreUnavailable, match="No space left"):
         store.append([message(body=b"y" * 3000)])
     disk.full = False
     assert store.log.next_segment() is segment
@@ -145,7 +145,7 @@ def test_a_process_short_of_descriptors_is_refused_for_the_moment_and_the_disk_i
     put(store, message(body=b"x" * 3200))
     disk.error = error
     for _ in range(2):
-        with pytest.raises(ServiceUnavailable, match="cannot make the next commit-log segment"):
+        with pytest.raises(StoreUnavailable, match="cannot make the next commit-log segment"):
             store.append([message(body=b"y" * 3000)])
     assert store.durability.failure is None
     disk.error = 0
@@ -167,7 +167,7 @@ def test_a_failed_sync_of_the_next_segment_is_final_and_not_tried_again(tmp_path
     with pytest.raises(OSError, match="Input/output"):
         segment.make()
     disk.before_sync = lambda: None
-    with pytest.raises(ServiceUnavailable, match="Input/output"):
+    with pytest.raises(StoreUnavailable, match="Input/output"):
         store.append([message(body=b"y" * 3000)])
     assert store.durability.failure is not None
 

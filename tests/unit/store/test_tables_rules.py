@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bolide.model.errors import GroupNotFound, InvalidRequest, ServiceUnavailable, TopicNotFound
+from bolide.model.errors import GroupNotFound, InvalidRequest, TableFull, TopicNotFound
 from bolide.model.offsets import GroupOffset
 from bolide.model.topic import GroupConfig, TopicConfig
 from bolide.store.disk_os import OsDisk
@@ -118,7 +118,7 @@ def test_the_number_of_queues_is_bounded(topic_table: TopicTable, read: int, wri
 def test_the_number_of_topics_is_bounded(topic_table: TopicTable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topics, "TOPICS_MAX", len(topic_table) + 1)
     topic_table.put(TopicConfig("one"))
-    with pytest.raises(ServiceUnavailable):
+    with pytest.raises(TableFull):
         topic_table.put(TopicConfig("two"))
     topic_table.put(TopicConfig("one", 2, 2))
 
@@ -165,7 +165,7 @@ def test_a_hostile_name_never_becomes_a_group(group_table: GroupTable) -> None:
 
 def test_the_number_of_groups_is_bounded(group_table: GroupTable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(groups, "GROUPS_MAX", len(group_table))
-    with pytest.raises(ServiceUnavailable):
+    with pytest.raises(TableFull):
         group_table.find("billing", auto_create=True)
 
 

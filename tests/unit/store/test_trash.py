@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bolide.model.errors import ServiceUnavailable
+from bolide.model.errors import StoreUnavailable
 from bolide.store.disk_os import OsDisk
 from bolide.store.survey import survey
 from tests.unit.store.damaged import examine
@@ -133,7 +133,7 @@ def test_without_descriptors_a_topic_made_again_is_refused_for_the_moment(tmp_pa
     put_many(store, 5)
     store.delete_topic("T")
     disk.sync_error = errno.EMFILE
-    with pytest.raises(ServiceUnavailable, match="still being deleted"):
+    with pytest.raises(StoreUnavailable, match="still being deleted"):
         store.lane("T", 4, 4)
     disk.sync_error = 0
     put_many(store, 5)
@@ -149,7 +149,7 @@ def test_a_failing_disk_is_final_and_no_second_try_says_otherwise(tmp_path: Path
     with pytest.raises(OSError, match="Input/output"):
         store.queues.trash.settle()
     disk.sync_error = 0
-    with pytest.raises(ServiceUnavailable, match="Input/output"):
+    with pytest.raises(StoreUnavailable, match="Input/output"):
         store.append([message()])
     assert store.durability.failure is not None
 

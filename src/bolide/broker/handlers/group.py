@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 from bolide.machines.clients import Disconnect, Effects, Member, MemberGone, NotifyGroup
 from bolide.model import java_json
 from bolide.model.config_json import group_as_json, group_from_json
-from bolide.model.errors import ConsumerNotOnline, GroupNotFound, InvalidRequest, RequestError
+from bolide.model.errors import (
+    ConsumerNotOnline,
+    GroupNotFound,
+    InvalidRequest,
+    RequestError,
+    StoreRefusal,
+)
 from bolide.model.names import check_group
 from bolide.net.link import Link
 from bolide.store.tables.topics import QUEUES_MAX
@@ -120,7 +126,7 @@ def _admit(broker: "Broker", link: Link, consumer: ConsumerData) -> bool:
             order=any(topic is not None and topic.order for topic in topics),
             unit_mode=consumer.unit_mode,
         )
-    except RequestError as error:
+    except (RequestError, StoreRefusal) as error:
         log.warning("%s does not join the group %.255r: %s", link.remote, consumer.group, error)
         return False
     return True

@@ -19,6 +19,7 @@ from bolide.model.errors import (
     InvalidRequest,
     PermissionDenied,
     RequestError,
+    StoreRefusal,
     SubscriptionMissing,
     SubscriptionOutdated,
 )
@@ -183,7 +184,7 @@ class PullPlans:
         try:
             header = PullRequest.decode(request.fields)
             plan = PullPlan(self._broker, header, _check(self._broker, header))
-        except RequestError:
+        except (RequestError, StoreRefusal):
             return
         if plan.has_queue and self.find(shape) is None and len(self._plans) < PLANS_MAX:
             self._plans[shape] = plan

@@ -10,7 +10,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
 from bolide.model import names
-from bolide.model.errors import InvalidRequest, MessageIllegal, PermissionDenied, RequestError
+from bolide.model.errors import InvalidRequest, MessageIllegal, PermissionDenied, RequestError, StoreRefusal
 from bolide.model.message import (
     NAME_END,
     PAIR_END,
@@ -65,7 +65,7 @@ def on_sends(broker: "Broker", link: Link, run: SendRun) -> None:
                 run.count,
                 link.remote_host,
             )
-        except RequestError:  # the general path meets the same and says so
+        except (RequestError, StoreRefusal):  # the general path meets the same and says so
             row, needs_general_path = first, True
         if row > first:
             answers = encode_send_answers(run, first, row, broker.host_hex, broker.answer_tail)

@@ -11,7 +11,7 @@ from typing import Any
 from bolide.model import names
 from bolide.model.clock import Clock
 from bolide.model.config_json import topic_as_json, topic_from_json
-from bolide.model.errors import InvalidRequest, ServiceUnavailable, TopicNotFound
+from bolide.model.errors import InvalidRequest, TableFull, TopicNotFound
 from bolide.model.topic import Permission, TopicConfig
 from bolide.store.disk import Disk
 from bolide.store.tables.persisted import PersistedTable, member_table
@@ -67,7 +67,7 @@ class TopicTable(PersistedTable):
         if config == self._topics.get(config.name):
             return
         if config.name not in self._topics and len(self._topics) >= TOPICS_MAX:
-            raise ServiceUnavailable(f"the broker holds {TOPICS_MAX} topics and takes no more")
+            raise TableFull(f"there are {TOPICS_MAX} topics, and no more are kept")
         self._topics[config.name] = config
         self.touch()
 
