@@ -28,6 +28,7 @@ from bolide.store.checkpoint import Checkpoints, NextCheckpoint
 from bolide.store.disk import NOT_OF_THE_DISK, Disk, DiskLock
 from bolide.store.entry_rules import entry_code, has_entry
 from bolide.store.failed_sync import FailedSync
+from bolide.store.figures import StoreFigures
 from bolide.store.flush import Durability
 from bolide.store.folders import make_folder, make_root
 from bolide.store.index_file import IndexSizes
@@ -445,18 +446,19 @@ class MessageStore:
         # A recovery that walks over these records would find their queues again.
         self.checkpoints.want(self.log.end)
 
-    def runtime(self) -> dict[str, str]:
-        """State as text, under the names that admin tools know."""
-        return {
-            "commitLogMinOffset": str(self.log.start),
-            "commitLogMaxOffset": str(self.log.end),
-            "commitLogDiskRatio": f"{self._disk.used_ratio(self._options.root):.4f}",
-            "consumeQueueDiskRatio": f"{self._disk.used_ratio(self._options.root):.4f}",
-            "remainHowManyDataToFlush": f"{self.log.end - self.durability.durable} B",
-            "dispatchBehindBytes": str(max(0, self.log.end - self.index.position) if self.index else 0),
-            "putMessageTimesTotal": str(self.messages_appended),
-            "damagedMessagesPassedOver": str(self.reader.damaged),
-        }
+    def figures(self) -> StoreFigures:
+        """Where the store stands."""
+        return StoreFigures(
+            log_start=int(self.log.start),
+            log_end=int(self.log.end),
+            undurable_bytes=self.log.end - self.durability.durable,
+            unindexed_bytes=max(0, self.log.end - self.index.position) if self.index else 0,
+            messages_appended=self.messages_appended,
+            damaged_passed_over=self.reader.damaged,
+            rolls=self.log.rolls,
+            rolls_in_place=self.log.rolls_in_place,
+            disk_used_ratio=self._disk.used_ratio(self._options.root),
+        )
 
 
 def _code_of(message: NewMessage, now_ms: int) -> int | None:

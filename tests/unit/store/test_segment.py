@@ -218,3 +218,15 @@ def test_retention_keeps_the_segment_in_which_the_log_ends_however_many_are_made
     assert names_in(tmp_path) == [0, SEGMENT_BYTES, 2 * SEGMENT_BYTES]
     deletable = StoreCleaning(OsDisk(), str(tmp_path), store).deletable()
     assert [segment.base for segment in deletable] == [0]
+
+
+def test_the_store_tells_how_far_it_is_and_what_it_has_done(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    roll(store)
+    roll(store)
+    figures = store.figures()
+    assert (figures.log_start, figures.log_end, figures.messages_appended) == (0, store.log.end, 2)
+    assert figures.undurable_bytes == store.log.end
+    assert (figures.rolls, figures.rolls_in_place) == (1, 1)
+    make_durable(store)
+    assert store.figures().undurable_bytes == 0

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from bolide.broker.cleaner import RetentionFigures
 from bolide.net.link import Link
+from bolide.store.figures import StoreFigures
 from bolide.wire.bodies.route import encode_kv_table
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
@@ -34,7 +36,7 @@ and gives a message to its queue in the step that stores it, so nothing ever wai
 
 def runtime_info(broker: "Broker", link: Link, request: Command) -> Command:
     """28: names to text."""
-    state = NOT_HERE | broker.store.runtime() | broker.cleaner.runtime()
+    state = NOT_HERE | store_state(broker.store.figures()) | retention_state(broker.cleaner.figures())
     state["brokerActive"] = "true"
     state["brokerVersionDesc"] = VERSION_TEXT
     state["bootTimestamp"] = str(broker.started_ms)
@@ -44,6 +46,32 @@ def runtime_info(broker: "Broker", link: Link, request: Command) -> Command:
     _add_daily_totals(state, "msgPut", broker.store.messages_appended)
     _add_daily_totals(state, "msgGet", broker.traffic.transferred)
     return request.answer(body=encode_kv_table(dict(sorted(state.items()))))
+
+
+def store_state(figures: StoreFigures) -> dict[str, str]:
+    """The store's figures, under the names that tools know."""
+    ratio = f"{figures.disk_used_ratio:.4f}"
+    return {
+        "commitLogMinOffset": str(figures.log_start),
+        "commitLogMaxOffset": str(figures.log_end),
+        "commitLogDiskRatio": ratio,
+        "consumeQueueDiskRatio": ratio,
+        "remainHowManyDataToFlush": f"{figures.undurable_bytes} B",
+        "dispatchBehindBytes": str(figures.unindexed_bytes),
+        "putMessageTimesTotal": str(figures.messages_appended),
+        "damagedMessagesPassedOver": str(figures.damaged_passed_over),
+    }
+
+
+def retention_state(figures: RetentionFigures) -> dict[str, str]:
+    earliest_ms = figures.earliest_stored_ms
+    state = {
+        "earliestMessageTimeStamp": str(-1 if earliest_ms is None else earliest_ms),
+        f"commitLogDiskRatio_{figures.log_folder}": f"{figures.disk_used_ratio:.4f}",
+    }
+    if figures.refusal is not None:
+        state["putMessageRefusal"] = figures.refusal
+    return state
 
 
 def format_duration(duration_ms: int) -> str:
