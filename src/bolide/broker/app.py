@@ -46,6 +46,8 @@ from bolide.net.server import Server
 from bolide.net.tasks import Tasks
 from bolide.net.ticks import ticks
 from bolide.record.message_id import UniqueIds
+from bolide.rules.built_in_topics import built_in_topics
+from bolide.rules.topic_creation import topic_for_send
 from bolide.store.append import QueueTail, TopicLane
 from bolide.store.disk import Disk
 from bolide.store.disk_os import OsDisk
@@ -227,8 +229,8 @@ class Broker:
             table.load()
         if not found.clean and (moved := self.offsets.bring_back(self.store.queues.end_of)):
             log.warning("messages were lost that groups had consumed: %d offsets go back to the end", moved)
-        self.topics.add_built_in(
-            config.cluster_name, config.broker_name, auto_create=config.auto_create_topic
+        self.topics.add_missing(
+            built_in_topics(config.cluster_name, config.broker_name, auto_create=config.auto_create_topic)
         )
         self.groups.add_built_in()
         self.lanes = Lanes(self.topics, self.store, self._may_run)
@@ -347,16 +349,18 @@ class Broker:
         A new topic has no lane until topics.json holds it: its messages are not acknowledged before, because a
         broker killed in between would have messages of a topic that nobody knows.
         """
-        known = header.topic in self.topics
-        topic = self.topics.create_for_send(
+        known = self.topics.get(header.topic)
+        if known is not None:
+            return known
+        topic = topic_for_send(
             header.topic,
-            header.default_topic,
+            self.topics.get(header.default_topic),
             header.default_topic_queues,
             auto_create=self.config.auto_create_topic,
         )
-        if not known:
-            future = self._new_topics[topic.name] = self._topics_writer.written()
-            future.add_done_callback(lambda _: self._new_topics.pop(topic.name, None))
+        self.topics.put(topic)
+        future = self._new_topics[topic.name] = self._topics_writer.written()
+        future.add_done_callback(lambda _: self._new_topics.pop(topic.name, None))
         return topic
 
     def unwritten(self, topic: str) -> "asyncio.Future[None] | None":

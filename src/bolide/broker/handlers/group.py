@@ -19,9 +19,10 @@ from bolide.model.errors import (
     RequestError,
     StoreRefusal,
 )
-from bolide.model.names import check_group
+from bolide.model.names import check_group, retry_topic
+from bolide.model.topic import TOPIC_QUEUES_MAX
 from bolide.net.link import Link
-from bolide.store.tables.topics import QUEUES_MAX
+from bolide.rules.topic_creation import topic_for_retry
 from bolide.wire.bodies.connection import ClientConnection, GroupConnections, encode_producer_connections
 from bolide.wire.bodies.group import ClientCheck, ConsumerData, HeartbeatData, encode_member_ids
 from bolide.wire.bodies.lock import LockRequest, encode_locked
@@ -120,11 +121,14 @@ def _admit(broker: "Broker", link: Link, consumer: ConsumerData) -> bool:
     try:
         group = broker.groups.find(consumer.group, auto_create=broker.config.auto_create_group)
         topics = [broker.topics.get(one.topic) for one in consumer.subscriptions]
-        broker.topics.create_for_retry(
-            group.name,
-            group.retry_queues,
-            order=any(topic is not None and topic.order for topic in topics),
-            unit_mode=consumer.unit_mode,
+        broker.topics.put(
+            topic_for_retry(
+                group.name,
+                broker.topics.get(retry_topic(group.name)),
+                group.retry_queues,
+                order=any(topic is not None and topic.order for topic in topics),
+                unit_mode=consumer.unit_mode,
+            )
         )
     except (RequestError, StoreRefusal) as error:
         log.warning("%s does not join the group %.255r: %s", link.remote, consumer.group, error)
@@ -210,8 +214,8 @@ def _lock_request(request: Command) -> LockRequest:
 def update_group(broker: "Broker", link: Link, request: Command) -> Command:
     """200: create or change a group.  Attributes come as changes to those it has: `+key` sets, `-key` removes."""
     config = group_from_json(parse_object(request.body, "the group"))
-    if not 0 <= config.retry_queues <= QUEUES_MAX:
-        raise InvalidRequest(f"retryQueueNums is {config.retry_queues}; 0 to {QUEUES_MAX} are allowed")
+    if not 0 <= config.retry_queues <= TOPIC_QUEUES_MAX:
+        raise InvalidRequest(f"retryQueueNums is {config.retry_queues}; 0 to {TOPIC_QUEUES_MAX} are allowed")
     known = broker.groups.get(config.name)
     attributes = alter_attributes({} if known is None else known.attributes, config.attributes)
     broker.groups.put(replace(config, attributes=attributes))

@@ -13,6 +13,7 @@ from bolide.machines.traffic import Traffic
 from bolide.model.data_version import DataVersion
 from bolide.model.topic import Permission, TopicConfig
 from bolide.net.link import Link
+from bolide.rules.built_in_topics import built_in_topics
 from bolide.store.disk_os import OsDisk
 from bolide.store.store import MessageStore, NewMessage, StoreOptions
 from bolide.store.tables import GroupTable, OffsetTable, TopicTable
@@ -102,7 +103,7 @@ class Desk:
         self.topics = TopicTable(disk, str(config_folder / "topics.json"), self.clock)
         self.groups = GroupTable(disk, str(config_folder / "subscriptionGroup.json"), self.clock)
         self.offsets = OffsetTable(disk, str(config_folder / "consumerOffset.json"), self.clock)
-        self.topics.add_built_in("DefaultCluster", "broker-a", auto_create=True)
+        self.topics.add_missing(built_in_topics("DefaultCluster", "broker-a", auto_create=True))
         self.groups.add_built_in()
         self.clients: ClientTable[Link] = ClientTable(self._wants_notice)
         self.locks = QueueLocks()
