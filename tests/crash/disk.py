@@ -166,7 +166,9 @@ class SimDisk:
         return self._file(path).modified_ms
 
     def rename(self, source: str, target: str) -> None:
-        node = self._file(source)
+        node = self._find(source)
+        if node is None:
+            raise _missing(source)
         folder, name = self._place(source)
         other, new_name = self._place(target)
         self.on_step("rename", target)

@@ -9,7 +9,7 @@ import errno
 import os
 from collections.abc import Callable
 
-from bolide.model.errors import BolideError, ServiceUnavailable
+from bolide.model.errors import BolideError, StoreUnavailable
 from bolide.store.store import NewMessage
 from tests.crash.disk import SimDisk
 from tests.crash.ledger import Broken, expect
@@ -71,7 +71,7 @@ class FailingLife(Life):
         expect(bool(self._failing.failed), f"{name} fails though its disk does not: {error}")
         expect(self._failing.text in str(error), f"{name} does not say what went wrong: {error}")
         if name in REFUSED:
-            expect(isinstance(error, ServiceUnavailable), f"{name} has no answer for clients: {error!r}")
+            expect(isinstance(error, StoreUnavailable), f"{name} has no answer for clients: {error!r}")
         if name in STARTS_AND_STOPS:
             self._end_process()
             return
@@ -103,7 +103,7 @@ class FailingLife(Life):
         """After a failed sync nothing is taken and nothing is acknowledged any more."""
         try:
             self.store.append([NewMessage("T", 0, b"late", b"", 0, 0, 1, V4)])
-        except ServiceUnavailable as error:
+        except StoreUnavailable as error:
             expect(self._failing.text in str(error), f"the refusal does not say why: {error}")
         else:
             raise Broken("a message was taken after a failed sync")

@@ -184,7 +184,11 @@ class FolderNode:
                 held |= touched
             else:
                 _apply(names, change)
-        return FolderNode({name: _survivor(node, rng, keep, seen) for name, node in names.items()})
+        survivors: dict[str, Node] = {}
+        for name, node in names.items():
+            if isinstance(node, FileNode) or id(node) not in seen:  # a folder that was moved is in one place
+                survivors[name] = _survivor(node, rng, keep, seen)
+        return FolderNode(survivors)
 
 
 Node = FileNode | FolderNode

@@ -98,6 +98,8 @@ class Life:
             self.index_some: 2,
             self.sync_index: 1,
             self.delete_topic: 1,
+            self.settle_trash: 1,
+            self.clear_trash: 1,
             self.restart: 1,
             self.kill: 1,
         }
@@ -319,6 +321,12 @@ class Life:
         topic = self.rng.choice(TOPICS)
         self.ledger.delete(topic)
         self.store.delete_topic(topic)
+
+    def settle_trash(self) -> None:
+        self._sync(self.store.queues.trash.settle)
+
+    def clear_trash(self) -> None:
+        self.store.queues.trash.clear_one()
 
     def index_some(self) -> None:
         """The index follows what readers may see, in parts."""

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from bolide.model.errors import ServiceUnavailable, StoreError
+from bolide.model.errors import StoreError, StoreUnavailable
 from bolide.store.store import MessageStore
 from tests.crash.disk import SimDisk
 from tests.crash.ledger import read_queue
@@ -186,22 +186,22 @@ def kill_at_first_sync(kind: str, path: str) -> None:
         raise Killed
 
 
-def test_a_topic_that_is_half_deleted_takes_no_more_messages() -> None:
+def test_a_topic_that_is_perhaps_deleted_takes_no_more_messages() -> None:
     """Or a new message became the first of a queue whose file still had old entries behind it."""
     life = lives()
     append(life, b"a")
     append(life, b"b")
     sync(life)
 
-    def fail_to_delete(kind: str, path: str) -> None:
-        if kind == "delete":
+    def fail_to_move(kind: str, path: str) -> None:
+        if kind == "rename":
             raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
-    life.disk.on_step = fail_to_delete
-    with pytest.raises(ServiceUnavailable, match="the queues of T cannot be deleted: Input/output"):
+    life.disk.on_step = fail_to_move
+    with pytest.raises(StoreUnavailable, match="the queues of T cannot be deleted: Input/output"):
         life.store.delete_topic("T")
     life.disk.on_step = lambda kind, path: None
-    with pytest.raises(ServiceUnavailable, match="Input/output"):
+    with pytest.raises(StoreUnavailable, match="Input/output"):
         append(life, b"first of the next topic with this name")
     life.disk.after_kill()
     assert found(life, life.disk) == [b"a", b"b"]

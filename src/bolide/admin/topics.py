@@ -12,14 +12,13 @@ from bolide.admin.cluster import masters
 from bolide.admin.connection import AdminConnection
 from bolide.model.errors import BolideError, CallTimeout, InvalidRequest, RemoteError, RouteNotFound
 from bolide.model.names import RETRY_PREFIX, check_topic, is_system_topic, reply_topic
-from bolide.model.topic import Permission, TopicConfig
+from bolide.model.topic import TOLD_QUEUES_MAX, Permission, TopicConfig
 from bolide.wire.bodies.route import BrokerData, TopicList, TopicRoute
 from bolide.wire.bodies.topic import QueueBounds, decode_topic_config, decode_topic_stats
 from bolide.wire.codes import RequestCode, ResponseCode
 from bolide.wire.headers.route import DeleteTopicRoute, RouteRequest
 from bolide.wire.headers.topic import TopicRequest, UpdateTopic
 
-QUEUES_MAX = 65_536
 VISIBLE_MS = 10_000
 """How long a change may take to reach the name servers; the original's brokers need a moment."""
 
@@ -221,8 +220,8 @@ async def _pause(pause_ms: int) -> None:
 def _check(config: TopicConfig) -> None:
     check_topic(config.name)
     for what, number in (("read", config.read_queues), ("write", config.write_queues)):
-        if not 1 <= number <= QUEUES_MAX:
-            raise InvalidRequest(f"{number} {what} queues are not possible: 1 to {QUEUES_MAX}")
+        if not 1 <= number <= TOLD_QUEUES_MAX:
+            raise InvalidRequest(f"{number} {what} queues are not possible: 1 to {TOLD_QUEUES_MAX}")
 
 
 def _master(broker: BrokerData) -> str:

@@ -25,6 +25,7 @@ from bolide.broker.safety import Safety
 from bolide.broker.segment_maker import SegmentMaker
 from bolide.broker.state import BrokerState
 from bolide.broker.table_files import TableFiles
+from bolide.broker.topic_remover import TopicRemover
 from bolide.broker.write_behind import WriteBehind
 from bolide.machines.clients import ClientTable
 from bolide.model.errors import BolideError, ConfigError
@@ -119,6 +120,7 @@ class Broker:
         self._behind = WriteBehind(store)
         self._checkpointer = Checkpointer(store, now, surroundings, self._flusher.wake)
         self._segments = SegmentMaker(store, surroundings, self._flusher.wake)
+        self._remover = TopicRemover(store, surroundings, self._flusher.wake)
         self.state = BrokerState(
             identity=identity,
             settings=settings,
@@ -128,6 +130,7 @@ class Broker:
             store=store,
             door=Door(store, self._safety, self._behind, self._flusher.wake),
             checkpointer=self._checkpointer,
+            remover=self._remover,
             topics=topics,
             groups=groups,
             offsets=offsets,
@@ -159,6 +162,7 @@ class Broker:
             ("answers to a slow disk", self._safety.watch_deadlines()),
             ("checkpoint", self._checkpointer.run()),
             ("next segment", self._segments.run()),
+            ("deleted topics", self._remover.run()),
         )
         of_parts = (work for part in self.parts for work in part.work())
         for name, work in (*core, *self.state.files.work(), *of_parts):
@@ -176,6 +180,7 @@ class Broker:
         self._flusher.close()
         self._checkpointer.close()
         self._segments.close()
+        self._remover.close()
         for part in self.parts:
             part.close()
         state.files.close()

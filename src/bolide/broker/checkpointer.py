@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from bolide.broker.config import BrokerConfig
 from bolide.broker.sync_thread import SyncThread
-from bolide.model.errors import ServiceUnavailable
+from bolide.model.errors import StoreUnavailable
 from bolide.net.surroundings import Surroundings
 from bolide.net.ticks import ticks
 from bolide.store.disk import NOT_OF_THE_DISK
@@ -65,7 +65,7 @@ class Checkpointer:
     async def _checkpoint(self) -> None:
         try:
             point = self._store.next_checkpoint()
-        except ServiceUnavailable:  # a queue cannot be written; whoever writes behind has said so
+        except StoreUnavailable:  # a queue cannot be written; whoever writes behind has said so
             return
         if point is None:
             return

@@ -13,6 +13,7 @@ folders); all state is changed on the event loop.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
@@ -52,6 +53,14 @@ DOUBT_MS = 60_000
 def local_hour(wall_ms: int) -> int:
     """The hour of day here; deleteWhen is in local time."""
     return datetime.fromtimestamp(wall_ms / 1000).astimezone().hour
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionFigures:
+    earliest_stored_ms: int | None
+    log_folder: str
+    disk_used_ratio: float
+    refusal: str | None
 
 
 class Cleaner:
@@ -99,16 +108,14 @@ class Cleaner:
         """Topics that have queues, known or not, and whether messages of them are left."""
         return self._cleaning.topics()
 
-    def runtime(self) -> dict[str, str]:
-        """State as text, under the names that admin tools know."""
-        earliest_ms = self._cleaning.earliest_stored_ms()
-        state = {
-            "earliestMessageTimeStamp": str(-1 if earliest_ms is None else earliest_ms),
-            f"commitLogDiskRatio_{self._cleaning.log_folder}": f"{self.used_ratio:.4f}",
-        }
-        if self._store.disk_refusal is not None:
-            state["putMessageRefusal"] = self._store.disk_refusal
-        return state
+    def figures(self) -> RetentionFigures:
+        """What retention has left, and how full the disk is."""
+        return RetentionFigures(
+            self._cleaning.earliest_stored_ms(),
+            self._cleaning.log_folder,
+            self.used_ratio,
+            self._store.disk_refusal,
+        )
 
     # ---- the disk ------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ import asyncio
 
 from bolide.broker.state import BrokerState
 from bolide.model.topic import TopicConfig
+from bolide.rules.topic_creation import topic_for_send
 from bolide.wire.headers.send import SendRequest
 
 
@@ -19,16 +20,18 @@ class NewTopics:
     def find_or_make(self, header: SendRequest) -> TopicConfig:
         """The topic of a send, made on demand where that is allowed."""
         state = self._state
-        known = header.topic in state.topics
-        topic = state.topics.create_for_send(
+        known = state.topics.get(header.topic)
+        if known is not None:
+            return known
+        topic = topic_for_send(
             header.topic,
-            header.default_topic,
+            state.topics.get(header.default_topic),
             header.default_topic_queues,
             auto_create=state.settings.now.auto_create_topic,
         )
-        if not known:
-            future = self._unwritten[topic.name] = state.files.written(state.topics)
-            future.add_done_callback(lambda _: self._unwritten.pop(topic.name, None))
+        state.topics.put(topic)
+        future = self._unwritten[topic.name] = state.files.written(state.topics)
+        future.add_done_callback(lambda _: self._unwritten.pop(topic.name, None))
         return topic
 
     def unwritten(self, topic: str) -> "asyncio.Future[None] | None":

@@ -6,6 +6,7 @@ from bolide.broker.config import BrokerConfig
 from bolide.broker.identity import Identity
 from bolide.broker.table_files import TableFiles
 from bolide.net.surroundings import Surroundings
+from bolide.rules.built_in_topics import built_in_topics
 from bolide.store.disk import Disk
 from bolide.store.index_file import IndexSizes
 from bolide.store.marks import Promise
@@ -52,6 +53,8 @@ def open_all(
         raise
     if not found.clean and (moved := offsets.bring_back(store.queues.end_of)):
         log.warning("messages were lost that groups had consumed: %d offsets go back to the end", moved)
-    topics.add_built_in(config.cluster_name, config.broker_name, auto_create=config.auto_create_topic)
+    topics.add_missing(
+        built_in_topics(config.cluster_name, config.broker_name, auto_create=config.auto_create_topic)
+    )
     groups.add_built_in()
     return topics, groups, offsets

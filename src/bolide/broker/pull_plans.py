@@ -8,7 +8,7 @@ from collections import OrderedDict
 
 from bolide.broker.pull_terms import pull_terms
 from bolide.broker.state import BrokerState
-from bolide.model.errors import BolideError, RequestError
+from bolide.model.errors import BolideError, RequestError, StoreRefusal
 from bolide.model.offsets import GroupOffset
 from bolide.net.link import Link
 from bolide.store.queue_entry import ENTRY_BYTES
@@ -125,7 +125,7 @@ class PullPlans:
             return
         try:
             plan = PullPlan(self, self._state, PullRequest.decode(request.fields))
-        except RequestError:
+        except (RequestError, StoreRefusal):
             return
         if plan.has_queue and self._find(shape) is None:  # asking for the terms may have made a group
             self._plans[shape] = plan

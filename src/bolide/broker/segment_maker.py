@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 
 from bolide.broker.sync_thread import SyncThread
-from bolide.model.errors import ServiceUnavailable
+from bolide.model.errors import StoreUnavailable
 from bolide.net.surroundings import Surroundings
 from bolide.net.ticks import ticks
 from bolide.store.segment import SegmentToMake
@@ -49,7 +49,7 @@ class SegmentMaker:
         try:
             await self._thread.sync(lambda: _make(segment))
             self._trouble = None
-        except ServiceUnavailable as error:
+        except StoreUnavailable as error:
             self._retry_ms = self._clock.monotonic_ms() + RETRY_MS
             self._say(str(error))
         except OSError as error:

@@ -9,6 +9,7 @@ from bolide.broker.identity import Identity
 from bolide.broker.live_settings import LiveSettings
 from bolide.broker.membership import Membership
 from bolide.broker.table_files import TableFiles
+from bolide.broker.topic_remover import TopicRemover
 from bolide.machines.clients import ClientTable
 from bolide.machines.traffic import Traffic
 from bolide.model.clock import Clock
@@ -32,6 +33,7 @@ class BrokerState:
     store: MessageStore
     door: Door
     checkpointer: Checkpointer
+    remover: TopicRemover
     topics: TopicTable
     groups: GroupTable
     offsets: OffsetTable

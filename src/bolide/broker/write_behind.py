@@ -5,7 +5,7 @@ import logging
 from collections.abc import Iterable
 from itertools import islice
 
-from bolide.model.errors import ServiceUnavailable
+from bolide.model.errors import StoreUnavailable
 from bolide.net.turns import Slices
 from bolide.store.append import QueueTail
 from bolide.store.store import MessageStore
@@ -52,7 +52,7 @@ class WriteBehind:
         tails = list(islice(self._run, QUEUES_PER_TURN))
         try:
             self._store.write_behind(tails)
-        except ServiceUnavailable as error:
+        except StoreUnavailable as error:
             log.error("%s; nothing more is taken until it works again", error)
             self._tails, self._run = self._run | self._tails, {}
             self._arm(RETRY_S)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import RequestError, TopicNotFound
-from bolide.model.topic import Permission, TopicConfig
+from bolide.model.topic import UNIT_SUBSCRIPTION, Permission, TopicConfig
 from bolide.wire.bodies.route import MASTER_ID, BrokerData, ClusterInfo, QueueData, TopicList, TopicRoute
 
 LIFETIME_MS = 120_000
@@ -24,7 +24,6 @@ ENTRIES_MAX = 1_000_000
 """Pairs of topic and broker name; bounds the memory that registrations can take."""
 
 UNIT = 1
-UNIT_SUBSCRIPTION = 2
 
 WRITE_BIT = int(Permission.WRITE)
 """As a plain number: the complement of an IntFlag would drop bits that it does not know."""

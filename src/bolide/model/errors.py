@@ -1,6 +1,4 @@
-"""One tree of errors.  Each knows the response code it becomes; the edge maps it once, in one place."""
-
-from typing import ClassVar
+"""One tree of errors.  What each becomes on the wire is for the edge to know (`net/error_codes.py`)."""
 
 from bolide.model.response_code import ResponseCode
 
@@ -15,74 +13,56 @@ class BolideError(Exception):
 class RequestError(BolideError):
     """A request that is refused; the text goes to the client as the remark."""
 
-    code: ClassVar[ResponseCode] = ResponseCode.SYSTEM_ERROR
-
 
 class InvalidRequest(RequestError):
     """A field is missing, malformed or out of its range."""
-
-    code = ResponseCode.INVALID_PARAMETER
 
 
 class MessageIllegal(RequestError):
     """The message itself cannot be stored: too large, malformed batch, forbidden properties."""
 
-    code = ResponseCode.MESSAGE_ILLEGAL
-
 
 class PermissionDenied(RequestError):
-    code = ResponseCode.NO_PERMISSION
+    """Whoever asks may not do that."""
 
 
 class TopicNotFound(RequestError):
-    code = ResponseCode.TOPIC_NOT_EXIST
+    """No such topic, and it is not created on demand."""
 
 
 class GroupNotFound(RequestError):
-    code = ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+    """No such group, and it is not created on demand."""
 
 
 class NothingFound(RequestError):
     """The thing asked for is not stored (an offset, a key, a configuration value)."""
 
-    code = ResponseCode.QUERY_NOT_FOUND
-
 
 class SubscriptionMalformed(RequestError):
     """An expression that says which messages a group wants, and cannot."""
 
-    code = ResponseCode.SUBSCRIPTION_PARSE_FAILED
-
 
 class SubscriptionMissing(RequestError):
-    code = ResponseCode.SUBSCRIPTION_NOT_EXIST
+    """The group has not said what it wants of the topic."""
 
 
 class SubscriptionOutdated(RequestError):
-    code = ResponseCode.SUBSCRIPTION_NOT_LATEST
+    """The group has said something newer."""
 
 
 class ConsumerNotOnline(RequestError):
-    code = ResponseCode.CONSUMER_NOT_ONLINE
+    """No member of the group is connected."""
 
 
 class CodeNotSupported(RequestError):
-    code = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+    """A kind of request that is not known here."""
 
 
 class TooBusy(RequestError):
     """More is asked for at once than the server takes on; asking again later helps."""
 
-    code = ResponseCode.SYSTEM_BUSY
 
-
-class ServiceUnavailable(RequestError):
-    """The store cannot take messages now: disk full, failed sync, shutting down."""
-
-    code = ResponseCode.SERVICE_NOT_AVAILABLE
-
-
-# ---- errors that end a connection, a start or a store ------------------------------------------------------
+# ---- errors of connections, starts and stores ------------------------------------------------------
 
 
 class ProtocolError(BolideError):
@@ -99,6 +79,22 @@ class NotAStore(StoreError):
 
 class RecoveryInterrupted(BolideError):
     """Somebody did not want to wait for the end of a recovery; the next one begins again."""
+
+
+class StoreRefusal(StoreError):
+    """The store does not do what it was asked for."""
+
+
+class StoreUnavailable(StoreRefusal):
+    """It takes nothing now: the disk is full, or has failed."""
+
+
+class RecordTooLarge(StoreRefusal):
+    """It never takes this: more than a segment holds."""
+
+
+class TableFull(StoreRefusal):
+    """It keeps as many topics or groups as it ever will."""
 
 
 class ConfigError(BolideError):

@@ -15,6 +15,16 @@ TAG = "TAG"
 EXPRESSION_LENGTH_MAX = 32_768
 """Of a tag expression: each of its characters goes into a hash, and pulls may bring one each."""
 
+TOPIC_QUEUES_MAX = 16_384
+"""Queues that a broker gives one topic; each costs a folder once it is written to."""
+
+TOLD_QUEUES_MAX = 65_536
+"""Queues of one topic on one broker that are believed when somebody else tells of them, in a registration or a route.
+More than the limit above, because others have other limits; larger numbers are no numbers of queues."""
+
+UNIT_SUBSCRIPTION = 2
+"""Bit of a retry topic's sysFlag: its group has members in unit mode."""
+
 
 class Permission(IntFlag):
     """Who may do what with a topic's queues (RocketMQ: PermName)."""

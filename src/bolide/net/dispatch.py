@@ -10,8 +10,9 @@ import logging
 from collections.abc import Awaitable
 from typing import Any
 
-from bolide.model.errors import BolideError, CodeNotSupported, RequestError
+from bolide.model.errors import BolideError, CodeNotSupported
 from bolide.model.response_code import ResponseCode
+from bolide.net.error_codes import response_code_of
 from bolide.net.guard import Guard, OpenHouse
 from bolide.net.link import Link
 from bolide.net.registry import Outcome, Registry
@@ -72,8 +73,9 @@ class Dispatcher:
 
 def error_answer(request: Command, error: Exception) -> Command:
     """The response that an error becomes."""
-    if isinstance(error, RequestError):
-        return request.answer(error.code, remark=str(error))
+    code = response_code_of(error)
+    if code is not None:
+        return request.answer(code, remark=str(error))
     if not isinstance(error, BolideError):
         log.error("request %d failed", request.code, exc_info=error)
     remark = f"{type(error).__name__}: {error}"

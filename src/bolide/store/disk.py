@@ -90,7 +90,7 @@ class Disk(Protocol):
         """When the file was last written, in milliseconds since the epoch."""
 
     def rename(self, source: str, target: str) -> None:
-        """Give a file another name; a file that had that name is gone, and at no moment nobody has it."""
+        """Give a file or folder another name; a file that had that name is gone, and at no moment nobody has it."""
 
     def link(self, source: str, target: str) -> None:
         """A second name for a file; `FileExistsError` when it is taken."""

@@ -4,6 +4,7 @@ Writing goes through here, so nothing that was written is forgotten when the nex
 still open then or not.  The sync itself (`Unsynced.run`) takes its own descriptors and may run on another thread.
 """
 
+import contextlib
 import os
 from collections import OrderedDict
 
@@ -25,19 +26,55 @@ class Unsynced:
         return bool(self.files or self.folders)
 
     def run(self) -> None:
-        """Make all of it durable; what was deleted meanwhile needs it no more."""
+        """Make all of it durable.
+
+        What was deleted meanwhile needs that no more, but then the deletion must last: power loss would bring back a
+        file of which nothing was synced.
+        """
+        folders = set(self.folders)
         for path in sorted(self.files):
             try:
                 file = self._disk.open(path)
             except FileNotFoundError:
+                folders.update(_folders_above(path))
                 continue
             try:
                 file.sync()
             finally:
                 file.close()
-        for folder in sorted(self.folders):
-            if self._disk.exists(folder):
+        for folder in sorted(folders):
+            with contextlib.suppress(FileNotFoundError):
                 self._disk.sync_dir(folder)
+
+
+class _PathsByTopic:
+    """Paths of queue files, which can be forgotten topic by topic."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, set[str]] = {}
+
+    def __contains__(self, path: str) -> bool:
+        return path in self._topics.get(_topic_folder(path), ())
+
+    def add(self, path: str) -> None:
+        folder = _topic_folder(path)
+        paths = self._topics.get(folder)
+        if paths is None:
+            self._topics[folder] = {path}
+        else:
+            paths.add(path)
+
+    def discard(self, path: str) -> None:
+        self._topics.get(_topic_folder(path), set()).discard(path)
+
+    def forget(self, folder: str) -> set[str]:
+        """The paths in this topic's folder, which are no longer here."""
+        return self._topics.pop(folder, set())
+
+    def take_all(self) -> frozenset[str]:
+        """All paths, which are no longer here."""
+        topics, self._topics = self._topics, {}
+        return frozenset().union(*topics.values())
 
 
 class FileHandles:
@@ -47,8 +84,9 @@ class FileHandles:
         self._disk = disk
         self._handles_max = handles_max
         self._open: OrderedDict[str, File] = OrderedDict()
-        self._files: set[str] = set()  # not durable yet
-        self._named: set[str] = set()  # written to by this process
+        self._open_paths = _PathsByTopic()
+        self._files = _PathsByTopic()  # not durable yet
+        self._named = _PathsByTopic()  # written to by this process
         self._folders: set[str] = set()  # likewise: names in them were made or deleted
         self._taken: Unsynced | None = None
 
@@ -65,8 +103,11 @@ class FileHandles:
                 return None
             file = self._create(path, create_bytes)
         self._open[path] = file
+        self._open_paths.add(path)
         if len(self._open) > self._handles_max:
-            self._open.popitem(last=False)[1].close()
+            oldest, unused = self._open.popitem(last=False)
+            self._open_paths.discard(oldest)
+            unused.close()
         return file
 
     def write(self, path: str, at: int, data: bytes, create_bytes: int) -> None:
@@ -109,23 +150,25 @@ class FileHandles:
         self._delete(os.path.join(folder, first))
         return True
 
-    def delete_tree(self, folder: str) -> None:
-        inside = folder + os.sep
-        for path in [path for path in self._open if path.startswith(inside)]:
+    def forget_topic(self, folder: str) -> None:
+        """A topic's folder is deleted or moved away: nothing in it is open, and nothing is left to be synced.
+
+        Its folders may be found among those to sync; that they are gone is no error there.
+        """
+        for path in self._open_paths.forget(folder):
             self._open.pop(path).close()
-        self._files = {path for path in self._files if not path.startswith(inside)}
-        self._named = {path for path in self._named if not path.startswith(inside)}
-        self._folders = {path for path in self._folders if not path.startswith(inside) and path != folder}
-        self._disk.delete_tree(folder)
-        self._disk.sync_dir(os.path.dirname(folder))  # at once: recovery relies on it
+        self._files.forget(folder)
+        self._named.forget(folder)
+        self._folders.add(os.path.dirname(folder))
 
     def take_unsynced(self) -> Unsynced:
         """What has to be synced now, together with what was taken before and never said to be `synced`."""
+        files, folders = self._files.take_all(), frozenset(self._folders)
         if self._taken is not None:
-            self._files |= self._taken.files
-            self._folders |= self._taken.folders
-        self._taken = Unsynced(self._disk, frozenset(self._files), frozenset(self._folders))
-        self._files, self._folders = set(), set()
+            files |= self._taken.files
+            folders |= self._taken.folders
+        self._taken = Unsynced(self._disk, files, folders)
+        self._folders = set()
         return self._taken
 
     def synced(self) -> None:
@@ -136,6 +179,7 @@ class FileHandles:
         file = self._open.pop(path, None)
         if file is not None:
             file.close()
+        self._open_paths.discard(path)
         self._files.discard(path)
         self._named.discard(path)
         self._disk.delete(path)
@@ -162,6 +206,16 @@ class FileHandles:
 
         The queue's folder and the topic's may be as new as the file.
         """
-        folder = os.path.dirname(path)
         self._named.add(path)
-        self._folders.update((folder, os.path.dirname(folder), os.path.dirname(os.path.dirname(folder))))
+        self._folders.update(_folders_above(path))
+
+
+def _folders_above(path: str) -> tuple[str, str, str]:
+    """The folder of a file's queue, of its topic, and of all queues."""
+    folder = os.path.dirname(path)
+    topic_folder = os.path.dirname(folder)
+    return folder, topic_folder, os.path.dirname(topic_folder)
+
+
+def _topic_folder(path: str) -> str:
+    return path.rsplit(os.sep, 2)[0]

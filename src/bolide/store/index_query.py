@@ -14,9 +14,6 @@ from bolide.store.index import record_hashes
 from bolide.store.index_layout import index_key, key_hash, tag_key
 from bolide.store.log import CommitLog
 
-ANSWER_BYTES_MAX = 8 * 1024 * 1024
-"""Clients close a connection that brings a frame of more than 16 MiB."""
-
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
@@ -27,6 +24,7 @@ class Lookup:
     count_max: int
     begin_ms: int
     end_ms: int
+    size_bytes_max: int  # of all records together; the newest is always told
     by_tag: bool = False
 
     @property
@@ -65,7 +63,7 @@ def read_matching(lookup: Lookup, places: Sequence[Place]) -> list[bytes]:
         if record is None:
             continue
         size_bytes += len(record)
-        if records and size_bytes > ANSWER_BYTES_MAX:
+        if records and size_bytes > lookup.size_bytes_max:
             break
         records.append(record)
     return records[::-1]

@@ -13,7 +13,7 @@ import bisect
 import os
 import struct
 
-from bolide.model.errors import ServiceUnavailable, StoreError
+from bolide.model.errors import RecordTooLarge, StoreError
 from bolide.model.offsets import LogOffset
 from bolide.record.codec import RecordHead, inspect_record
 from bolide.record.layout import BLANK_BYTES, MAGIC_BLANK
@@ -170,9 +170,7 @@ class CommitLog:
     def reserve(self, size: int) -> int:
         """Room for one record; returns the position in the current segment, rolled if need be."""
         if size + BLANK_BYTES > self._segment_bytes:
-            raise ServiceUnavailable(
-                f"a record of {size} bytes does not fit a segment of {self._segment_bytes}"
-            )
+            raise RecordTooLarge(f"a record of {size} bytes does not fit a segment of {self._segment_bytes}")
         if self.position + size + BLANK_BYTES > self.current.size:
             self.roll()
         return self.position

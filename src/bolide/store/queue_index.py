@@ -16,6 +16,7 @@ from bolide.store.disk import Disk
 from bolide.store.folders import make_folder
 from bolide.store.handles import FileHandles, Unsynced
 from bolide.store.queue_entry import ENTRY, ENTRY_BYTES, GAP_SIZE
+from bolide.store.trash import Trash
 
 GAP_ENTRIES_MAX = 1_000_000
 """More missing entries than this are not filled: the queue begins anew behind them."""
@@ -192,6 +193,11 @@ class ConsumeQueue:
             return None
         return self._folder if self._handles.delete_first(self._folder, kept) else None
 
+    def forget(self) -> None:
+        """The queue is deleted.  Whoever still holds it finds it empty, and leaves alone what gets its name."""
+        self.start = QueueOffset(0)
+        self.tail.reset(0)
+
     def load(self, names: list[str], limit: int, log_start: int) -> None:
         """Find start and end of a queue that has files.
 
@@ -231,15 +237,17 @@ class ConsumeQueue:
 class QueueIndex:
     """All consume queues of a store."""
 
-    def __init__(self, disk: Disk, folder: str, file_bytes: int) -> None:
+    def __init__(self, disk: Disk, root: str, file_bytes: int) -> None:
         self._disk = disk
-        self._folder = folder
+        self._folder = os.path.join(root, "consumequeue")
         self._file_bytes = -(-file_bytes // ENTRY_BYTES) * ENTRY_BYTES
         self._handles = FileHandles(disk)
-        self._queues: dict[tuple[str, int], ConsumeQueue] = {}
+        self._topics: dict[str, dict[int, ConsumeQueue]] = {}
+        self.trash = Trash(disk, os.path.join(root, "deleted"), self._folder)
 
     def __iter__(self) -> Iterator[ConsumeQueue]:
-        return iter(self._queues.values())
+        for queues in self._topics.values():
+            yield from queues.values()
 
     def load(self, limit: int, log_start: int) -> None:
         """Take over the queues that have files, each up to its first entry that points at or behind `limit`.
@@ -248,7 +256,8 @@ class QueueIndex:
         """
         make_folder(self._disk, self._folder)
         self._disk.sync_dir(self._folder)  # a process that was killed may have deleted topics
-        self._queues.clear()
+        self.trash.open()
+        self._topics.clear()
         for topic in self._disk.list(self._folder):
             for number in self._disk.list(os.path.join(self._folder, topic)):
                 if number.isdigit():
@@ -276,9 +285,9 @@ class QueueIndex:
 
     def destroy(self) -> None:
         """Delete all queues: they belong to a log that is gone."""
-        self._queues.clear()
+        self._topics.clear()
         for topic in self._disk.list(self._folder):
-            self._handles.delete_tree(os.path.join(self._folder, topic))
+            self._disk.delete_tree(os.path.join(self._folder, topic))
 
     def take_unsynced(self) -> Unsynced:
         """Files to sync for a checkpoint; `synced` is called when that has worked."""
@@ -288,7 +297,8 @@ class QueueIndex:
         self._handles.synced()
 
     def find(self, topic: str, queue_id: int) -> ConsumeQueue | None:
-        return self._queues.get((topic, queue_id))
+        queues = self._topics.get(topic)
+        return None if queues is None else queues.get(queue_id)
 
     def end_of(self, topic: str, queue_id: int) -> int:
         """Where the queue's next message goes."""
@@ -296,20 +306,26 @@ class QueueIndex:
         return 0 if queue is None else queue.end
 
     def get(self, topic: str, queue_id: int) -> ConsumeQueue:
-        """The queue; an unknown one exists in memory until something is written."""
-        key = (topic, queue_id)
-        queue = self._queues.get(key)
+        """The queue; an unknown one exists in memory until something is written.
+
+        A topic that was deleted a moment ago and is made again waits here until that deletion lasts: recovery takes
+        it for granted that no old entries come back under new messages.
+        """
+        queue = self.find(topic, queue_id)
         if queue is None:
+            if self.trash.is_leaving(topic):
+                self.trash.settle()
             folder = os.path.join(self._folder, topic, str(queue_id))
-            queue = ConsumeQueue(self._handles, folder, self._file_bytes, key)
-            self._queues[key] = queue
+            queue = ConsumeQueue(self._handles, folder, self._file_bytes, (topic, queue_id))
+            self._topics.setdefault(topic, {})[queue_id] = queue
         return queue
 
     def delete_topic(self, topic: str) -> None:
-        for key in [key for key in self._queues if key[0] == topic]:
-            queue = self._queues.pop(key)
-            queue.tail.reset(queue.end)  # nothing of it is written behind any more
-        self._handles.delete_tree(os.path.join(self._folder, topic))
+        """Forget the topic's queues and move their files to the trash."""
+        for queue in self._topics.pop(topic, {}).values():
+            queue.forget()
+        self._handles.forget_topic(os.path.join(self._folder, topic))
+        self.trash.take(topic)
 
     def trim(self) -> None:
         """Delete all files that hold nothing but expired entries, as a cleaner does over time.

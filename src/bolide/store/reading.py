@@ -31,7 +31,7 @@ consumer that catches up need one read."""
 
 
 class PullStatus(Enum):
-    """How a read ended; the names travel to clients as the remark (RocketMQ: GetMessageStatus)."""
+    """How a read ended (RocketMQ: GetMessageStatus)."""
 
     FOUND = "FOUND"
     NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"

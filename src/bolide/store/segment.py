@@ -10,7 +10,7 @@ import contextlib
 import os
 import threading
 
-from bolide.model.errors import ServiceUnavailable
+from bolide.model.errors import StoreUnavailable
 from bolide.store.disk import NOT_OF_THE_DISK, Disk, File
 
 
@@ -54,7 +54,7 @@ class SegmentToMake:
         return self._segment is not None
 
     def make(self) -> Segment:
-        """The segment, durable.  `ServiceUnavailable` while that cannot be done, an `OSError` when a sync has failed,
+        """The segment, durable.  `StoreUnavailable` while that cannot be done, an `OSError` when a sync has failed,
         which is final."""
         with self._turn:
             if self._failure is not None:
@@ -79,9 +79,9 @@ class SegmentToMake:
             self._failure = error  # a second try would succeed, in vain
             raise
 
-    def _not_now(self, error: OSError) -> ServiceUnavailable:
+    def _not_now(self, error: OSError) -> StoreUnavailable:
         why = error.strerror or error
-        return ServiceUnavailable(f"cannot make the next commit-log segment {self._path}: {why}")
+        return StoreUnavailable(f"cannot make the next commit-log segment {self._path}: {why}")
 
     def close(self) -> None:
         if self._segment is not None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bolide.model.clock import Clock
-from bolide.model.errors import ServiceUnavailable, StoreError
+from bolide.model.errors import StoreError, StoreUnavailable
 from bolide.model.offsets import LogOffset, QueueOffset
 from bolide.model.send_rows import COLUMNS, RECORDS_AT, RECORDS_COUNT
 from bolide.record.codec import encode_record
@@ -25,9 +25,10 @@ from bolide.store.append import (
     TopicLane,
 )
 from bolide.store.checkpoint import Checkpoints, NextCheckpoint
-from bolide.store.disk import Disk, DiskLock
+from bolide.store.disk import NOT_OF_THE_DISK, Disk, DiskLock
 from bolide.store.entry_rules import entry_code, has_entry
 from bolide.store.failed_sync import FailedSync
+from bolide.store.figures import StoreFigures
 from bolide.store.flush import Durability
 from bolide.store.folders import make_folder, make_root
 from bolide.store.index_file import IndexSizes
@@ -108,7 +109,7 @@ class MessageStore:
         self._scratch_view = memoryview(self._scratch)
         folder = os.path.join(options.root, "commitlog")
         self.log = CommitLog(disk, folder, options.segment_bytes, ahead=options.promise is Promise.APPENDED)
-        self.queues = QueueIndex(disk, os.path.join(options.root, "consumequeue"), options.queue_file_bytes)
+        self.queues = QueueIndex(disk, options.root, options.queue_file_bytes)
         self.checkpoints = Checkpoints(disk, options.root)
         self._failed_sync = FailedSync(disk, options.root)
         self.touched: list[QueueTail] = []
@@ -260,7 +261,7 @@ class MessageStore:
 
     def lane(self, topic: str, queues: int, write_queues: int) -> TopicLane:
         """A fast path for plain messages of a topic; it knows tags alone, so delayed messages never take it."""
-        tails = [self.queues.get(topic, queue_id).tail for queue_id in range(queues)]
+        tails = [self._tail(topic, queue_id) for queue_id in range(queues)]
         return TopicLane(topic.encode(), tails, max(1, write_queues))
 
     def append_run(
@@ -315,7 +316,7 @@ class MessageStore:
         """Append messages one behind the other, each to its own queue, all or none, in one segment."""
         self._check_open()
         now_ms = self._store_time_ms()
-        tails = [self.queues.get(message.topic, message.queue_id).tail for message in messages]
+        tails = [self._tail(message.topic, message.queue_id) for message in messages]
         codes = [_code_of(message, now_ms) for message in messages]
         sizes = [len(self._encode(message, 0, 0, now_ms)) for message in messages]
         self._reserve(sum(sizes))
@@ -339,6 +340,15 @@ class MessageStore:
         self.messages_appended += len(messages)
         return appended
 
+    def _tail(self, topic: str, queue_id: int) -> QueueTail:
+        """The tail of a queue that is about to be written to."""
+        try:
+            return self.queues.get(topic, queue_id).tail
+        except OSError as error:  # the topic was deleted a moment ago, and that cannot be made to last
+            if error.errno in NOT_OF_THE_DISK:
+                raise StoreUnavailable(f"the topic {topic} is still being deleted: {error}") from error
+            raise self._failed(error) from error
+
     def _file(self, tail: QueueTail, log_offset: int, size: int, code: int) -> None:
         """Give a record its entry."""
         tail.append(log_offset, size, code)
@@ -352,10 +362,10 @@ class MessageStore:
         except OSError as error:
             raise self._failed(error) from error
 
-    def _failed(self, error: OSError) -> ServiceUnavailable:
+    def _failed(self, error: OSError) -> StoreUnavailable:
         """The log could not be written.  That is final: nobody knows how much of it is there."""
         self.durability.failed(error)
-        return ServiceUnavailable(f"the commit log failed: {error.strerror or error}")
+        return StoreUnavailable(f"the commit log failed: {error.strerror or error}")
 
     def take_touched(self) -> list[QueueTail]:
         """Queues that got entries since the last call."""
@@ -377,16 +387,16 @@ class MessageStore:
                 queue.write_behind()
             except OSError as error:
                 self._refusal = f"cannot write a consume queue: {error.strerror or error}"
-                raise ServiceUnavailable(self._refusal) from error
+                raise StoreUnavailable(self._refusal) from error
         self._refusal = None
 
     def _check_open(self) -> None:
         if self._refusal is not None:
-            raise ServiceUnavailable(self._refusal)
+            raise StoreUnavailable(self._refusal)
         if self.disk_refusal is not None:
-            raise ServiceUnavailable(self.disk_refusal)
+            raise StoreUnavailable(self.disk_refusal)
         if self.durability.failure is not None:
-            raise ServiceUnavailable(f"the commit log failed: {self.durability.failure}")
+            raise StoreUnavailable(f"the commit log failed: {self.durability.failure}")
 
     def _encode(self, message: NewMessage, queue_offset: int, log_offset: int, now_ms: int) -> bytes:
         return encode_record(
@@ -424,7 +434,11 @@ class MessageStore:
     def delete_topic(self, topic: str) -> None:
         """Forget a topic's queues; its records stay in the log until they expire.
 
-        A failure is final, like one of the log: a queue of which half is left would give its numbers anew.
+        The files are moved away here and deleted later: somebody runs `queues.trash.settle` and `clear_one` on a
+        thread.  Until `settle` has worked power loss may bring the topic back, as it was.
+
+        A failure is final, like one of the log: nobody knows whether the queues are there, and they might give their
+        numbers anew.
         """
         self.touched = [tail for tail in self.touched if tail.key[0] != topic]
         try:
@@ -432,22 +446,23 @@ class MessageStore:
         except OSError as error:
             self.durability.failed(error)
             why = error.strerror or error
-            raise ServiceUnavailable(f"the queues of {topic} cannot be deleted: {why}") from error
+            raise StoreUnavailable(f"the queues of {topic} cannot be deleted: {why}") from error
         # A recovery that walks over these records would find their queues again.
         self.checkpoints.want(self.log.end)
 
-    def runtime(self) -> dict[str, str]:
-        """State as text, under the names that admin tools know."""
-        return {
-            "commitLogMinOffset": str(self.log.start),
-            "commitLogMaxOffset": str(self.log.end),
-            "commitLogDiskRatio": f"{self._disk.used_ratio(self._options.root):.4f}",
-            "consumeQueueDiskRatio": f"{self._disk.used_ratio(self._options.root):.4f}",
-            "remainHowManyDataToFlush": f"{self.log.end - self.durability.durable} B",
-            "dispatchBehindBytes": str(max(0, self.log.end - self.index.position) if self.index else 0),
-            "putMessageTimesTotal": str(self.messages_appended),
-            "damagedMessagesPassedOver": str(self.reader.damaged),
-        }
+    def figures(self) -> StoreFigures:
+        """Where the store stands."""
+        return StoreFigures(
+            log_start=int(self.log.start),
+            log_end=int(self.log.end),
+            undurable_bytes=self.log.end - self.durability.durable,
+            unindexed_bytes=max(0, self.log.end - self.index.position) if self.index else 0,
+            messages_appended=self.messages_appended,
+            damaged_passed_over=self.reader.damaged,
+            rolls=self.log.rolls,
+            rolls_in_place=self.log.rolls_in_place,
+            disk_used_ratio=self._disk.used_ratio(self._options.root),
+        )
 
 
 def _code_of(message: NewMessage, now_ms: int) -> int | None:

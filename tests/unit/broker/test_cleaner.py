@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bolide.broker.cleaner import local_hour
+from bolide.broker.handlers.cleaning import retention_state
 from bolide.store import cleaning
 from bolide.store.retention import HOUR_MS, MANUAL_RUNS
 from bolide.store.store import MessageStore
@@ -249,17 +250,21 @@ def test_no_turn_of_the_loop_looks_at_more_than_a_slice_of_the_queues(tmp_path: 
     play(tmp_path, act)
 
 
+def state_of(scene: Scene) -> dict[str, str]:
+    return retention_state(scene.cleaner.figures())
+
+
 def test_the_state_says_what_an_operator_looks_for(tmp_path: Path) -> None:
     async def act(scene: Scene) -> None:
-        assert scene.cleaner.runtime()["earliestMessageTimeStamp"] == "-1"
+        assert state_of(scene)["earliestMessageTimeStamp"] == "-1"
         scene.fill(3)
-        state = scene.cleaner.runtime()
+        state = state_of(scene)
         assert state["earliestMessageTimeStamp"] == str(scene.clock.wall_ms - 2000)
         assert state[f"commitLogDiskRatio_{tmp_path / 'commitlog'}"] == "0.1000"
         assert "putMessageRefusal" not in state
         scene.disk.others = 0.93
         scene.cleaner.look()
-        assert "93.0% full" in scene.cleaner.runtime()["putMessageRefusal"]
+        assert "93.0% full" in state_of(scene)["putMessageRefusal"]
 
     play(tmp_path, act)
 

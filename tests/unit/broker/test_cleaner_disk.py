@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bolide.model.errors import ServiceUnavailable
+from bolide.model.errors import StoreUnavailable
 from tests.unit.broker.clean_stage import Scene, play, segments_in
 from tests.unit.net.stage import eventually
 from tests.unit.store.stage import bodies, message, put_many
@@ -62,7 +62,7 @@ def test_above_the_warning_level_sends_are_refused_and_reads_go_on(tmp_path: Pat
         scene.fill(20)
         scene.disk.others = 0.91
         scene.cleaner.look()
-        with pytest.raises(ServiceUnavailable, match=r"disk is 91.0% full, above diskSpaceWarningLevelRatio"):
+        with pytest.raises(StoreUnavailable, match=r"disk is 91.0% full, above diskSpaceWarningLevelRatio"):
             scene.store.append([message()])
         assert len(bodies(scene.store)) == 20
         scene.disk.others = 0.90
@@ -77,7 +77,7 @@ def test_a_broker_that_starts_on_a_full_disk_refuses_from_the_beginning(tmp_path
         scene.cleaner.close()
         scene.disk.others = 0.91
         scene.cleaner = scene.new_cleaner()
-        with pytest.raises(ServiceUnavailable):
+        with pytest.raises(StoreUnavailable):
             scene.store.append([message()])
         scene.disk.others = 0.5
         tasks = [asyncio.create_task(work) for work in scene.cleaner.work()]

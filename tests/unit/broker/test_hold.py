@@ -8,6 +8,7 @@ from bolide.broker.hold import HELD_BYTES_MAX, LOOKED_AT_PER_TURN, HeldPull, Pul
 from bolide.model.filter import Filter
 from bolide.model.java_hash import java_hash
 from bolide.net.link import Link
+from bolide.store.reading import StoreReader
 from bolide.store.store import MessageStore
 from bolide.wire.command import Command
 from tests.unit.filters import containing

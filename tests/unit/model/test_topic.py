@@ -4,7 +4,6 @@ import pytest
 
 from bolide.model.errors import SubscriptionMalformed
 from bolide.model.java_hash import java_hash
-from bolide.model.response_code import ResponseCode
 from bolide.model.topic import EXPRESSION_LENGTH_MAX, Subscription
 
 
@@ -22,6 +21,5 @@ def test_tags_are_separated_by_two_bars() -> None:
 
 def test_an_expression_that_would_take_long_to_hash_is_refused() -> None:
     Subscription.parse("T", "a" * EXPRESSION_LENGTH_MAX)
-    with pytest.raises(SubscriptionMalformed) as refused:
+    with pytest.raises(SubscriptionMalformed):
         Subscription.parse("T", "a" * (EXPRESSION_LENGTH_MAX + 1))
-    assert refused.value.code == ResponseCode.SUBSCRIPTION_PARSE_FAILED

@@ -62,9 +62,10 @@ def found(
     count_max: int = 64,
     window: tuple[int, int] = ALWAYS,
     tag: bool = False,
+    size_bytes_max: int = 1 << 20,
 ) -> list[bytes]:
     """Bodies of the messages of topic T that are found by a word, oldest first, everything indexed before."""
-    lookup = Lookup("T", word, count_max, *window, by_tag=tag)
+    lookup = Lookup("T", word, count_max, *window, size_bytes_max, by_tag=tag)
     offsets = caught_up(store).find(lookup.hash, count_max, *window)
     places = places_of(store.log, offsets, store.log.end)
     return [body_of(record) for record in read_matching(lookup, places)]

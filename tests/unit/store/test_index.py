@@ -40,6 +40,14 @@ def test_one_message_makes_an_entry_for_each_of_its_keys(tmp_path: Path) -> None
     assert path.stat().st_size == 40 + 4 * SIZES.slots + 20 * SIZES.entries
 
 
+def test_the_newest_messages_are_told_that_fit_an_answer_and_one_in_any_case(tmp_path: Path) -> None:
+    store = opened_with_index(tmp_path)
+    put_keyed(store, 4)
+    each = int(store.log.end) // 4
+    assert found(store, "all", size_bytes_max=2 * each) == [b"b2", b"b3"]
+    assert found(store, "all", size_bytes_max=1) == [b"b3"]
+
+
 def test_entries_of_one_slot_are_a_chain_from_the_newest_to_the_oldest(tmp_path: Path) -> None:
     """[IX-02]"""
     store = opened_with_index(tmp_path, IndexSizes(slots=1, entries=50))

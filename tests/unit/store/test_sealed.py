@@ -57,7 +57,7 @@ def test_a_damaged_message_is_passed_over_and_said_so(
     with caplog.at_level(logging.ERROR):
         assert bodies(store) == [b"00000", b"00001", b"00003", b"00004"]
     assert "queue 0 of T: 1 messages from 0 on are damaged" in caplog.text
-    assert store.runtime()["damagedMessagesPassedOver"] == "1"
+    assert store.figures().damaged_passed_over == 1
     assert store.reader.read_at(places[2].log_offset) is None
     assert store.reader.read_at(places[3].log_offset) is not None
     store.close()

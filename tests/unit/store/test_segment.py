@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bolide.model.errors import ServiceUnavailable
+from bolide.model.errors import StoreUnavailable
 from bolide.offline.survey import survey
 from bolide.store.cleaning import StoreCleaning
 from bolide.store.disk import File
@@ -124,10 +124,10 @@ def test_no_room_ahead_of_time_is_no_error_and_only_the_roll_refuses(tmp_path: P
     store = opened(tmp_path, disk=disk)
     segment = due(store)
     disk.full = True
-    with pytest.raises(ServiceUnavailable, match="No space left"):
+    with pytest.raises(StoreUnavailable, match="No space left"):
         segment.make()
     store.append([message(body=b"z" * 100)])
-    with pytest.raises(ServiceUnavailable, match="No space left"):
+    with pytest.raises(StoreUnavailable, match="No space left"):
         store.append([message(body=b"y" * 3000)])
     disk.full = False
     assert store.log.next_segment() is segment
@@ -145,7 +145,7 @@ def test_a_process_short_of_descriptors_is_refused_for_the_moment_and_the_disk_i
     put(store, message(body=b"x" * 3200))
     disk.error = error
     for _ in range(2):
-        with pytest.raises(ServiceUnavailable, match="cannot make the next commit-log segment"):
+        with pytest.raises(StoreUnavailable, match="cannot make the next commit-log segment"):
             store.append([message(body=b"y" * 3000)])
     assert store.durability.failure is None
     disk.error = 0
@@ -167,7 +167,7 @@ def test_a_failed_sync_of_the_next_segment_is_final_and_not_tried_again(tmp_path
     with pytest.raises(OSError, match="Input/output"):
         segment.make()
     disk.before_sync = lambda: None
-    with pytest.raises(ServiceUnavailable, match="Input/output"):
+    with pytest.raises(StoreUnavailable, match="Input/output"):
         store.append([message(body=b"y" * 3000)])
     assert store.durability.failure is not None
 
@@ -218,3 +218,15 @@ def test_retention_keeps_the_segment_in_which_the_log_ends_however_many_are_made
     assert names_in(tmp_path) == [0, SEGMENT_BYTES, 2 * SEGMENT_BYTES]
     deletable = StoreCleaning(OsDisk(), str(tmp_path), store).deletable()
     assert [segment.base for segment in deletable] == [0]
+
+
+def test_the_store_tells_how_far_it_is_and_what_it_has_done(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    roll(store)
+    roll(store)
+    figures = store.figures()
+    assert (figures.log_start, figures.log_end, figures.messages_appended) == (0, store.log.end, 2)
+    assert figures.undurable_bytes == store.log.end
+    assert (figures.rolls, figures.rolls_in_place) == (1, 1)
+    make_durable(store)
+    assert store.figures().undurable_bytes == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bolide.model.errors import ServiceUnavailable, StoreError
+from bolide.model.errors import RecordTooLarge, StoreError, StoreUnavailable
 from bolide.record.codec import RecordHead, inspect_record
 from bolide.record.layout import MAGIC_BLANK
 from bolide.store.marks import Promise
@@ -118,7 +118,7 @@ def test_queue_offsets_count_from_zero_and_a_refused_message_uses_none(tmp_path:
     """ST-07."""
     store = opened(tmp_path)
     assert [int(one.queue_offset) for one in put_many(store, 3)] == [0, 1, 2]
-    with pytest.raises(ServiceUnavailable, match="does not fit a segment"):
+    with pytest.raises(RecordTooLarge, match="does not fit a segment"):
         store.append([message(body=b"x" * SEGMENT_BYTES)])
     assert [int(one.queue_offset) for one in put_many(store, 1)] == [3]
     assert store.reader.queue_range("T", 0) == (0, 4)
@@ -153,7 +153,7 @@ def test_a_batch_is_consecutive_records_of_one_queue_in_one_segment(tmp_path: Pa
     assert [int(one.queue_offset) for one in appended] == [1, 2, 3]
     assert appended[0].log_offset == SEGMENT_BYTES  # not split over the border
     assert [int(one.end) for one in appended[:2]] == [int(one.log_offset) for one in appended[1:]]
-    with pytest.raises(ServiceUnavailable):
+    with pytest.raises(RecordTooLarge):
         store.append([message(body=b"x" * 1500)] * 3)
     assert store.reader.queue_range("T", 0) == (0, 4)
 
@@ -178,7 +178,7 @@ def test_messages_of_several_queues_in_one_call_get_the_next_numbers_of_their_ow
 
 def test_of_messages_of_several_queues_that_do_not_fit_a_segment_none_is_taken(tmp_path: Path) -> None:
     store = opened(tmp_path)
-    with pytest.raises(ServiceUnavailable):
+    with pytest.raises(RecordTooLarge):
         store.append([message("T", b"x" * 2500), message("Orders", b"x" * 2500)])
     assert store.reader.queue_range("T", 0) == store.reader.queue_range("Orders", 0) == (0, 0)
     assert store.log.end == 0
@@ -277,7 +277,7 @@ def test_a_full_disk_at_the_roll_refuses_messages_and_reads_go_on(tmp_path: Path
     while store.log.position + 2 * record_bytes(b"body") < SEGMENT_BYTES:  # what still fits is taken
         store.append([message()])
         count += 1
-    with pytest.raises(ServiceUnavailable, match="No space left"):
+    with pytest.raises(StoreUnavailable, match="No space left"):
         store.append([message(body=b"x" * 1000)])
     assert store.reader.queue_range("T", 0) == (0, count)
     assert len(bodies(store)) == count
@@ -295,9 +295,9 @@ def test_while_queue_entries_cannot_be_written_nothing_more_is_taken(tmp_path: P
     store.append([message(body=b"six")])
     tails = store.take_touched()
     disk.full = True
-    with pytest.raises(ServiceUnavailable, match="consume queue"):
+    with pytest.raises(StoreUnavailable, match="consume queue"):
         store.write_behind(tails)
-    with pytest.raises(ServiceUnavailable):
+    with pytest.raises(StoreUnavailable):
         store.append([message()])
     assert bodies(store)[-1] == b"six"
     disk.full = False
@@ -441,7 +441,7 @@ def test_after_a_failed_sync_nothing_more_is_taken(tmp_path: Path) -> None:
     store = opened(tmp_path)
     put_many(store, 1)
     store.durability.failed(OSError(5, "Input/output error"))
-    with pytest.raises(ServiceUnavailable, match="Input/output error"):
+    with pytest.raises(StoreUnavailable, match="Input/output error"):
         store.append([message()])
     with pytest.raises(StoreError, match="failed before"):
         store.durability.next_point()

@@ -7,6 +7,7 @@ import pytest
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import StoreError
 from bolide.model.topic import TopicConfig
+from bolide.rules.built_in_topics import built_in_topics
 from bolide.store.disk import File
 from bolide.store.disk_os import OsDisk
 from bolide.store.tables import GroupTable, OffsetTable, TopicTable
@@ -157,7 +158,7 @@ def test_an_unchanged_restart_keeps_the_version(tmp_path: Path) -> None:
     table.persist()
     again = topics_at(tmp_path / "topics.json")
     again.load()
-    again.add_built_in("C", "b", auto_create=True)
+    again.add_missing(built_in_topics("C", "b", auto_create=True))
     assert again.version == table.version == DataVersion(counter=2, timestamp_ms=1_700_000_000_000)
 
 

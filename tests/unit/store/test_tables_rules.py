@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from bolide.model.errors import GroupNotFound, InvalidRequest, ServiceUnavailable, TopicNotFound
+from bolide.model.errors import GroupNotFound, InvalidRequest, TableFull
 from bolide.model.offsets import GroupOffset
-from bolide.model.topic import GroupConfig, TopicConfig
+from bolide.model.topic import TOPIC_QUEUES_MAX, GroupConfig, TopicConfig
+from bolide.rules.built_in_topics import built_in_topics
 from bolide.store.disk_os import OsDisk
 from bolide.store.tables import GroupTable, OffsetTable, TopicTable, groups, topics
 
@@ -26,7 +27,7 @@ class TickingClock:
 @pytest.fixture
 def topic_table(tmp_path: Path) -> TopicTable:
     table = TopicTable(OsDisk(), str(tmp_path / "topics.json"), TickingClock())
-    table.add_built_in("DefaultCluster", "broker-a", auto_create=True)
+    table.add_missing(built_in_topics("DefaultCluster", "broker-a", auto_create=True))
     return table
 
 
@@ -45,71 +46,19 @@ def offset_table(tmp_path: Path) -> OffsetTable:
 # ---- topics
 
 
-def test_a_new_broker_has_the_built_in_topics(topic_table: TopicTable) -> None:
-    shapes = {config.name: (config.read_queues, config.write_queues, config.perm) for config in topic_table}
-    assert shapes == {
-        "SELF_TEST_TOPIC": (1, 1, 6),
-        "BenchmarkTest": (1024, 1024, 6),
-        "DefaultCluster": (16, 16, 7),
-        "broker-a": (1, 1, 7),
-        "OFFSET_MOVED_EVENT": (1, 1, 6),
-        "SCHEDULE_TOPIC_XXXX": (18, 18, 6),
-        "DefaultCluster_REPLY_TOPIC": (1, 1, 6),
-        "RMQ_SYS_TRANS_HALF_TOPIC": (1, 1, 6),
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC": (1, 1, 6),
-        "rmq_sys_wheel_timer": (1, 1, 6),
-        "rmq_sys_REVIVE_LOG_DefaultCluster": (8, 8, 6),
-        "rmq_sys_SYNC_BROKER_MEMBER_broker-a": (1, 1, 1),
-        "TBW102": (8, 8, 7),
-    }
+def test_built_in_topics_are_added_to_the_file_and_give_no_version(topic_table: TopicTable) -> None:
+    assert {config.name for config in topic_table} >= {"TBW102", "SELF_TEST_TOPIC"}
     assert topic_table.version.counter == 0
     assert topic_table.is_dirty
-
-
-def test_without_automatic_creation_there_is_no_template(tmp_path: Path) -> None:
-    table = TopicTable(OsDisk(), str(tmp_path / "topics.json"), TickingClock())
-    table.add_built_in("C", "b", auto_create=False)
-    assert "TBW102" not in table
-    assert len(table) == 12
-
-
-def test_a_send_creates_a_topic_from_the_template(topic_table: TopicTable) -> None:
-    told: list[int] = []
-    topic_table.on_change(lambda: told.append(topic_table.version.counter))
-    made = topic_table.create_for_send("orders", "TBW102", 4, auto_create=True)
-    assert made == topic_table.get("orders") == TopicConfig("orders", 4, 4, 6)
-    assert told == [1]
-    assert topic_table.create_for_send("orders", "TBW102", 16, auto_create=True) is made
-
-
-@pytest.mark.parametrize(("asked", "got"), [(4, 4), (100, 8), (0, 1), (-5, 1)])
-def test_a_created_topic_has_at_most_the_queues_of_its_template(
-    topic_table: TopicTable, asked: int, got: int
-) -> None:
-    assert topic_table.create_for_send("orders", "TBW102", asked, auto_create=True).queues == got
-
-
-@pytest.mark.parametrize("template", ["TBW102", "BenchmarkTest", "nowhere"])
-def test_a_topic_that_may_not_be_created_is_not_found(topic_table: TopicTable, template: str) -> None:
-    """Automatic creation is off, the template does not lend, or there is none."""
-    with pytest.raises(TopicNotFound):
-        topic_table.create_for_send("orders", template, 4, auto_create=False)
-    assert "orders" not in topic_table
-
-
-def test_a_retry_topic_is_created_in_any_case(topic_table: TopicTable) -> None:
-    assert topic_table.create_for_send("%RETRY%g", "TBW102", 4, auto_create=False).queues == 1
 
 
 @pytest.mark.parametrize("name", ["", " ", "a/b", "../up", "a" * 128, "tab\t"])
 def test_a_hostile_name_never_becomes_a_topic(topic_table: TopicTable, name: str) -> None:
     with pytest.raises(InvalidRequest):
-        topic_table.create_for_send(name, "TBW102", 4, auto_create=True)
-    with pytest.raises(InvalidRequest):
         topic_table.put(TopicConfig(name))
 
 
-@pytest.mark.parametrize(("read", "write"), [(0, 4), (4, 0), (-1, 4), (topics.QUEUES_MAX + 1, 4)])
+@pytest.mark.parametrize(("read", "write"), [(0, 4), (4, 0), (-1, 4), (TOPIC_QUEUES_MAX + 1, 4)])
 def test_the_number_of_queues_is_bounded(topic_table: TopicTable, read: int, write: int) -> None:
     with pytest.raises(InvalidRequest):
         topic_table.put(TopicConfig("orders", read, write))
@@ -118,7 +67,7 @@ def test_the_number_of_queues_is_bounded(topic_table: TopicTable, read: int, wri
 def test_the_number_of_topics_is_bounded(topic_table: TopicTable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topics, "TOPICS_MAX", len(topic_table) + 1)
     topic_table.put(TopicConfig("one"))
-    with pytest.raises(ServiceUnavailable):
+    with pytest.raises(TableFull):
         topic_table.put(TopicConfig("two"))
     topic_table.put(TopicConfig("one", 2, 2))
 
@@ -133,13 +82,6 @@ def test_each_change_of_a_topic_is_a_version_and_the_same_again_is_none(topic_ta
     assert not topic_table.delete("orders")
     assert topic_table.version.counter == 3
     assert topic_table.version.timestamp_ms > before_ms
-
-
-def test_the_retry_topic_follows_its_group(topic_table: TopicTable) -> None:
-    made = topic_table.create_for_retry("g", 3, unit_mode=True)
-    assert made == TopicConfig("%RETRY%g", 3, 3, sys_flag=2)
-    assert topic_table.create_for_retry("g", 1) == made
-    assert topic_table.create_for_retry("g", 1, order=True).order
 
 
 # ---- groups
@@ -165,7 +107,7 @@ def test_a_hostile_name_never_becomes_a_group(group_table: GroupTable) -> None:
 
 def test_the_number_of_groups_is_bounded(group_table: GroupTable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(groups, "GROUPS_MAX", len(group_table))
-    with pytest.raises(ServiceUnavailable):
+    with pytest.raises(TableFull):
         group_table.find("billing", auto_create=True)
 
 
@@ -246,8 +188,3 @@ def test_a_pull_is_remembered_but_does_not_make_the_file_be_written(offset_table
     offset_table.note_pull("g", "t", 0, GroupOffset(7))
     assert offset_table.last_pull("g", "t", 0) == 7
     assert not offset_table.is_dirty
-
-
-def test_a_topic_inherits_permission_bits_that_we_do_not_know(topic_table: TopicTable) -> None:
-    topic_table.put(TopicConfig("Template", 4, 4, perm=15))
-    assert topic_table.create_for_send("orders", "Template", 4, auto_create=True).perm == 14

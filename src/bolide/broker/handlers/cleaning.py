@@ -1,6 +1,6 @@
 """Cleaning on an operator's word: 306, 316 and 329."""
 
-from bolide.broker.cleaner import Cleaner
+from bolide.broker.cleaner import Cleaner, RetentionFigures
 from bolide.broker.part import Part, Work
 from bolide.broker.state import BrokerState
 from bolide.model import names
@@ -36,7 +36,7 @@ class Cleaning(Part):
         return [(f"retention {number}", work) for number, work in enumerate(self.cleaner.work(), 1)]
 
     def figures(self) -> dict[str, str]:
-        return self.cleaner.runtime()
+        return retention_state(self.cleaner.figures())
 
     def close(self) -> None:
         self.cleaner.close()
@@ -70,4 +70,16 @@ class Cleaning(Part):
             ):
                 continue
             if with_messages or not has_messages:
-                self._state.store.delete_topic(topic)
+                self._state.remover.delete(topic)
+
+
+def retention_state(figures: RetentionFigures) -> dict[str, str]:
+    """What retention has left, under the names that tools know."""
+    earliest_ms = figures.earliest_stored_ms
+    state = {
+        "earliestMessageTimeStamp": str(-1 if earliest_ms is None else earliest_ms),
+        f"commitLogDiskRatio_{figures.log_folder}": f"{figures.disk_used_ratio:.4f}",
+    }
+    if figures.refusal is not None:
+        state["putMessageRefusal"] = figures.refusal
+    return state

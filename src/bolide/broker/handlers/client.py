@@ -11,10 +11,12 @@ from bolide.broker.notices import Notices
 from bolide.broker.part import Part, Work, every
 from bolide.broker.state import BrokerState
 from bolide.machines.clients import Disconnect, Effects, Member, NotifyGroup
-from bolide.model.errors import ConsumerNotOnline, RequestError
+from bolide.model.errors import ConsumerNotOnline, RequestError, StoreRefusal
+from bolide.model.names import retry_topic
 from bolide.net.link import Link
 from bolide.net.registry import Handler
 from bolide.rules.filters import filter_of
+from bolide.rules.topic_creation import topic_for_retry
 from bolide.wire.bodies.connection import ClientConnection, GroupConnections, encode_producer_connections
 from bolide.wire.bodies.group import ClientCheck, ConsumerData, HeartbeatData, encode_member_ids
 from bolide.wire.codes import RequestCode
@@ -96,13 +98,16 @@ class Clients(Part):
         try:
             group = state.groups.find(consumer.group, auto_create=state.settings.now.auto_create_group)
             topics = [state.topics.get(one.topic) for one in consumer.subscriptions]
-            state.topics.create_for_retry(
-                group.name,
-                group.retry_queues,
-                order=any(topic is not None and topic.order for topic in topics),
-                unit_mode=consumer.unit_mode,
+            state.topics.put(
+                topic_for_retry(
+                    group.name,
+                    state.topics.get(retry_topic(group.name)),
+                    group.retry_queues,
+                    order=any(topic is not None and topic.order for topic in topics),
+                    unit_mode=consumer.unit_mode,
+                )
             )
-        except RequestError as error:
+        except (RequestError, StoreRefusal) as error:
             log.warning("%s does not join the group %.255r: %s", link.remote, consumer.group, error)
             return False
         return True

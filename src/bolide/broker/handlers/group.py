@@ -7,10 +7,10 @@ from bolide.broker.state import BrokerState
 from bolide.model import java_json
 from bolide.model.config_json import group_as_json, group_from_json
 from bolide.model.errors import GroupNotFound, InvalidRequest
+from bolide.model.topic import TOPIC_QUEUES_MAX
 from bolide.net.link import Link
 from bolide.net.registry import Handler, bound
 from bolide.net.turns import join_pieces
-from bolide.store.tables.topics import QUEUES_MAX
 from bolide.wire.bodies.members import parse_object
 from bolide.wire.bodies.topic import alter_attributes
 from bolide.wire.codes import RequestCode
@@ -37,8 +37,8 @@ class Groups(Part):
 def update_group(state: BrokerState, link: Link, request: Command) -> Command:
     """200: create or change a group.  Attributes come as changes to those it has: `+key` sets, `-key` removes."""
     config = group_from_json(parse_object(request.body, "the group"))
-    if not 0 <= config.retry_queues <= QUEUES_MAX:
-        raise InvalidRequest(f"retryQueueNums is {config.retry_queues}; 0 to {QUEUES_MAX} are allowed")
+    if not 0 <= config.retry_queues <= TOPIC_QUEUES_MAX:
+        raise InvalidRequest(f"retryQueueNums is {config.retry_queues}; 0 to {TOPIC_QUEUES_MAX} are allowed")
     known = state.groups.get(config.name)
     attributes = alter_attributes({} if known is None else known.attributes, config.attributes)
     state.groups.put(replace(config, attributes=attributes))

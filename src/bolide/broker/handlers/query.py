@@ -17,6 +17,9 @@ from bolide.wire.headers.query import TAG_INDEX, QueryAnswer, QueryMessage, View
 COUNT_MAX = 64
 """RocketMQ: maxMsgsNumBatch."""
 
+ANSWER_BYTES_MAX = 8 * 1024 * 1024
+"""Clients close a connection that brings a frame of more than 16 MiB."""
+
 UNIQUE_COUNT_MAX = 32
 """RocketMQ: defaultQueryMaxNum, whatever a query for a unique key asks for."""
 
@@ -56,6 +59,7 @@ class Querying(Part):
             count_max=UNIQUE_COUNT_MAX if header.unique_key else max(0, min(header.max_num, COUNT_MAX)),
             begin_ms=header.begin_timestamp,
             end_ms=header.end_timestamp,
+            size_bytes_max=ANSWER_BYTES_MAX,
             by_tag=header.index_type == TAG_INDEX and not header.unique_key,
         )
         found = await self.indexer.find(lookup)

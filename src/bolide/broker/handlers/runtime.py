@@ -5,6 +5,7 @@ from bolide.broker.state import BrokerState
 from bolide.machines.traffic import SAMPLE_MS
 from bolide.net.link import Link
 from bolide.net.registry import Handler
+from bolide.store.figures import StoreFigures
 from bolide.wire.bodies.route import encode_kv_table
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
@@ -55,7 +56,7 @@ class Runtime(Part):
             "bootTimestamp": str(state.started_ms),
             "startAcceptSendRequestTimeStamp": "0",
             "runtime": format_duration(state.clock.now_ms() - state.started_ms),
-            **state.store.runtime(),
+            **store_state(state.store.figures()),
             **self._rates(),
         }
         _add_daily_totals(figures, "msgPut", state.store.messages_appended)
@@ -82,6 +83,21 @@ class Runtime(Part):
             "getTransferredTps": transferred,
             "getTransferedTps": transferred,  # what 4.9 tools look for
         }
+
+
+def store_state(figures: StoreFigures) -> dict[str, str]:
+    """The store's figures, under the names that tools know."""
+    ratio = f"{figures.disk_used_ratio:.4f}"
+    return {
+        "commitLogMinOffset": str(figures.log_start),
+        "commitLogMaxOffset": str(figures.log_end),
+        "commitLogDiskRatio": ratio,
+        "consumeQueueDiskRatio": ratio,
+        "remainHowManyDataToFlush": f"{figures.undurable_bytes} B",
+        "dispatchBehindBytes": str(figures.unindexed_bytes),
+        "putMessageTimesTotal": str(figures.messages_appended),
+        "damagedMessagesPassedOver": str(figures.damaged_passed_over),
+    }
 
 
 def format_duration(duration_ms: int) -> str:

@@ -14,7 +14,7 @@ from bolide.broker.new_topics import NewTopics
 from bolide.broker.part import Part
 from bolide.broker.state import BrokerState
 from bolide.model import names
-from bolide.model.errors import InvalidRequest, MessageIllegal, PermissionDenied, RequestError
+from bolide.model.errors import InvalidRequest, MessageIllegal, PermissionDenied, RequestError, StoreRefusal
 from bolide.model.message import (
     NAME_END,
     PAIR_END,
@@ -69,7 +69,7 @@ class Sending(Part):
         while first < run.count:
             try:
                 row, needs_general_path = door.append_run(link, run, lanes, first)
-            except RequestError:  # the general path meets the same and says so
+            except (RequestError, StoreRefusal):  # the general path meets the same and says so
                 row, needs_general_path = first, True
             if row > first:
                 answers = encode_send_answers(

@@ -69,7 +69,7 @@ def delete_topic(state: BrokerState, link: Link, request: Command) -> Awaitable[
     _check_not_built_in(state, topic)
     if state.topics.delete(topic):
         state.offsets.drop_topic(topic)
-        state.store.delete_topic(topic)
+        return _answer_when_gone(state, request, state.remover.delete(topic))
     return _answer_when_registered(state, request)
 
 
@@ -105,6 +105,11 @@ def groups_of_topic(state: BrokerState, link: Link, request: Command) -> Command
     topic = TopicRequest.decode(request.fields).topic
     groups = dict.fromkeys([*state.clients.groups_of_topic(topic), *state.offsets.groups_of(topic)])
     return request.answer(body=encode_groups(groups))
+
+
+async def _answer_when_gone(state: BrokerState, request: Command, gone: Awaitable[None]) -> Command:
+    await gone
+    return await _answer_when_registered(state, request)
 
 
 async def _answer_when_registered(state: BrokerState, request: Command) -> Command:

@@ -6,11 +6,12 @@ from bolide.machines.routes import Registration
 from bolide.model import java_json
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import InvalidRequest, NothingFound, RequestError
+from bolide.model.topic import TOLD_QUEUES_MAX
 from bolide.nameserver.kv import ORDER_TOPICS
 from bolide.nameserver.state import NameServerState
 from bolide.net.link import Link
 from bolide.wire.bodies.members import parse_object
-from bolide.wire.bodies.registration import QUEUES_MAX, TOPIC_NAME_LENGTH_MAX, RegistrationBody, checksum
+from bolide.wire.bodies.registration import TOPIC_NAME_LENGTH_MAX, RegistrationBody, checksum
 from bolide.wire.bodies.route import TopicRoute, encode_kv_table, encode_member_group
 from bolide.wire.command import Command
 from bolide.wire.headers.route import (
@@ -105,7 +106,7 @@ def register_topic(state: NameServerState, link: Link, request: Command) -> Comm
         raise InvalidRequest(f"an impossible topic name: {topic[:64]!r}")
     queues = TopicRoute.decode(request.body).queues
     for queue in queues:
-        if not (0 <= queue.read_queues <= QUEUES_MAX and 0 <= queue.write_queues <= QUEUES_MAX):
+        if not (0 <= queue.read_queues <= TOLD_QUEUES_MAX and 0 <= queue.write_queues <= TOLD_QUEUES_MAX):
             raise InvalidRequest(f"topic {topic} has an impossible number of queues")
     state.routes.register_topic(topic, queues)
     return request.answer()

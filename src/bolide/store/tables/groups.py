@@ -6,7 +6,7 @@ from typing import Any
 from bolide.model import names
 from bolide.model.clock import Clock
 from bolide.model.config_json import group_as_json, group_from_json
-from bolide.model.errors import GroupNotFound, ServiceUnavailable
+from bolide.model.errors import GroupNotFound, TableFull
 from bolide.model.json_pieces import Entries
 from bolide.model.topic import GroupConfig
 from bolide.store.disk import Disk
@@ -55,7 +55,7 @@ class GroupTable(PersistedTable):
         if config == self._groups.get(config.name):
             return
         if config.name not in self._groups and len(self._groups) >= GROUPS_MAX:
-            raise ServiceUnavailable(f"the broker holds {GROUPS_MAX} groups and takes no more")
+            raise TableFull(f"there are {GROUPS_MAX} groups, and no more are kept")
         self._groups[config.name] = config
         self._changed()
 

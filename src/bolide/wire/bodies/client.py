@@ -7,12 +7,9 @@ from typing import Any
 from bolide.model import java_json
 from bolide.model.errors import ProtocolError, RequestError
 from bolide.model.offsets import MessageQueue
-from bolide.model.topic import Permission
+from bolide.model.topic import TOLD_QUEUES_MAX, Permission
 from bolide.wire.bodies.group import decode_member_ids
 from bolide.wire.bodies.route import MASTER_ID
-
-QUEUES_MAX = 65536
-"""Per topic and broker; a route that says more is not one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +38,7 @@ class Route:
             for queue_id in range(part.read_queues)
         ]
 
-    def writable(self, topic: str, queues_max: int = QUEUES_MAX) -> list[MessageQueue]:
+    def writable(self, topic: str, queues_max: int = TOLD_QUEUES_MAX) -> list[MessageQueue]:
         """The queues that can be sent to: permitted, and with a master to send to."""
         return [
             MessageQueue(topic, part.broker_name, queue_id)
@@ -77,7 +74,7 @@ def decode_route(body: bytes) -> Route:
 
 def _queue_count(value: Any) -> int:
     count = int(value)
-    if not 0 <= count <= QUEUES_MAX:
+    if not 0 <= count <= TOLD_QUEUES_MAX:
         raise ValueError(f"{count} queues")
     return count
 

@@ -9,7 +9,7 @@ from bolide.model.offsets import MessageQueue
 from bolide.wire.bodies.members import parse_object, rows, text
 from bolide.wire.bodies.queue import queue_as_json, queue_from_json
 
-QUEUES_MAX = 65_536
+LOCKED_AT_ONCE_MAX = 65_536
 """Queues of one request."""
 
 
@@ -35,8 +35,8 @@ class LockRequest:
     def decode(cls, body: bytes) -> "LockRequest":
         members = parse_object(body, "the lock request")
         queues = rows(members, "mqSet")
-        if len(queues) > QUEUES_MAX:
-            raise InvalidRequest(f"{len(queues)} queues in one request; {QUEUES_MAX} are allowed")
+        if len(queues) > LOCKED_AT_ONCE_MAX:
+            raise InvalidRequest(f"{len(queues)} queues in one request; {LOCKED_AT_ONCE_MAX} are allowed")
         return cls(
             group=text(members, "consumerGroup"),
             client_id=text(members, "clientId"),

@@ -24,13 +24,12 @@ from bolide.model import java_json
 from bolide.model.config_json import topic_as_json, topic_from_json
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import InvalidRequest
-from bolide.model.topic import TopicConfig
+from bolide.model.topic import TOLD_QUEUES_MAX, TopicConfig
 from bolide.wire.bodies.members import as_number, as_texts, parse_object, table, texts
 
 UNPACKED_BYTES_MAX = 64 * 1024 * 1024
 TOPICS_MAX = 200_000
 TOPIC_NAME_LENGTH_MAX = 255
-QUEUES_MAX = 65_536
 
 VERSION_WITH_FILTERS = 37
 """MQVersion.V3_0_11: before it the whole body is only the topic wrapper."""
@@ -140,7 +139,7 @@ def _checked(registration: RegistrationBody) -> RegistrationBody:
     for topic in registration.topics:
         if not 0 < len(topic.name) <= TOPIC_NAME_LENGTH_MAX or topic.name.isspace():
             raise InvalidRequest(f"the registration holds an impossible topic name: {topic.name[:64]!r}")
-        if not (0 <= topic.read_queues <= QUEUES_MAX and 0 <= topic.write_queues <= QUEUES_MAX):
+        if not (0 <= topic.read_queues <= TOLD_QUEUES_MAX and 0 <= topic.write_queues <= TOLD_QUEUES_MAX):
             raise InvalidRequest(f"topic {topic.name} has an impossible number of queues")
     return registration
 

@@ -143,9 +143,8 @@ def test_a_group_can_be_told_to_get_no_notices(desk: Desk) -> None:
 
 
 def test_nobody_is_an_error_when_members_are_asked_for(desk: Desk) -> None:
-    with pytest.raises(RequestError, match="no consumer") as refused:
+    with pytest.raises(RequestError, match="no consumer"):
         desk.ask(38, consumerGroup="billing")
-    assert refused.value.code == 1
 
 
 def test_connections_show_who_consumes_what(desk: Desk) -> None:

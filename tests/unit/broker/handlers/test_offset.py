@@ -74,9 +74,8 @@ def test_what_was_finished_in_a_shrunk_topic_can_still_be_committed(desk: Desk) 
 
 def test_a_new_group_on_a_young_queue_begins_at_its_first_message(orders: Desk) -> None:
     assert query(orders) == 0
-    with pytest.raises(NothingFound) as refused:
+    with pytest.raises(NothingFound):
         query(orders, setZeroIfNotFound=False)
-    assert refused.value.code == 22
 
 
 @pytest.mark.parametrize("queue_id", [1, 2, -1])

@@ -1,0 +1,98 @@
+"""TopicRemover: deletes topics for good, on a thread of its own.
+
+On the event loop a topic's folder is only moved to the trash (`store/trash.py`), however many files it has.  Making
+that last and deleting the files follows here; so does what an earlier process has left.  Whoever deletes a topic can
+wait until it cannot come back.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from bolide.broker.sync_thread import SyncThread
+from bolide.net.surroundings import Surroundings
+from bolide.net.ticks import ticks
+from bolide.store.disk import NOT_OF_THE_DISK
+from bolide.store.store import MessageStore
+
+log = logging.getLogger(__name__)
+
+RETRY_S = 1.0
+
+
+class TopicRemover:
+    def __init__(
+        self, store: MessageStore, surroundings: Surroundings, on_failure: Callable[[], None]
+    ) -> None:
+        self._store = store
+        self._trash = store.queues.trash
+        self._on_failure = on_failure
+        self._thread = SyncThread(surroundings.threads("bolide-delete"))
+        self._waiting: list[asyncio.Future[None]] = []
+        self._wanted = asyncio.Event()
+        self._wanted.set()  # a stop may have left something
+        self._trouble: str | None = None
+
+    def delete(self, topic: str) -> "asyncio.Future[None]":
+        """Forget the topic's queues now; the result comes when they cannot come back."""
+        self._store.delete_topic(topic)
+        gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(gone)
+        self._wanted.set()
+        return gone
+
+    async def run(self) -> None:
+        """Delete for ever; ends when the store has failed."""
+        while self._store.durability.failure is None:
+            await self._wanted.wait()
+            self._wanted.clear()
+            try:
+                await self._settle()
+                await self._clear()
+                self._trouble = None
+            except OSError as error:
+                if self._store.durability.failure is None:
+                    self._say(error)
+                    await self._retry()
+
+    async def _settle(self) -> None:
+        """One sync for all topics that were deleted before it began."""
+        waiting, self._waiting = self._waiting, []
+        try:
+            await self._thread.sync(self._trash.settle)
+        except OSError as error:
+            self._waiting = waiting + self._waiting
+            if error.errno not in NOT_OF_THE_DISK:
+                log.critical("syncing the folder of the consume queues failed: %s", error)
+                self._store.durability.failed(error)
+                self._on_failure()
+            raise
+        for gone in waiting:
+            if not gone.done():
+                gone.set_result(None)
+
+    async def _clear(self) -> None:
+        """One topic after the other, unless somebody waits for a sync: that is short and goes first."""
+        found: list[bool] = [True]
+        while found.pop() and not self._wanted.is_set():
+            await self._thread.write(lambda: found.append(self._trash.clear_one()))
+
+    async def _retry(self) -> None:
+        async for _ in ticks(RETRY_S):
+            self._wanted.set()
+            return
+
+    def close(self) -> None:
+        """End the thread.  A sync that outlived its task may have failed since."""
+        error = self._thread.close()
+        if error is None or error.errno in NOT_OF_THE_DISK or self._store.durability.failure is not None:
+            return
+        log.critical("the last sync of the folder of the consume queues failed: %s", error)
+        self._store.durability.failed(error)
+
+    def _say(self, error: OSError) -> None:
+        """A trouble is said once, not every time it is met."""
+        text = error.strerror or str(error)
+        if text != self._trouble:
+            self._trouble = text
+            log.error("the files of deleted topics stay for the moment: %s", text)

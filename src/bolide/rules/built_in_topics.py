@@ -1,0 +1,36 @@
+"""The topics that every broker has from the start."""
+
+from bolide.model import names
+from bolide.model.topic import Permission, TopicConfig
+
+SCHEDULE_QUEUES = 18
+BENCHMARK_QUEUES = 1024
+CLUSTER_QUEUES = 16
+DEFAULT_QUEUES = 8
+REVIVE_QUEUES = 8
+
+
+def built_in_topics(cluster: str, broker_name: str, *, auto_create: bool) -> list[TopicConfig]:
+    """The topics of a new broker.  With fewer than two a name server refuses its first registration."""
+    template = Permission.READ_WRITE | Permission.INHERIT
+    topics = [
+        _topic(names.SELF_TEST_TOPIC, 1),
+        _topic(names.BENCHMARK_TOPIC, BENCHMARK_QUEUES),
+        _topic(cluster, CLUSTER_QUEUES, template),
+        _topic(broker_name, 1, template),
+        _topic(names.OFFSET_MOVED_TOPIC, 1),
+        _topic(names.SCHEDULE_TOPIC, SCHEDULE_QUEUES),
+        _topic(names.reply_topic(cluster), 1),
+        _topic(names.HALF_TOPIC, 1),
+        _topic(names.OP_HALF_TOPIC, 1),
+        _topic(names.TIMER_TOPIC, 1),
+        _topic(f"{names.SYSTEM_TOPIC_PREFIX}REVIVE_LOG_{cluster}", REVIVE_QUEUES),
+        _topic(f"{names.SYSTEM_TOPIC_PREFIX}SYNC_BROKER_MEMBER_{broker_name}", 1, Permission.INHERIT),
+    ]
+    if auto_create:
+        topics.append(_topic(names.DEFAULT_TOPIC, DEFAULT_QUEUES, template))
+    return topics
+
+
+def _topic(name: str, queues: int, perm: int = Permission.READ_WRITE) -> TopicConfig:
+    return TopicConfig(name, queues, queues, perm)

@@ -1,0 +1,91 @@
+"""Trash: the folders of deleted topics on their way out.
+
+A topic may have thousands of files, and deleting them takes long.  So its folder is moved out of `consumequeue/` in
+one step, to `deleted/NUMBER` in the store's root, where neither we nor the original look for topics.  From then on it
+is gone, whole: power loss may bring it back, but never a part of it.
+
+The rest may run on another thread, one at a time, as often as anybody likes: `settle` makes the moves last, `clear_one`
+deletes a folder whose move does.  What a stop leaves is deleted after the next start.  A topic can be made again at
+once; its first message waits until its old folder cannot come back (see `QueueIndex.get`).
+"""
+
+import errno
+import os
+import threading
+
+from bolide.store.disk import NOT_OF_THE_DISK, Disk
+
+
+class Trash:
+    def __init__(self, disk: Disk, folder: str, queues_folder: str) -> None:
+        self._disk = disk
+        self._folder = folder
+        self._queues_folder = queues_folder
+        self._turn = threading.Lock()
+        self._failure: OSError | None = None
+        self._moved = 0  # the number of the last move
+        self._settled = 0  # moves up to this one last
+        self._leaving: dict[str, int] = {}  # topics whose moves may not last yet
+
+    def open(self) -> None:
+        """See what earlier processes have left; the folder of the queues must be synced."""
+        self._moved = self._settled = max(self._numbers(), default=0)
+        self._leaving.clear()
+
+    @property
+    def is_settled(self) -> bool:
+        return self._settled == self._moved
+
+    def take(self, topic: str) -> None:
+        """Move a topic's folder here, if it has one."""
+        folder = os.path.join(self._queues_folder, topic)
+        if not self._disk.exists(folder):
+            return
+        self._disk.make_dirs(self._folder)
+        if self.is_settled:
+            self._leaving.clear()
+        self._moved += 1  # first: what fails may have happened all the same
+        self._leaving[topic] = self._moved
+        try:
+            self._disk.rename(folder, self._path(self._moved))
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            self._disk.delete_tree(folder)  # somebody has given the queues a disk of their own
+
+    def is_leaving(self, topic: str) -> bool:
+        """Whether power loss could bring the topic's old folder back."""
+        return self._leaving.get(topic, 0) > self._settled
+
+    def settle(self) -> None:
+        """Make all moves so far last: one sync for all of them.
+
+        A failure is final, unless it is not the disk's: whoever tried again would be told that all is well.
+        """
+        with self._turn:
+            if self._failure is not None:
+                raise self._failure
+            moved = self._moved
+            if moved == self._settled:
+                return
+            try:
+                self._disk.sync_dir(self._queues_folder)
+            except OSError as error:
+                if error.errno not in NOT_OF_THE_DISK:
+                    self._failure = error
+                raise
+            self._settled = moved
+
+    def clear_one(self) -> bool:
+        """Delete one folder for good; False when there is none whose move lasts."""
+        number = next((number for number in self._numbers() if number <= self._settled), None)
+        if number is None:
+            return False
+        self._disk.delete_tree(self._path(number))
+        return True
+
+    def _numbers(self) -> list[int]:
+        return sorted(int(name) for name in self._disk.list(self._folder) if name.isdigit())
+
+    def _path(self, number: int) -> str:
+        return os.path.join(self._folder, str(number))

@@ -1,0 +1,116 @@
+"""TopicRemover: the loop only moves a folder, and what was deleted goes for good."""
+
+import asyncio
+import errno
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from bolide.broker.topic_remover import TopicRemover
+from bolide.net.surroundings import Surroundings
+from bolide.store.store import MessageStore
+from bolide.wire.codes import RequestCode
+from bolide.wire.command import Command
+from tests.unit.broker.stage import send_request, serving
+from tests.unit.net.stage import eventually
+from tests.unit.store.stage import WatchedDisk, bodies, killed, opened, put_many
+
+
+class FolderDisk(WatchedDisk):
+    """Syncing the folder of all queues fails as a test says."""
+
+    error = 0
+
+    def sync_dir(self, path: str) -> None:
+        if self.error and path.endswith("consumequeue"):
+            raise OSError(self.error, os.strerror(self.error), path)
+        super().sync_dir(path)
+
+
+class Scene:
+    def __init__(self, root: Path) -> None:
+        self.root, self.disk = root, FolderDisk()
+        self.store: MessageStore = opened(root, disk=self.disk)
+        self.failures = 0
+        self.remover = TopicRemover(self.store, Surroundings(), self._failed)
+
+    def _failed(self) -> None:
+        self.failures += 1
+
+    def trash(self) -> list[str]:
+        return self.disk.list(str(self.root / "deleted"))
+
+
+def play(root: Path, act: Callable[[Scene], Awaitable[None]]) -> None:
+    async def main() -> None:
+        scene = Scene(root)
+        task = asyncio.create_task(scene.remover.run())
+        try:
+            await act(scene)
+        finally:
+            task.cancel()
+            scene.remover.close()
+
+    asyncio.run(main())
+
+
+def test_deleted_topics_leave_no_files(tmp_path: Path) -> None:
+    async def act(scene: Scene) -> None:
+        for topic in ("A", "B", "C"):
+            put_many(scene.store, 30, topic)
+        await asyncio.gather(scene.remover.delete("A"), scene.remover.delete("B"))
+        assert scene.store.queues.trash.is_settled
+        await eventually(lambda: not scene.trash())
+        assert os.listdir(tmp_path / "consumequeue") == ["C"]
+
+    play(tmp_path, act)
+
+
+def test_what_a_killed_process_has_left_goes_after_the_next_start(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    put_many(store, 30)
+    store.delete_topic("T")
+    killed(store)
+    assert os.listdir(tmp_path / "deleted") == ["1"]
+
+    async def act(scene: Scene) -> None:
+        await eventually(lambda: not scene.trash())
+
+    play(tmp_path, act)
+
+
+def test_without_descriptors_it_waits_and_with_a_failing_disk_the_store_takes_nothing_more(
+    tmp_path: Path,
+) -> None:
+    async def act(scene: Scene) -> None:
+        put_many(scene.store, 30)
+        scene.disk.error = errno.EMFILE
+        gone = scene.remover.delete("T")
+        await eventually(lambda: scene.remover._trouble is not None)
+        assert not gone.done()
+        scene.disk.error = 0
+        await asyncio.wait_for(gone, 60)
+        put_many(scene.store, 30)
+        assert len(bodies(scene.store)) == 30
+        scene.disk.error = errno.EIO
+        gone = scene.remover.delete("T")
+        await eventually(lambda: scene.failures == 1)
+        assert not gone.done()
+        assert scene.store.durability.failure is not None
+
+    play(tmp_path, act)
+
+
+def test_a_topic_that_a_broker_deletes_can_be_used_again_at_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as (_, wire):
+            for round_ in range(5):
+                for number in range(3):
+                    answer = await wire.ask(send_request(b"x", 10 * round_ + number))
+                    assert (answer.code, answer.fields["queueOffset"]) == (0, str(number))
+                fields = {"topic": "T"}
+                answer = await wire.ask(Command(RequestCode.DELETE_TOPIC_IN_BROKER, fields=fields))
+                assert answer.code == 0
+            await eventually(lambda: not os.listdir(tmp_path / "deleted"))
+
+    asyncio.run(main())
