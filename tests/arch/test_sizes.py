@@ -4,11 +4,11 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.arch import house
+from tests.arch import cython, house
 
 FILE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 70
-CODE = (".py", ".pyx", ".pxd", ".pyi", ".java", ".go", ".js", ".mjs")
+CODE = (".py", ".pyx", ".pxi", ".pxd", ".pyi", ".java", ".go", ".js", ".mjs")
 
 
 def test_a_file_has_at_most_500_lines() -> None:
@@ -22,6 +22,10 @@ def test_a_function_has_at_most_70_lines() -> None:
         f"{house.name_of(path)}:{function.lineno} {function.name}": _lines(function)
         for path in house.files(".py")
         for function in _functions(path)
+    } | {
+        f"{house.name_of(path)}:{function.line} {function.name}": function.lines
+        for path in house.files(".pyx", ".pxi")
+        for function in cython.functions(path)
     }
     assert {name: count for name, count in lines.items() if count > FUNCTION_LINES_MAX} == {}
 

@@ -40,11 +40,6 @@ _TOKEN = re.compile(r"%(?P<mark>.)(?:\{(?P<argument>[^{}]*)\})?|\\(?P<escape>.)|
 _UNSAFE = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
 
 
-def describe_directives() -> str:
-    """The table for `--help`."""
-    return "\n".join(f"%{mark}  {meaning}" for mark, (meaning, _) in DIRECTIVES.items())
-
-
 def compile_format(text: str) -> Callable[[StoredMessage], bytes]:
     """A function that writes one message; `ConfigError` for a format that cannot be meant."""
     pieces: list[Piece] = []

@@ -133,6 +133,31 @@ cdef class TopicLane:
         return self.turn % self.write_queues
 
 
+cdef struct Run:  # what the requests of a run share, and how far it has come
+    RecordParts parts
+    const unsigned char* received
+    const unsigned char* texts
+    unsigned char* to
+    Py_ssize_t room
+    Py_ssize_t scratch_bytes
+    int64_t log_offset
+    int64_t* log_offsets
+    Py_ssize_t records
+    Py_ssize_t used
+
+
+cdef inline void point_at(Run* run, const int64_t* values) noexcept nogil:
+    """At the message of a row, which stays where it was received."""
+    run.parts.sys_flag = values[column.SYS_FLAG]
+    run.parts.born_timestamp_ms = values[column.BORN_TIMESTAMP]
+    run.parts.reconsume_times = values[column.RECONSUME_TIMES]
+    run.parts.body = run.received + values[column.BODY_AT]
+    run.parts.body_length = values[column.BODY_LENGTH]
+    run.parts.flag = values[column.FLAG]
+    run.parts.properties = run.texts + values[column.PROPERTIES_AT]
+    run.parts.properties_length = values[column.PROPERTIES_LENGTH]
+
+
 cdef class Appender:
     cdef bytes store_host
     cdef bytes suffix  # with room for the checksum at its end
@@ -161,87 +186,87 @@ cdef class Appender:
         int64_t now_ms,
         list touched not None,
     ):
-        cdef RecordParts parts
-        cdef PropertyScan scan
+        cdef Run run
         cdef int64_t* row_numbers = numbers_of(rows)
-        cdef int64_t* offsets = numbers_of(log_offsets)
-        cdef const unsigned char* received = <const unsigned char*>PyByteArray_AS_STRING(buffer)
-        cdef const unsigned char* texts = <const unsigned char*>PyByteArray_AS_STRING(properties)
-        cdef int64_t* values
-        cdef unsigned char* to = <unsigned char*>PyByteArray_AS_STRING(scratch)
-        cdef Py_ssize_t row, records = 0, before, used = 0, size, scratch_bytes = len(scratch)
-        cdef int64_t queue_id, turn
-        cdef QueueTail tail
-        cdef TopicLane lane
-        cdef object candidate
+        cdef object lane
+        cdef Py_ssize_t row
         cdef int outcome
-        self.fill_constants(&parts, born_host, now_ms)
+        self.fill_constants(&run.parts, born_host, now_ms)
+        run.received = <const unsigned char*>PyByteArray_AS_STRING(buffer)
+        run.texts = <const unsigned char*>PyByteArray_AS_STRING(properties)
+        run.to = <unsigned char*>PyByteArray_AS_STRING(scratch)
+        run.room = room
+        run.scratch_bytes = len(scratch)
+        run.log_offset = log_offset
+        run.log_offsets = numbers_of(log_offsets)
+        run.records = run.used = 0
         for row in range(first, count):
-            values = row_numbers + row * column.COLUMNS
-            candidate = lanes[values[column.TOPIC]]
-            if candidate is None:
-                return row, used, C_NEEDS_GENERAL_PATH
-            if records == column.RECORDS_MAX:
-                return row, used, C_DONE
-            lane = <TopicLane>candidate
-            queue_id = values[column.QUEUE_ID]
-            if (
-                queue_id >= len(lane.tails)
-                or values[column.SYS_FLAG] & NOT_PLAIN
-                or values[column.BODY_LENGTH] <= 0
-                or values[column.BODY_LENGTH] > self.body_bytes_max
-            ):
-                return row, used, C_NEEDS_GENERAL_PATH
-            turn = lane.turn
-            if queue_id < 0:
-                turn += 1
-                queue_id = turn % lane.write_queues
-            tail = <QueueTail>lane.tails[queue_id]
-            parts.topic = <const unsigned char*>PyBytes_AS_STRING(lane.topic)
-            parts.topic_length = len(lane.topic)
-            parts.queue_id = queue_id
-            parts.queue_offset = tail.next_offset
-            parts.log_offset = log_offset + used
-            parts.sys_flag = values[column.SYS_FLAG]
-            parts.born_timestamp_ms = values[column.BORN_TIMESTAMP]
-            parts.reconsume_times = values[column.RECONSUME_TIMES]
-            parts.body = received + values[column.BODY_AT]
-            parts.body_length = values[column.BODY_LENGTH]
-            parts.flag = values[column.FLAG]
-            parts.properties = texts + values[column.PROPERTIES_AT]
-            parts.properties_length = values[column.PROPERTIES_LENGTH]
-            before = records
-            if values[column.KIND] & column.KIND_BATCH:
-                scan.unique_key_length = 0
-                parts.suffix_length = self.checksum_bytes  # the original adds no pairs to the messages of a batch
-                outcome = self.write_batch(
-                    &parts, tail, to + used, room - used, scratch_bytes - used, offsets, &records, &size
-                )
-            else:
-                parts.suffix_length = len(self.suffix)
-                outcome = self.write_one(
-                    &parts, &scan, tail, to + used, room - used, scratch_bytes - used, &size
-                )
-                offsets[records] = parts.log_offset
-                records += 1
+            lane = lanes[row_numbers[row * column.COLUMNS + column.TOPIC]]
+            if lane is None:
+                return row, run.used, C_NEEDS_GENERAL_PATH
+            if run.records == column.RECORDS_MAX:
+                return row, run.used, C_DONE
+            outcome = self.append_row(&run, row_numbers + row * column.COLUMNS, <TopicLane>lane, touched)
             if outcome == C_SCRATCH_FULL:
-                return row, used, C_DONE if used else C_NEEDS_GENERAL_PATH
+                return row, run.used, C_DONE if run.used else C_NEEDS_GENERAL_PATH
             if outcome != C_DONE:
-                return row, used, outcome
-            used += size
-            lane.turn = turn
-            values[column.QUEUE_ID] = queue_id
-            values[column.QUEUE_OFFSET] = parts.queue_offset
-            values[column.RECORDS_AT] = before
-            values[column.RECORDS_COUNT] = records - before
-            values[column.UNIQUE_KEY_LENGTH] = scan.unique_key_length
-            values[column.UNIQUE_KEY_AT] = 0
-            if scan.unique_key_length:
-                values[column.UNIQUE_KEY_AT] = values[column.PROPERTIES_AT] + scan.unique_key_at
-            if not tail.touched:
-                tail.touched = True
-                touched.append(tail)
-        return count, used, C_DONE
+                return row, run.used, outcome
+        return count, run.used, C_DONE
+
+    cdef int append_row(self, Run* run, int64_t* values, TopicLane lane, list touched) except -1:
+        """One request of a run: its record or records, and what its answer needs, into its row."""
+        cdef RecordParts* parts = &run.parts
+        cdef PropertyScan scan
+        cdef unsigned char* to = run.to + run.used
+        cdef Py_ssize_t room = run.room - run.used, scratch_room = run.scratch_bytes - run.used
+        cdef Py_ssize_t before = run.records, size
+        cdef int64_t queue_id = values[column.QUEUE_ID], turn = lane.turn
+        cdef QueueTail tail
+        cdef int outcome
+        if (
+            queue_id >= len(lane.tails)
+            or values[column.SYS_FLAG] & NOT_PLAIN
+            or values[column.BODY_LENGTH] <= 0
+            or values[column.BODY_LENGTH] > self.body_bytes_max
+        ):
+            return C_NEEDS_GENERAL_PATH
+        if queue_id < 0:
+            turn += 1
+            queue_id = turn % lane.write_queues
+        tail = <QueueTail>lane.tails[queue_id]
+        parts.topic = <const unsigned char*>PyBytes_AS_STRING(lane.topic)
+        parts.topic_length = len(lane.topic)
+        parts.queue_id = queue_id
+        parts.queue_offset = tail.next_offset
+        parts.log_offset = run.log_offset + run.used
+        point_at(run, values)
+        if values[column.KIND] & column.KIND_BATCH:
+            scan.unique_key_length = 0
+            parts.suffix_length = self.checksum_bytes  # the original adds no pairs to the messages of a batch
+            outcome = self.write_batch(
+                parts, tail, to, room, scratch_room, run.log_offsets, &run.records, &size
+            )
+        else:
+            parts.suffix_length = len(self.suffix)
+            outcome = self.write_one(parts, &scan, tail, to, room, scratch_room, &size)
+            run.log_offsets[before] = parts.log_offset
+            run.records = before + 1
+        if outcome != C_DONE:
+            return outcome
+        run.used += size
+        lane.turn = turn
+        values[column.QUEUE_ID] = queue_id
+        values[column.QUEUE_OFFSET] = parts.queue_offset
+        values[column.RECORDS_AT] = before
+        values[column.RECORDS_COUNT] = run.records - before
+        values[column.UNIQUE_KEY_LENGTH] = scan.unique_key_length
+        values[column.UNIQUE_KEY_AT] = 0
+        if scan.unique_key_length:
+            values[column.UNIQUE_KEY_AT] = values[column.PROPERTIES_AT] + scan.unique_key_at
+        if not tail.touched:
+            tail.touched = True
+            touched.append(tail)
+        return C_DONE
 
     cdef void fill_constants(self, RecordParts* parts, bytes born_host, int64_t now_ms):
         parts.born_host = <const unsigned char*>PyBytes_AS_STRING(born_host)

@@ -73,11 +73,6 @@ class FrameReader:
         self._whole: bytearray | None = None  # a frame larger than that, while it is being received
         self._whole_bytes = 0
 
-    @property
-    def holds_part(self) -> bool:
-        """Whether a frame has begun and not ended."""
-        return bool(self._rest) or self._whole is not None
-
     def writable(self) -> memoryview:
         """Where the next bytes go."""
         if self._whole is not None:

@@ -9,7 +9,6 @@ from bolide.model.send_rows import (
     FRAME_AT,
     FRAME_LENGTH,
     KIND,
-    KIND_BATCH,
     KIND_ONE_WAY,
     RECORDS_MAX,
     ROWS_MAX,
@@ -50,6 +49,3 @@ class SendRun:
 
     def is_one_way(self, row: int) -> bool:
         return bool(self.column(row, KIND) & KIND_ONE_WAY)
-
-    def is_batch(self, row: int) -> bool:
-        return bool(self.column(row, KIND) & KIND_BATCH)
