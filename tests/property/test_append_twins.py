@@ -1,10 +1,9 @@
-"""Both implementations of the append and of the pull's choice do exactly the same.
+"""Both implementations of the append do exactly the same.
 
 Goal: one behaviour, whichever is installed.  Method: the same runs of requests are appended by both to segments that
 may be full at any row; segment bytes, rows, ids, queue entries and the reason for stopping must be equal.
 """
 
-import itertools
 import struct
 from array import array
 from collections.abc import Iterator
@@ -15,12 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bolide.model import send_rows as column
-from bolide.model.filter import EVERYTHING, Filter
 from bolide.model.properties import NOT_PLAIN_FAMILIES, RULES, Rule
-from bolide.record.codec import RecordHead, encode_record, inspect_record
-from bolide.record.layout import CHECK_LENGTHS, CHECK_SEALED, CHECK_SUMS, FIXED_BYTES, RECORD_CHECKSUM_BYTES
+from bolide.record.codec import RecordHead, inspect_record
+from bolide.record.layout import CHECK_LENGTHS, CHECK_SUMS, RECORD_CHECKSUM_BYTES
 from tests.property.twins import APPENDS, outcome
-from tests.unit.filters import Contains
 
 SUFFIX = b"MSG_REGION\x01R\x02TRACE_ON\x01true\x02CLUSTER\x01C\x02"
 STORE_HOST = bytes((127, 0, 0, 1, 0, 0, 42, 159))
@@ -296,215 +293,6 @@ def test_a_lane_needs_a_queue_to_write_to() -> None:
         tail = module.QueueTail(("T", 0), 0, None)
         for tails, write_queues in (([], 0), ([tail], 0), ([tail], 2), ([tail], -1)):
             assert outcome(module.TopicLane, b"T", tails, write_queues)[1][0] is ValueError
-
-
-ENTRIES = st.lists(
-    st.tuples(
-        st.integers(0, 2000) | st.integers(-(2**63), 2**63 - 1),
-        st.sampled_from([100, 100, 200, 0, -1, 0x7FFFFFFF, 2**31 - 2]),
-        st.sampled_from([0, 1, 2, -(2**31)]),
-    ),
-    max_size=12,
-).map(lambda entries: b"".join(struct.pack(">qiq", *entry) for entry in entries))
-
-
-QUEUE_ID = 3
-QUEUE_OFFSET = 70
-DAMAGED_AT = {"size": 3, "magic": 7, "flag": 19, "body": 90}
-STATES = [*DAMAGED_AT, "topic", "queue", "offset", "place", "gap", "zero", "nowhere", "negative"]
-CODES = st.sampled_from([None, frozenset({1}), frozenset({1, -(2**31)}), frozenset({5})])
-
-
-EXAMINERS = st.sampled_from(
-    [None, None, Contains(b"\0\0\0\x46"), Contains(b"b" * 150), Contains(b"not there")]
-)
-
-
-@given(ENTRIES, CODES, EXAMINERS, st.sampled_from([0, 500, 10**6, 2**63 - 1]))
-@settings(max_examples=250)
-def test_both_find_the_same_wanted_entry(
-    entries: bytes, codes: frozenset[int] | None, examine: Contains | None, end: int
-) -> None:
-    """Records are read only for a filter that examines them; there is one at every even place."""
-    answers = []
-    for module in APPENDS:
-        read: list[int] = []
-
-        def read_at(log_offset: int, read: list[int] = read) -> bytes | None:
-            read.append(log_offset)
-            return b"b" * (log_offset % 300) if log_offset % 2 == 0 else None
-
-        answers.append((module.first_wanted(entries, Filter(codes, examine), end, read_at), read))
-        assert examine is not None or read == []
-    assert answers[0] == answers[1]
-
-
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from([100, 100, 300]),
-            st.sampled_from([0, 1, -(2**31)]),
-            st.sampled_from(["sound"] * 9 + STATES),
-        ),
-        max_size=90,
-    ),
-    st.integers(0, 3),
-    CODES,
-    EXAMINERS,
-    st.integers(0, 80),
-    st.sampled_from([0, 150, 300, 10**9]),
-    st.sampled_from([0, 1500, 10**6, 2**63 - 1]),
-    st.sampled_from([0, 1000, 1100]),
-    st.sampled_from([b"T", b"T", b""]),
-    st.sampled_from([CHECK_LENGTHS, CHECK_SUMS, CHECK_SEALED]),
-)
-@settings(max_examples=400)
-def test_both_collect_the_same_records_for_a_pull(
-    parts: list[tuple[int, int, str]],
-    first: int,
-    codes: frozenset[int] | None,
-    examine: Contains | None,
-    count_max: int,
-    size_max: int,
-    end: int,
-    start: int,
-    topic: bytes,
-    check: int,
-) -> None:
-    base = 1000
-    segment, entries = stored(parts, base)
-    limits = (first, Filter(codes, examine), count_max, size_max, end, start)
-    where = (memoryview(segment), base, topic, QUEUE_ID, QUEUE_OFFSET + first, check)
-    compiled, twin = (outcome(m.collect, entries, *limits, *where) for m in APPENDS)
-    assert compiled == twin
-
-
-def stored(parts: list[tuple[int, int, str]], base: int) -> tuple[bytearray, bytes]:
-    """Records of a queue, the large ones with a checksum, and their entries; any may be bad in one way."""
-    segment, entries = bytearray(), b""
-    for number, (size, tags_code, state) in enumerate(parts):
-        place = base + len(segment)
-        sealed = size == 300
-        record = bytearray(
-            encode_record(
-                topic=b"X" if state == "topic" else b"T",
-                body=b"b" * (size - FIXED_BYTES - 1 - (RECORD_CHECKSUM_BYTES if sealed else 0)),
-                properties=b"",
-                queue_id=QUEUE_ID + (state == "queue"),
-                flag=0,
-                queue_offset=QUEUE_OFFSET + number + (state == "offset"),
-                log_offset=place + (state == "place"),
-                sys_flag=0,
-                born_timestamp_ms=1,
-                born_host=bytes(8),
-                store_timestamp_ms=2,
-                store_host=bytes(8),
-                reconsume_times=0,
-                prepared_offset=0,
-                sealed=sealed,
-            )
-        )
-        if state in DAMAGED_AT:
-            record[DAMAGED_AT[state]] ^= 1
-        segment += record
-        entry = {
-            "gap": (place, 0x7FFFFFFF),
-            "zero": (0, 0),
-            "nowhere": (10**7, size),
-            "negative": (-place, size),
-        }.get(state, (place, size))
-        entries += struct.pack(">qiq", *entry, tags_code)
-    return segment, entries
-
-
-@pytest.mark.parametrize("size", [100, 300])
-@pytest.mark.parametrize("state", STATES)
-def test_nothing_is_handed_out_that_is_not_the_message_asked_for(state: str, size: int) -> None:
-    """An entry that points at no record, at another's, or at a damaged one does not hide the sound ones beside it."""
-    parts = [(size, 0, "sound"), (size, 0, state), (size, 0, "sound")]
-    segment, entries = stored(parts, 0)
-    unseen = {("flag", CHECK_LENGTHS), ("body", CHECK_LENGTHS)}
-    if size == 100:  # no checksum of the whole
-        unseen.add(("flag", CHECK_SUMS))
-    beside = bytes(segment[:size] + segment[2 * size :])
-    for module, check in itertools.product(APPENDS, (CHECK_LENGTHS, CHECK_SUMS)):
-        where = (memoryview(segment), 0, b"T", QUEUE_ID, QUEUE_OFFSET, check)
-        result = module.collect(entries, 0, EVERYTHING, 9, 10**6, 10**8, 0, *where)
-        if state == "nowhere":  # perhaps in another segment: the pull ends before it
-            assert result == (1, 1, 0, bytes(segment[:size]))
-        elif state in {"gap", "zero", "negative"}:
-            assert result == (3, 2, 0, beside)
-        elif (state, check) in unseen:
-            assert result == (3, 3, 0, bytes(segment))
-        else:
-            assert result == (3, 2, 1, beside)
-
-
-def test_a_filter_is_asked_about_sound_records_alone_and_what_it_does_not_want_is_passed_over() -> None:
-    parts = [(100, 1, "sound"), (300, 1, "sound"), (300, 2, "sound"), (300, 1, "body"), (300, 1, "sound")]
-    segment, entries = stored(parts, 0)
-    for module in APPENDS:
-        asked: list[bytes] = []
-
-        def large(record: bytes | memoryview, asked: list[bytes] = asked) -> bool:
-            asked.append(bytes(record))
-            return len(record) == 300
-
-        where = (memoryview(segment), 0, b"T", QUEUE_ID, QUEUE_OFFSET, CHECK_SUMS)
-        limits = (0, Filter(frozenset({1}), large), 9, 10**6, 10**6, 0)
-        wanted = bytes(segment[100:400] + segment[1000:])
-        assert module.collect(entries, *limits, *where) == (5, 2, 1, wanted)
-        assert asked == [bytes(segment[:100]), bytes(segment[100:400]), bytes(segment[1000:])]
-
-
-def test_a_filter_that_fails_leaves_the_segment_free() -> None:
-    segment, entries = stored([(100, 0, "sound")], 0)
-
-    def fail(record: bytes | memoryview) -> bool:
-        raise LookupError("no such property")
-
-    for module in APPENDS:
-        where = (memoryview(segment), 0, b"T", QUEUE_ID, QUEUE_OFFSET, CHECK_SUMS)
-        with pytest.raises(LookupError):
-            module.collect(entries, 0, Filter(None, fail), 9, 10**6, 10**6, 0, *where)
-        del where
-    segment.append(0)  # nobody looks at it any more
-
-
-def test_a_queue_shared_with_other_topics_asks_only_for_sound_records() -> None:
-    segment, entries = stored([(100, 0, "topic"), (100, 0, "queue"), (100, 0, "offset"), (100, 0, "body")], 0)
-    for module in APPENDS:
-        where = (memoryview(segment), 0, b"", 0, 0, CHECK_SUMS)
-        assert module.collect(entries, 0, EVERYTHING, 9, 10**6, 10**6, 0, *where) == (
-            4,
-            3,
-            1,
-            bytes(segment[:300]),
-        )
-
-
-def test_without_a_checksum_a_record_is_not_handed_out_where_all_must_have_one() -> None:
-    segment, entries = stored([(100, 0, "sound"), (300, 0, "sound")], 0)
-    for module in APPENDS:
-        where = (memoryview(segment), 0, b"T", QUEUE_ID, QUEUE_OFFSET, CHECK_SEALED)
-        assert module.collect(entries, 0, EVERYTHING, 9, 10**6, 10**6, 0, *where) == (
-            2,
-            1,
-            1,
-            bytes(segment[100:]),
-        )
-
-
-def test_a_record_at_the_end_of_the_log_is_not_collected_from_beyond_it() -> None:
-    segment, entries = stored([(100, 0, "sound"), (300, 0, "sound")], 0)
-    for module in APPENDS:
-        where = (memoryview(segment)[:350], 0, b"T", QUEUE_ID, QUEUE_OFFSET, CHECK_SUMS)
-        assert module.collect(entries, 0, EVERYTHING, 9, 10**6, 10**6, 0, *where) == (
-            2,
-            1,
-            1,
-            bytes(segment[:100]),
-        )
 
 
 @given(st.data())

@@ -18,9 +18,24 @@ from bolide.model.message import SysFlag
 from bolide.offline.damage import Findings
 from bolide.offline.files import StoreFiles, used_bytes
 from bolide.offline.scan import Hole, Progress
-from bolide.record.layout import FIXED_BYTES, HOST_V4_BYTES, HOST_V6_BYTES, LOG_OFFSET_AT
+from bolide.record.layout import (
+    BORN_HOST_AT,
+    FIXED_BYTES,
+    HOST_V4_BYTES,
+    HOST_V6_BYTES,
+    LOG_OFFSET_AT,
+    SYS_FLAG_AT,
+)
 from bolide.store.index import rebuild_slots, record_hashes
-from bolide.store.index_layout import ENTRY, ENTRY_BYTES, HEADER_BYTES, DurableMark, IndexHeader, entry_at
+from bolide.store.index_layout import (
+    ENTRY,
+    ENTRY_BYTES,
+    HEADER_BYTES,
+    NEXT_ENTRY_AT,
+    DurableMark,
+    IndexHeader,
+    entry_at,
+)
 from bolide.store.index_layout import SLOT_BYTES as SLOT
 
 FAULTS_SHOWN = 20
@@ -93,7 +108,7 @@ class IndexCheck:
             return  # made, and nothing put into it yet
         if not 1 < header.next_entry <= room:
             what = f"the header says {header.next_entry - 1} entries where at most {room - 1} fit"
-            self._findings.damage(name, 36, what, _NOT_FOUND)
+            self._findings.damage(name, NEXT_ENTRY_AT, what, _NOT_FOUND)
             return
         file = _File(name, view, slots, header, self._trusted(view, slots, header, is_last), header.begin_ms)
         self._check_mark(file)
@@ -269,8 +284,8 @@ class IndexCheck:
 
 
 def store_time_of(record: bytes) -> int:
-    at = 56 + HOST_V6_BYTES - HOST_V4_BYTES if record[39] & _BORN_HOST_V6 else 56  # the last byte of sysFlag
-    (stored_ms,) = _I64.unpack_from(record, at)
+    is_v6 = record[SYS_FLAG_AT + 3] & _BORN_HOST_V6  # the last byte of sysFlag
+    (stored_ms,) = _I64.unpack_from(record, BORN_HOST_AT + (HOST_V6_BYTES if is_v6 else HOST_V4_BYTES))
     return int(stored_ms)
 
 

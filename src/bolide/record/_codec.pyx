@@ -114,10 +114,12 @@ cdef enum:
 
 # The names that leave the fast path, from the table of model/properties.py, in order; and by the first byte of a name
 # the first of them that begins so.
-cdef list SPECIAL_TEXTS = sorted([*NOT_PLAIN, *NOT_PLAIN_FAMILIES])
+cdef list SPECIAL_TEXTS = sorted(
+    [*NOT_PLAIN_FAMILIES, *(name for name in NOT_PLAIN if not name.startswith(NOT_PLAIN_FAMILIES))]
+)
 cdef SpecialName SPECIAL[SPECIAL_MAX]
 cdef int SPECIAL_COUNT = len(SPECIAL_TEXTS)
-cdef int FIRST_SPECIAL[256]
+cdef int FIRST_SPECIAL[256]       # -1: none
 
 
 cdef fill_special_names():
@@ -125,7 +127,7 @@ cdef fill_special_names():
     cdef int number
     assert SPECIAL_COUNT <= SPECIAL_MAX
     for number in range(256):
-        FIRST_SPECIAL[number] = SPECIAL_COUNT
+        FIRST_SPECIAL[number] = -1
     for number in range(SPECIAL_COUNT - 1, -1, -1):
         text = SPECIAL_TEXTS[number]
         SPECIAL[number].text = <const unsigned char*>PyBytes_AS_STRING(text)
@@ -137,12 +139,14 @@ cdef fill_special_names():
 fill_special_names()
 
 
-cdef bint is_special(const unsigned char* name, Py_ssize_t length) noexcept nogil:
+cdef inline bint is_special(const unsigned char* name, Py_ssize_t length) noexcept nogil:
     """Names that change how the broker must treat the message, or that it would have to replace."""
+    return length > 0 and FIRST_SPECIAL[name[0]] >= 0 and is_among_special(name, length)
+
+
+cdef bint is_among_special(const unsigned char* name, Py_ssize_t length) noexcept nogil:
     cdef SpecialName* special
     cdef int number
-    if length == 0:
-        return False
     for number in range(FIRST_SPECIAL[name[0]], SPECIAL_COUNT):
         special = &SPECIAL[number]
         if special.text[0] != name[0]:

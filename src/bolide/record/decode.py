@@ -29,29 +29,50 @@ def decode_messages(data: bytes | memoryview, broker_name: str) -> list[StoredMe
 
 
 def _decode(data: bytes | memoryview, at: int, record: OpenRecord, broker_name: str) -> StoredMessage:
+    # All at once, because asking a tuple for eighteen names would be a good part of what a message costs.
+    (
+        _,
+        queue_id,
+        flag,
+        queue_offset,
+        log_offset,
+        sys_flag,
+        born_ms,
+        born_host,
+        store_ms,
+        store_host,
+        reconsume_times,
+        _,
+        body_at,
+        body_end,
+        topic_at,
+        topic_end,
+        properties_at,
+        end,
+    ) = record
     try:
-        body = unpack_body(bytes(data[record.body_at : record.body_end]), record.sys_flag)
+        body = unpack_body(bytes(data[body_at:body_end]), sys_flag)
     except MalformedRecord as error:
-        raise broken_record(at, record.queue_offset, str(error)) from error
+        raise broken_record(at, queue_offset, str(error)) from error
     # Some clients send text that is not UTF-8.  Java replaces what it cannot read, so one such message holds up nobody.
-    topic = str(data[record.topic_at : record.topic_end], "utf-8", "replace")
-    properties = parse_properties(str(data[record.properties_at : record.end], "utf-8", "replace"))
-    offset_id = format_offset_id(record.store_host, LogOffset(record.log_offset))
+    topic = str(data[topic_at:topic_end], "utf-8", "replace")
+    properties = parse_properties(str(data[properties_at:end], "utf-8", "replace"))
+    offset_id = format_offset_id(store_host, LogOffset(log_offset))
     return StoredMessage(
         topic=topic,
         body=body,
         properties=properties,
-        queue_id=record.queue_id,
-        queue_offset=QueueOffset(record.queue_offset),
-        log_offset=LogOffset(record.log_offset),
+        queue_id=queue_id,
+        queue_offset=QueueOffset(queue_offset),
+        log_offset=LogOffset(log_offset),
         broker_name=broker_name,
-        sys_flag=record.sys_flag,
-        flag=record.flag,
-        born_timestamp_ms=record.born_timestamp_ms,
-        born_host=_host_text(record.born_host),
-        store_timestamp_ms=record.store_timestamp_ms,
-        store_host=_host_text(record.store_host),
-        reconsume_times=record.reconsume_times,
+        sys_flag=sys_flag,
+        flag=flag,
+        born_timestamp_ms=born_ms,
+        born_host=_host_text(born_host),
+        store_timestamp_ms=store_ms,
+        store_host=_host_text(store_host),
+        reconsume_times=reconsume_times,
         message_id=properties.get(Property.UNIQUE_KEY, offset_id),
         offset_message_id=offset_id,
     )

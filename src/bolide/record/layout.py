@@ -50,6 +50,8 @@ The end of a segment is filled by a blank record: its size (4) and MAGIC_BLANK (
 """
 
 import struct
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from bolide.model.errors import MalformedRecord
@@ -155,6 +157,10 @@ class OpenRecord(NamedTuple):
     end: int
 
 
+_fill: Callable[[tuple[int | bytes, ...]], OpenRecord] = partial(tuple.__new__, OpenRecord)
+"""In the order of the fields; every message that a client gets passes here, and the named way takes twice as long."""
+
+
 def open_record(data: bytes | bytearray | memoryview, at: int, end: int) -> OpenRecord:
     """The record at `at` of data that goes to `end`; `MalformedRecord` when its lengths do not agree with that.
 
@@ -185,25 +191,27 @@ def open_record(data: bytes | bytearray | memoryview, at: int, end: int) -> Open
         raise broken_record(at, queue_offset, "its topic does not fit")
     if properties_at + _U16.unpack_from(data, topic_end)[0] != limit:
         raise broken_record(at, queue_offset, "its properties do not end where it ends")
-    return OpenRecord(
-        size,
-        queue_id,
-        flag,
-        queue_offset,
-        log_offset,
-        sys_flag,
-        born_ms,
-        born_host,
-        store_ms,
-        store_host,
-        reconsume_times,
-        prepared_offset,
-        body_at,
-        body_end,
-        topic_at,
-        topic_end,
-        properties_at,
-        limit,
+    return _fill(
+        (
+            size,
+            queue_id,
+            flag,
+            queue_offset,
+            log_offset,
+            sys_flag,
+            born_ms,
+            born_host,
+            store_ms,
+            store_host,
+            reconsume_times,
+            prepared_offset,
+            body_at,
+            body_end,
+            topic_at,
+            topic_end,
+            properties_at,
+            limit,
+        )
     )
 
 

@@ -9,14 +9,12 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memmove
 
 from bolide.model cimport send_rows as column
-from bolide.record._checksum cimport write_checksum
+from bolide.record._checksum cimport holds, write_checksum
 from bolide.record._codec cimport (
-    SOUND_RECORD,
     PropertyScan,
     RecordParts,
     has_special,
     hash_of,
-    look_at,
     scan_properties,
     size_of,
     write_record,
@@ -32,8 +30,12 @@ from bolide.record.layout cimport (
     BatchItem,
     RecordLook,
     find_item,
+    find_parts,
 )
+from bolide.model.filter import EVERYTHING as _EVERYTHING
 from bolide.store.queue_entry cimport ENTRY_BYTES, GAP_SIZE, QueueEntry, load_entry, store_entry
+
+cdef object EVERYTHING = _EVERYTHING  # so that looking at it costs nothing
 
 DONE = 0
 SEGMENT_FULL = 1
@@ -407,9 +409,9 @@ cdef bint is_message(
 ) noexcept:
     """Whether a sound record of the entry's size and place begins here, and is this message of this queue."""
     cdef RecordLook look
-    if look_at(at, entry.size, check, &look) != SOUND_RECORD:
+    if not find_parts(at, entry.size, &look) or look.size != entry.size or look.log_offset != entry.log_offset:
         return False
-    if look.size != entry.size or look.log_offset != entry.log_offset:
+    if not holds(at, look.size, look.body_at, look.body_length, check):
         return False
     if PyBytes_GET_SIZE(topic) == 0:
         return True
@@ -436,8 +438,8 @@ def collect(
     int64_t queue_offset,
     int check,
 ):
-    cdef object codes = filter.codes
-    cdef object examine = filter.examine
+    cdef object codes = None
+    cdef object examine = None
     cdef const unsigned char* at = <const unsigned char*>PyBytes_AS_STRING(entries) + first * ENTRY_BYTES
     cdef Py_ssize_t available = len(entries) // ENTRY_BYTES - first
     cdef Py_ssize_t scanned = 0, taken = 0, damaged = 0, limit = min(count_max, available), number
@@ -451,6 +453,8 @@ def collect(
     cdef Py_buffer log
     if first < 0 or available < 0:
         raise ValueError("the first entry lies outside the entries")
+    if filter is not EVERYTHING:  # as it nearly always is
+        codes, examine = filter.codes, filter.examine
     if limit > CHOSEN_FEW:
         chosen = <Chosen*>malloc(limit * sizeof(Chosen))
         if chosen == NULL:

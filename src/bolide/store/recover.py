@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bolide.record.codec import RecordHead, inspect_record
-from bolide.record.layout import CHECK_SEALED
+from bolide.record.layout import CHECK_SEALED, FLAG_AT, LOG_OFFSET_AT, SYS_FLAG_AT
 from bolide.store.append import QueueTail
 from bolide.store.checkpoint import Checkpoint, Mark
 from bolide.store.entry_rules import entry_code
@@ -33,8 +33,8 @@ STEP_BYTES = 1024**2
 
 EVERYWHERE = 2**63 - 1
 
-_QUEUE_ID_END, _QUEUE_OFFSET_END, _NUMBERS_END = 16, 28, 36
-"""Where numbers of a record end; the last one is its log offset."""
+_QUEUE_ID_END, _QUEUE_OFFSET_END, _NUMBERS_END = FLAG_AT, LOG_OFFSET_AT, SYS_FLAG_AT
+"""Where numbers of a record end, which is where the next ones begin; the last one is its log offset."""
 
 SECTOR_BYTES = 512
 

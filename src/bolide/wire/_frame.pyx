@@ -18,6 +18,7 @@ cdef enum:
 
 include "_json.pxi"
 include "_bytes.pxi"
+include "_head.pxi"
 
 
 # The memory of a run as plain pointers: a typed memoryview costs more to make than most runs take to scan.
@@ -30,7 +31,7 @@ cdef int64_t* numbers_of(c_array.array column_array) except? NULL:
 
 # ---- one request ------------------------------------------------------------------------------------------------
 
-cdef struct SendFields:
+cdef struct Fields:
     Text topic
     Text queue_id
     Text sys_flag
@@ -41,54 +42,54 @@ cdef struct SendFields:
     Text batch
 
 
-cdef bint is_send(int64_t code) noexcept nogil:
+cdef inline bint knows_code(int64_t code) noexcept nogil:
     return code == SEND_MESSAGE_V2 or code == SEND_MESSAGE or code == SEND_BATCH_MESSAGE
 
 
-cdef Text* place_of(SendFields* send, int64_t code, Text* name) noexcept nogil:
+cdef inline Text* place_of(Fields* fields, int64_t code, Text* name) noexcept nogil:
     """Where the value of this field belongs; NULL for fields that storing does not need."""
     if code != SEND_MESSAGE:
         if name.length != 1:
             return NULL
         if name.at[0] == c'b':
-            return &send.topic
+            return &fields.topic
         if name.at[0] == c'e':
-            return &send.queue_id
+            return &fields.queue_id
         if name.at[0] == c'f':
-            return &send.sys_flag
+            return &fields.sys_flag
         if name.at[0] == c'g':
-            return &send.born
+            return &fields.born
         if name.at[0] == c'h':
-            return &send.user_flag
+            return &fields.user_flag
         if name.at[0] == c'i':
-            return &send.properties
+            return &fields.properties
         if name.at[0] == c'j':
-            return &send.reconsume
+            return &fields.reconsume
         if name.at[0] == c'm':
-            return &send.batch
+            return &fields.batch
         return NULL
     if named(name, b"topic", 5):
-        return &send.topic
+        return &fields.topic
     if named(name, b"queueId", 7):
-        return &send.queue_id
+        return &fields.queue_id
     if named(name, b"sysFlag", 7):
-        return &send.sys_flag
+        return &fields.sys_flag
     if named(name, b"bornTimestamp", 13):
-        return &send.born
+        return &fields.born
     if named(name, b"flag", 4):
-        return &send.user_flag
+        return &fields.user_flag
     if named(name, b"properties", 10):
-        return &send.properties
+        return &fields.properties
     if named(name, b"reconsumeTimes", 14):
-        return &send.reconsume
+        return &fields.reconsume
     if named(name, b"batch", 5):
-        return &send.batch
+        return &fields.batch
     return NULL
 
 
-cdef bint take_send_field(void* fields, int64_t code, Text* name, Text* value) noexcept nogil:
+cdef inline bint take_field(Fields* fields, int64_t code, Text* name, Text* value) noexcept nogil:
     """The last of equal names counts."""
-    cdef Text* place = place_of(<SendFields*>fields, code, name)
+    cdef Text* place = place_of(fields, code, name)
     if place == NULL:
         return True
     if value.quoted:
@@ -162,35 +163,35 @@ cdef bint int32_or(Text* text, int64_t default, int64_t* value) noexcept nogil:
 
 
 cdef bint fill_row(
-    Head* head, SendFields* send, int64_t* row, unsigned char* properties, Py_ssize_t used, Py_ssize_t room
+    Head* head, Fields* fields, int64_t* row, unsigned char* properties, Py_ssize_t used, Py_ssize_t room
 ) noexcept nogil:
     """All columns but the topic's number and the frame's positions; False when the request is not plain."""
     cdef Py_ssize_t length = 0
     if (
         (head.flag != 0 and head.flag != 2)
         or not int32_or(&head.opaque, 0, &row[column.OPAQUE])
-        or send.topic.at == NULL or send.topic.escaped
-        or send.topic.length < 1 or send.topic.length > TOPIC_BYTES_MAX
+        or fields.topic.at == NULL or fields.topic.escaped
+        or fields.topic.length < 1 or fields.topic.length > TOPIC_BYTES_MAX
     ):
         return False
     row[column.KIND] = column.KIND_ONE_WAY if head.flag == 2 else 0
-    if send.batch.at != NULL:
-        if named(&send.batch, b"true", 4):
+    if fields.batch.at != NULL:
+        if named(&fields.batch, b"true", 4):
             row[column.KIND] |= column.KIND_BATCH
-        elif not named(&send.batch, b"false", 5):
+        elif not named(&fields.batch, b"false", 5):
             return False
     if not (
-        int32_or(&send.queue_id, -1, &row[column.QUEUE_ID])
-        and int32_or(&send.sys_flag, 0, &row[column.SYS_FLAG])
-        and number_or(&send.born, 0, &row[column.BORN_TIMESTAMP])
-        and int32_or(&send.user_flag, 0, &row[column.FLAG])
-        and int32_or(&send.reconsume, 0, &row[column.RECONSUME_TIMES])
+        int32_or(&fields.queue_id, -1, &row[column.QUEUE_ID])
+        and int32_or(&fields.sys_flag, 0, &row[column.SYS_FLAG])
+        and number_or(&fields.born, 0, &row[column.BORN_TIMESTAMP])
+        and int32_or(&fields.user_flag, 0, &row[column.FLAG])
+        and int32_or(&fields.reconsume, 0, &row[column.RECONSUME_TIMES])
     ):
         return False
-    if send.properties.at != NULL:
-        if used + send.properties.length > room:
+    if fields.properties.at != NULL:
+        if used + fields.properties.length > room:
             return False
-        length = unescape(&send.properties, properties + used)
+        length = unescape(&fields.properties, properties + used)
     row[column.PROPERTIES_AT] = used
     row[column.PROPERTIES_LENGTH] = length
     return True
@@ -208,7 +209,7 @@ def scan_sends(run, bytearray area not None, Py_ssize_t start, Py_ssize_t end, P
     cdef uint32_t mark
     cdef int64_t* row
     cdef Head head
-    cdef SendFields send
+    cdef Fields fields
     cdef Cursor cursor
     cdef bytes last_topic = None
     cdef Py_ssize_t last_number = 0
@@ -222,19 +223,19 @@ def scan_sends(run, bytearray area not None, Py_ssize_t start, Py_ssize_t end, P
         if mark >> 24 or length > size_max or header_length > length - 4 or end - at < 4 + length:
             break
         memset(&head, 0, sizeof(Head))
-        memset(&send, 0, sizeof(SendFields))
+        memset(&fields, 0, sizeof(Fields))
         cursor.at = frame + 8
         cursor.end = frame + 8 + header_length
-        if not read_head(&cursor, &head, is_send, take_send_field, &send):
+        if not read_head(&cursor, &head, &fields):
             break
         row = &rows[count * column.COLUMNS]
-        if not fill_row(&head, &send, row, properties, used, room):
+        if not fill_row(&head, &fields, row, properties, used, room):
             break
         if (
-            last_topic is None or len(last_topic) != send.topic.length
-            or memcmp(PyBytes_AS_STRING(last_topic), send.topic.at, send.topic.length) != 0
+            last_topic is None or len(last_topic) != fields.topic.length
+            or memcmp(PyBytes_AS_STRING(last_topic), fields.topic.at, fields.topic.length) != 0
         ):
-            last_topic = PyBytes_FromStringAndSize(<const char*>send.topic.at, send.topic.length)
+            last_topic = PyBytes_FromStringAndSize(<const char*>fields.topic.at, fields.topic.length)
             if last_topic in topics:
                 last_number = topics.index(last_topic)
             else:

@@ -35,23 +35,26 @@ cdef inline bint is_at_end(Cursor* c) noexcept nogil:
 
 cdef bint read_string(Cursor* c, Text* text) noexcept nogil:
     """The inside of a string; the cursor is behind its opening quote."""
-    cdef const unsigned char* start = c.at
+    cdef const unsigned char* at = c.at  # here and not in the cursor, which would be written for every character
+    cdef const unsigned char* end = c.end
+    text.at = at
     text.quoted = True
     text.escaped = False
-    while c.at < c.end:
-        if c.at[0] == c'"':
-            text.at = start
-            text.length = c.at - start
-            c.at += 1
+    while at < end:
+        if at[0] == c'"':
+            text.length = at - text.at
+            c.at = at + 1
             return True
-        if c.at[0] == c'\\':
+        if at[0] == c'\\':
             text.escaped = True
+            c.at = at
             if not skip_escape(c):
                 return False
-        elif c.at[0] < 0x20:
+            at = c.at
+        elif at[0] < 0x20:
             return False
         else:
-            c.at += 1
+            at += 1
     return False
 
 
@@ -224,21 +227,6 @@ cdef bint is_utf8(const unsigned char* at, Py_ssize_t length) noexcept nogil:
     return True
 
 
-# ---- the head of a request ------------------------------------------------------------------------------------
-
-cdef struct Head:
-    # What requests have in common.
-    int64_t code
-    int64_t flag
-    bint has_flag
-    bint has_fields
-    Text opaque
-
-
-ctypedef bint (*KnowsCode)(int64_t code) noexcept nogil
-ctypedef bint (*TakeField)(void* fields, int64_t code, Text* name, Text* value) noexcept nogil
-
-
 cdef inline bint named(Text* key, const char* name, Py_ssize_t length) noexcept nogil:
     return key.length == length and memcmp(key.at, name, length) == 0
 
@@ -246,52 +234,3 @@ cdef inline bint named(Text* key, const char* name, Py_ssize_t length) noexcept 
 cdef bint read_integer(Cursor* c, int64_t* value) noexcept nogil:
     cdef Text text
     return read_scalar(c, &text) and not text.quoted and to_number(&text, value)
-
-
-cdef bint read_fields(Cursor* c, int64_t code, TakeField take_field, void* fields) noexcept nogil:
-    """The object of fields; False when it is not plain, or `take_field` does not take one of them."""
-    cdef Text name, value
-    if not take(c, c'{'):
-        return False
-    if take(c, c'}'):
-        return True
-    while True:
-        if not read_key(c, &name) or not read_scalar(c, &value) or not take_field(fields, code, &name, &value):
-            return False
-        if not take(c, c','):
-            return take(c, c'}')
-
-
-cdef bint read_head(
-    Cursor* c, Head* head, KnowsCode knows_code, TakeField take_field, void* fields
-) noexcept nogil:
-    """A whole header; False when it is not plain, or of a code that is not known.
-
-    The code must come before the fields, because it decides how they are spelled; Java sorts it first.  What counts
-    may be there only once.
-    """
-    cdef Text name, value
-    if not is_utf8(c.at, c.end - c.at) or not take(c, c'{'):
-        return False
-    while True:
-        if not read_key(c, &name):
-            return False
-        if named(&name, b"code", 4):
-            if head.code or not read_integer(c, &head.code) or not knows_code(head.code):
-                return False
-        elif named(&name, b"flag", 4):
-            if head.has_flag or not read_integer(c, &head.flag):
-                return False
-            head.has_flag = True
-        elif named(&name, b"opaque", 6):
-            if head.opaque.at != NULL or not read_scalar(c, &head.opaque) or head.opaque.quoted:
-                return False
-        elif named(&name, b"extFields", 9):
-            if not head.code or head.has_fields or not read_fields(c, head.code, take_field, fields):
-                return False
-            head.has_fields = True
-        elif not read_scalar(c, &value):
-            return False
-        if not take(c, c','):
-            break
-    return take(c, c'}') and is_at_end(c) and head.has_fields and head.has_flag and head.opaque.at != NULL

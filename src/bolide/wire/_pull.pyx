@@ -11,6 +11,7 @@ from bolide.wire.command import LANGUAGE, VERSION
 
 include "_json.pxi"
 include "_bytes.pxi"
+include "_head.pxi"
 
 cdef enum:
     PULL_MESSAGE = 11
@@ -20,23 +21,22 @@ cdef bytes FOUND_MIDDLE = f'"}},"flag":1,"language":"{LANGUAGE}","opaque":'.enco
 cdef bytes FOUND_END = f',"serializeTypeCurrentRPC":"JSON","version":{VERSION},"remark":"FOUND"}}'.encode()
 
 
-cdef struct PullFields:
+cdef struct Fields:
     Text queue_offset
     Text commit_offset
 
 
-cdef bint is_pull(int64_t code) noexcept nogil:
+cdef inline bint knows_code(int64_t code) noexcept nogil:
     return code == PULL_MESSAGE or code == LITE_PULL_MESSAGE
 
 
-cdef bint take_pull_field(void* fields, int64_t code, Text* name, Text* value) noexcept nogil:
+cdef inline bint take_field(Fields* fields, int64_t code, Text* name, Text* value) noexcept nogil:
     """The two numbers may be there only once; all others belong to the shape."""
-    cdef PullFields* pull = <PullFields*>fields
     cdef Text* place
     if named(name, b"queueOffset", 11):
-        place = &pull.queue_offset
+        place = &fields.queue_offset
     elif named(name, b"commitOffset", 12):
-        place = &pull.commit_offset
+        place = &fields.commit_offset
     else:
         return True
     if place.at != NULL or not value.quoted:
@@ -45,7 +45,7 @@ cdef bint take_pull_field(void* fields, int64_t code, Text* name, Text* value) n
     return True
 
 
-cdef bytes shape_of(const unsigned char* header, Py_ssize_t length, Head* head, PullFields* fields):
+cdef bytes shape_of(const unsigned char* header, Py_ssize_t length, Head* head, Fields* fields):
     """The header without its three numbers."""
     cdef Text* first = &fields.queue_offset
     cdef Text* second = &fields.commit_offset
@@ -74,7 +74,7 @@ def scan_pull(bytearray buffer not None, Py_ssize_t start, Py_ssize_t end):
     cdef Py_ssize_t length
     cdef int64_t opaque, queue_offset, commit_offset
     cdef Head head
-    cdef PullFields fields
+    cdef Fields fields
     cdef Cursor cursor
     if start < 0 or end > len(buffer):
         raise ValueError("the frame lies outside the buffer")
@@ -84,10 +84,10 @@ def scan_pull(bytearray buffer not None, Py_ssize_t start, Py_ssize_t end):
     if load32(frame + 4) + 4 != <uint32_t>length or end - start < 4 + length or length < 4:
         return None
     memset(&head, 0, sizeof(Head))
-    memset(&fields, 0, sizeof(PullFields))
+    memset(&fields, 0, sizeof(Fields))
     cursor.at = frame + 8
     cursor.end = frame + 4 + length
-    if not read_head(&cursor, &head, is_pull, take_pull_field, &fields):
+    if not read_head(&cursor, &head, &fields):
         return None
     if head.flag != 0 or fields.queue_offset.at == NULL or fields.commit_offset.at == NULL:
         return None
