@@ -1,0 +1,66 @@
+"""Reconnect: brokers and name servers restart, lose power and lose sight of each other and of the clients.
+
+Once all is quiet again, sending and consuming go on by themselves, and everything that was acknowledged is where the
+acknowledgement says: after kills always, after power loss with SYNC_FLUSH.
+"""
+
+from tests.simulation.cluster import REGISTERED_S, Cluster
+from tests.simulation.world import World
+
+ROUNDS = 4
+SENDS_S = 60
+"""From the moment when all is well to the next acknowledgement: a producer asks for routes every 30 s, brokers are in
+them after as long, and a send gives up after 3 s."""
+
+CALM_S = 120 + 10 + 30 + 20 + 15
+"""See `rebalance`."""
+
+
+async def reconnect(world: World) -> None:
+    rng = world.rng
+    sync_flush = rng.random() < 0.5
+    settings = {"flushDiskType": "SYNC_FLUSH" if sync_flush else "ASYNC_FLUSH"}
+    cluster = Cluster(world, nameservers=rng.randint(1, 2), brokers=rng.randint(1, 3), settings=settings)
+    await cluster.start(producers=2, consumers=2, pause_s=(0.05, 2))
+    for _ in range(ROUNDS):
+        for _ in range(rng.randint(1, 4)):
+            await world.sleep(rng.choice((0.1, 5, 40)) * rng.random())
+            await _disturb(cluster, power=sync_flush)
+        await world.sleep(rng.choice((0.0, 10, 150)) * rng.random())
+        world.heal()
+        cluster.start_all([*cluster.nameservers, *cluster.brokers])
+        await world.until("all brokers serve", lambda: all(one.is_ready for one in cluster.brokers), SENDS_S)
+        await world.until("all brokers are registered", cluster.is_registered, REGISTERED_S)
+        for producer in cluster.producers:
+            producer.acknowledged_at = 0.0
+        await world.until(
+            "every producer sends again",
+            lambda: all(one.acknowledged_at for one in cluster.producers),
+            SENDS_S,
+        )
+        await world.until("every queue has one owner", cluster.is_shared_out, CALM_S)
+        await cluster.all_consumed(CALM_S)
+    await cluster.audit()
+
+
+async def _disturb(cluster: Cluster, *, power: bool) -> None:
+    rng = cluster.world.rng
+    servers = [*cluster.nameservers, *cluster.brokers]
+    node = rng.choice(servers)
+    if not node.is_running:
+        node.start()
+        return
+    other = rng.choice([one for one in cluster.nodes if one is not node])
+    match rng.choice(("stop", "kill", "kill", "power", "cut", "cut", "forget", "slow")):
+        case "stop":
+            await node.stop()
+        case "power" if power or node in cluster.nameservers:
+            node.power_off()
+        case "kill" | "power":
+            node.kill()
+        case "cut":
+            cluster.cut_off(node, [other], both_ways=rng.random() < 0.6)
+        case "forget":
+            cluster.forget_connections(node, other)
+        case _:
+            cluster.slow_down(node, other, rng.choice((0.05, 0.5, 2.0)))
