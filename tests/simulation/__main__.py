@@ -21,6 +21,7 @@ def main() -> int:
     tally = explore(
         names, range(first, first + arguments.seeds), workers=arguments.workers, on_run=_Progress()
     )
+    print(tally.longest)
     print(tally)
     return 1 if tally.failures else 0
 

@@ -21,6 +21,7 @@ class Run:
     simulated_s: float
     failure: str | None
     where: str = ""
+    waits: dict[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
         outcome = "every promise is kept" if self.failure is None else self.failure
@@ -34,6 +35,21 @@ class Tally:
     events: int = 0
     seconds: float = 0.0
     failures: list[Run] = field(default_factory=list)
+    waits: dict[str, float] = field(default_factory=dict)
+
+    def add(self, run: Run) -> None:
+        self.runs += 1
+        self.simulated_s += run.simulated_s
+        self.events += run.events
+        if run.failure is not None:
+            self.failures.append(run)
+        for what, took in run.waits.items():
+            self.waits[what] = max(took, self.waits.get(what, 0.0))
+
+    @property
+    def longest(self) -> str:
+        """What was waited for in all these worlds, and the longest that it took."""
+        return "\n".join(f"{took:8.2f} s  {what}" for what, took in sorted(self.waits.items()))
 
     def __str__(self) -> str:
         return (
@@ -50,7 +66,7 @@ def play(scenario: str, seed: int, show: Callable[[str], None] | None = None) ->
         world.run(SCENARIOS[scenario](world))
     except Exception as error:
         failure, where = f"{type(error).__name__}: {error}", traceback.format_exc()
-    return Run(scenario, seed, world.trace.digest, world.trace.events, world.now, failure, where)
+    return Run(scenario, seed, world.trace.digest, world.trace.events, world.now, failure, where, world.waits)
 
 
 def explore(
@@ -65,12 +81,8 @@ def explore(
     tally = Tally()
     names = list(scenarios)
     for run in _runs([(name, seed) for seed in seeds for name in names], workers):
-        tally.runs += 1
-        tally.simulated_s += run.simulated_s
-        tally.events += run.events
+        tally.add(run)
         tally.seconds = time.perf_counter() - began
-        if run.failure is not None:
-            tally.failures.append(run)
         on_run(run)
     return tally
 

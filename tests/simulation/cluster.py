@@ -9,6 +9,7 @@ from bolide.model.offsets import MessageQueue
 from bolide.net.surroundings import Surroundings
 from tests.simulation.ledger import Ledger
 from tests.simulation.nodes import (
+    GROUP,
     QUEUES,
     TOPIC,
     BrokerNode,
@@ -17,12 +18,16 @@ from tests.simulation.nodes import (
     Node,
     ProducerNode,
 )
+from tests.simulation.watch import watch_offsets
 from tests.simulation.world import Broken, World
 
 START_S = 60
 REGISTERED_S = 30 + 24 + 3 + 1
 """A broker registers every 30 s and repeats what failed at least as often; a registration on a connection that has
 gone dead takes 24 s to fail, and a new connection a moment."""
+
+COMMITTED_S = 60 + 5 + 1
+"""A failed message comes again after a minute at most, and offsets are sent every 5 s."""
 
 AUDIT_S = 600
 COPIES_MAX = 3
@@ -51,9 +56,7 @@ class Cluster:
 
     # ---- life ----------------------------------------------------------------------------------------------
 
-    async def start(
-        self, *, producers: int = 0, consumers: int = 0, pause_s: tuple[float, float] = (0.5, 5)
-    ) -> None:
+    async def start(self, *, producers: int = 0, consumers: int = 0) -> None:
         for server in self.nameservers:
             server.start()
         for broker in self.brokers:
@@ -61,12 +64,17 @@ class Cluster:
         await self.world.until(
             "all brokers serve", lambda: all(one.is_ready for one in self.brokers), START_S
         )
-        for number in range(producers):
-            producer = ProducerNode(self.world, f"producer-{number}", self.address, self.ledger, pause_s)
-            self.producers.append(producer)
-            producer.start()
+        for _ in range(producers):
+            self.add_producer()
         for _ in range(consumers):
             self.add_consumer()
+        self.world.background(watch_offsets(self.world, self.ledger, self.brokers))
+
+    def add_producer(self) -> ProducerNode:
+        producer = ProducerNode(self.world, f"producer-{len(self.producers)}", self.address, self.ledger)
+        self.producers.append(producer)
+        producer.start()
+        return producer
 
     def add_consumer(self) -> ConsumerNode:
         consumer = ConsumerNode(self.world, f"consumer-{len(self.consumers)}", self.address, self.ledger)
@@ -118,10 +126,19 @@ class Cluster:
         running = {broker.name for broker in self.brokers if broker.is_running}
         return all(running <= server.brokers for server in self.nameservers)
 
-    async def all_consumed(self, within_s: float) -> float:
+    async def all_consumed(self, within_s: float) -> None:
         """Wait until every acknowledged message has been consumed."""
-        took = await self.world.until("the rest is consumed", lambda: not self.ledger.missing(), within_s)
-        return took
+        await self.world.until("the rest is consumed", lambda: not self.ledger.missing(), within_s)
+
+    def is_committed(self) -> bool:
+        """Whether the group's offsets have come to the end of every queue."""
+        return all(
+            broker.is_ready
+            and broker.broker.offsets.query(GROUP, TOPIC, number)
+            == broker.broker.store.queues.end_of(TOPIC, number)
+            for broker in self.brokers
+            for number in range(QUEUES)
+        )
 
     async def audit(self) -> None:
         """Send nothing more, read every queue from its beginning and hold it against what was acknowledged."""
@@ -130,6 +147,8 @@ class Cluster:
         await self.world.until(
             "the last sends end", lambda: not any(one.is_sending for one in self.producers), 10
         )
+        if self.consumers:
+            await self.world.until("all progress is stored", self.is_committed, COMMITTED_S)
         auditor = Auditor(self.world, self.address, self.queues)
         auditor.start()
         await self.world.until("the queues are read", lambda: auditor.is_done, AUDIT_S)

@@ -15,10 +15,12 @@ class Ledger:
     attempts: set[bytes] = field(default_factory=set)
     receipts: dict[bytes, SendReceipt] = field(default_factory=dict)
     times_consumed: Counter[bytes] = field(default_factory=Counter)
+    places: dict[MessageQueue, dict[int, bytes]] = field(default_factory=dict)
     failed: int = 0
 
     def acknowledged(self, body: bytes, receipt: SendReceipt) -> None:
         self.receipts[body] = receipt
+        self.places.setdefault(receipt.queue, {})[receipt.queue_offset] = body
 
     def consumed(self, message: StoredMessage) -> None:
         self.times_consumed[message.body] += 1

@@ -25,6 +25,9 @@ STOP_S = 60
 TOPIC = "Orders"
 GROUP = "workers"
 QUEUES = 4
+PAUSE_S = (0.05, 3)
+"""Between two messages of a producer."""
+
 
 BROKER_SETTINGS = {
     "storePathRootDir": "/data/store",
@@ -139,18 +142,10 @@ class BrokerNode(Node):
 class ProducerNode(Node):
     """Sends numbered messages, one after the other, and writes down what was acknowledged."""
 
-    def __init__(
-        self,
-        world: World,
-        name: str,
-        nameservers: str,
-        ledger: Ledger,
-        pause_s: tuple[float, float],
-    ) -> None:
+    def __init__(self, world: World, name: str, nameservers: str, ledger: Ledger) -> None:
         super().__init__(world, name)
         self._nameservers = nameservers
         self._ledger = ledger
-        self._pause_s = pause_s
         self._rng = world.fork_rng()
         self._number = 0
         self.acknowledged_at = 0.0
@@ -162,7 +157,7 @@ class ProducerNode(Node):
         self.producer = Producer(self._nameservers, group="senders", surroundings=surroundings)
         await self.producer.start()
         while True:
-            await self.world.sleep(self._rng.uniform(*self._pause_s))
+            await self.world.sleep(self._rng.uniform(*PAUSE_S))
             if self.shall_send:
                 self.is_sending = True
                 await self._send()

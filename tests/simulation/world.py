@@ -86,6 +86,8 @@ class World:
         self.trace = Trace(self.loop.time, show)
         self.network = Network(self.loop, self.fork_rng(), self.trace)
         self.hosts: list[Host] = []
+        self.waits: dict[str, float] = {}
+        """What was waited for, and the longest that it took."""
         self._show = show
 
     def fork_rng(self) -> random.Random:
@@ -103,6 +105,11 @@ class World:
                 return outcome
             finally:
                 self.loop.close()
+
+    def background(self, work: Coroutine[Any, Any, None]) -> None:
+        """Something that the world itself does all the time; when it fails, the world breaks."""
+        task = self.loop.create_task(work)
+        task.add_done_callback(partial(self._ended, None))
 
     def _check_errors(self) -> None:
         if self.loop.errors:
@@ -123,7 +130,9 @@ class World:
             if self.now - began > within_s:
                 raise Broken(f"not within {within_s:g} s: {what}")
             await self.sleep(POLL_S)
-        return self.now - began
+        took = self.now - began
+        self.waits[what] = max(took, self.waits.get(what, 0.0))
+        return took
 
     # ---- hosts and processes -------------------------------------------------------------------------------
 
@@ -157,10 +166,10 @@ class World:
         task.add_done_callback(partial(self._ended, process))
         return process
 
-    def _ended(self, process: Process, task: "asyncio.Task[None]") -> None:
+    def _ended(self, process: Process | None, task: "asyncio.Task[None]") -> None:
         """A process that ends with an error is a finding."""
-        if process.is_alive and not task.cancelled() and (error := task.exception()) is not None:
-            self.loop.errors.append(f"{process} ended with {error!r}")
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.loop.errors.append(f"{process or 'world'}: {error!r}")
 
     async def call(self, host: Host, work: Coroutine[Any, Any, T], within_s: float) -> T:
         """Have the process on a host do something, and wait for it."""
@@ -207,6 +216,11 @@ class World:
                 self.network.cut(one.address, other.address)
                 if both_ways:
                     self.network.cut(other.address, one.address)
+
+    def step_clock(self, host: Host, ms: int) -> None:
+        """Somebody sets the wall clock of a host."""
+        self.trace.note(f"clock of {host.name} {ms:+d} ms")
+        host.clock.step(ms)
 
     def heal(self) -> None:
         self.trace.note("heal")

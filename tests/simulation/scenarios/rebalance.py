@@ -14,6 +14,7 @@ CALM_S = 120 + 10 + 30 + 20 + 15
 look; whoever was cut off first notices that a call has failed."""
 
 CONSUMERS_MAX = 6
+HOUR_MS = 3_600_000
 
 
 async def rebalance(world: World) -> None:
@@ -41,7 +42,9 @@ async def _disturb(cluster: Cluster) -> None:
         gone[0].start() if gone else cluster.add_consumer()
         return
     member = rng.choice(running)
-    await rng.choice((_leave, _die, _lose_power, _be_cut_off, _be_forgotten, _be_slow))(cluster, member)
+    await rng.choice((_leave, _die, _lose_power, _be_cut_off, _be_forgotten, _be_slow, _be_misled))(
+        cluster, member
+    )
 
 
 async def _leave(cluster: Cluster, member: ConsumerNode) -> None:
@@ -70,3 +73,7 @@ async def _be_forgotten(cluster: Cluster, member: ConsumerNode) -> None:
 async def _be_slow(cluster: Cluster, member: ConsumerNode) -> None:
     rng = cluster.world.rng
     cluster.slow_down(member, rng.choice(cluster.brokers), rng.choice((0.05, 0.5, 2.0)))
+
+
+async def _be_misled(cluster: Cluster, member: ConsumerNode) -> None:
+    cluster.world.step_clock(member.host, cluster.world.rng.choice((-HOUR_MS, -5_000, 5_000, 24 * HOUR_MS)))

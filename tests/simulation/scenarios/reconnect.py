@@ -8,6 +8,7 @@ from tests.simulation.cluster import REGISTERED_S, Cluster
 from tests.simulation.world import World
 
 ROUNDS = 4
+HOUR_MS = 3_600_000
 SENDS_S = 60
 """From the moment when all is well to the next acknowledgement: a producer asks for routes every 30 s, brokers are in
 them after as long, and a send gives up after 3 s."""
@@ -21,7 +22,7 @@ async def reconnect(world: World) -> None:
     sync_flush = rng.random() < 0.5
     settings = {"flushDiskType": "SYNC_FLUSH" if sync_flush else "ASYNC_FLUSH"}
     cluster = Cluster(world, nameservers=rng.randint(1, 2), brokers=rng.randint(1, 3), settings=settings)
-    await cluster.start(producers=2, consumers=2, pause_s=(0.05, 2))
+    await cluster.start(producers=2, consumers=2)
     for _ in range(ROUNDS):
         for _ in range(rng.randint(1, 4)):
             await world.sleep(rng.choice((0.1, 5, 40)) * rng.random())
@@ -51,7 +52,7 @@ async def _disturb(cluster: Cluster, *, power: bool) -> None:
         node.start()
         return
     other = rng.choice([one for one in cluster.nodes if one is not node])
-    match rng.choice(("stop", "kill", "kill", "power", "cut", "cut", "forget", "slow")):
+    match rng.choice(("stop", "kill", "kill", "power", "cut", "cut", "forget", "slow", "clock", "client")):
         case "stop":
             await node.stop()
         case "power" if power or node in cluster.nameservers:
@@ -62,5 +63,9 @@ async def _disturb(cluster: Cluster, *, power: bool) -> None:
             cluster.cut_off(node, [other], both_ways=rng.random() < 0.6)
         case "forget":
             cluster.forget_connections(node, other)
+        case "clock":
+            cluster.world.step_clock(node.host, rng.choice((-HOUR_MS, -5_000, 5_000, 24 * HOUR_MS)))
+        case "client":
+            cluster.add_consumer() if rng.random() < 0.5 else cluster.add_producer()
         case _:
             cluster.slow_down(node, other, rng.choice((0.05, 0.5, 2.0)))
