@@ -1,5 +1,6 @@
 """Ledger: what clients were told and what they saw, and whether that fits together."""
 
+import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -17,10 +18,19 @@ class Ledger:
     times_consumed: Counter[bytes] = field(default_factory=Counter)
     places: dict[MessageQueue, dict[int, bytes]] = field(default_factory=dict)
     failed: int = 0
+    awaited: "dict[str, asyncio.Future[None]]" = field(default_factory=dict)
 
     def acknowledged(self, body: bytes, receipt: SendReceipt) -> None:
         self.receipts[body] = receipt
         self.places.setdefault(receipt.queue, {})[receipt.queue_offset] = body
+        future = self.awaited.pop(receipt.queue.broker_name, None)
+        if future is not None:
+            future.set_result(None)
+
+    async def next_acknowledgement(self, broker_name: str, timeout_s: float) -> None:
+        """Returns in the moment when a message of this broker is acknowledged, or when that takes too long."""
+        future = self.awaited.setdefault(broker_name, asyncio.get_running_loop().create_future())
+        await asyncio.wait((future,), timeout=timeout_s)
 
     def consumed(self, message: StoredMessage) -> None:
         self.times_consumed[message.body] += 1

@@ -13,7 +13,7 @@ import pytest
 from tests.simulation.campaign import play
 from tests.simulation.scenarios import SCENARIOS
 
-SEEDS = {"expiry": 4, "rebalance": 14, "reconnect": 16, "registration": 20}
+SEEDS = {"expiry": 4, "rebalance": 10, "reconnect": 16, "registration": 12}
 CHUNK = 2
 
 

@@ -7,9 +7,7 @@ says nothing.  What the servers last heard is looked up in their tables, because
 import asyncio
 from collections.abc import Callable
 
-from bolide.machines import clients, locks, routes
 from bolide.model.offsets import MessageQueue
-from bolide.net import server
 from bolide.net.caller import Caller
 from bolide.net.surroundings import Surroundings
 from bolide.wire.bodies.lock import LockRequest, decode_locked
@@ -19,8 +17,12 @@ from tests.simulation.cluster import Cluster
 from tests.simulation.nodes import BROKER_PORT, GROUP, TOPIC, Node
 from tests.simulation.world import Broken, World
 
-SWEEP_CLIENTS_S = 10
-SCAN_BROKERS_S = 5
+MEMBER_S, SWEEP_MEMBERS_S = 120, 10
+BROKER_S, SCAN_BROKERS_S = 120, 5
+LOCK_S = 60
+IDLE_S, SWEEP_IDLE_S = 120, 10
+"""What users are told, and how often servers look; the code has its own constants for them."""
+
 MOMENT_S = 1.0
 ASK_LOCKS_S = 0.5
 
@@ -31,9 +33,18 @@ async def expiry(world: World) -> None:
     await cluster.start(consumers=2)
     await world.until("every queue has one owner", cluster.is_shared_out, 60)
     await world.sleep(rng.uniform(0, 60))
+    world.background(_lively_member(cluster))
     await asyncio.gather(
         _silent_member(cluster), _silent_broker(cluster), _silent_owner(cluster), _silent_connection(cluster)
     )
+
+
+async def _lively_member(cluster: Cluster) -> None:
+    """A consumer that nobody disturbs stays a member of a broker that is in its routes."""
+    known = f"{cluster.consumers[1].host.address}@"
+    while any(member.startswith(known) for member in cluster.brokers[0].broker.clients.member_ids(GROUP)):
+        await cluster.world.sleep(0.1)
+    raise Broken("a member that is there was forgotten")
 
 
 async def _silent_member(cluster: Cluster) -> None:
@@ -50,7 +61,7 @@ async def _silent_member(cluster: Cluster) -> None:
             None,
         )
 
-    await _forgotten(world, "the member", heard_s, clients.LIFETIME_MS / 1000, SWEEP_CLIENTS_S)
+    await _forgotten(world, "the member", heard_s, MEMBER_S, SWEEP_MEMBERS_S)
 
 
 async def _silent_broker(cluster: Cluster) -> None:
@@ -61,7 +72,7 @@ async def _silent_broker(cluster: Cluster) -> None:
         alive = names.server._state.routes._alive.get((node.name, node.broker.address))
         return None if alive is None else alive.heard_ms / 1000
 
-    await _forgotten(world, "the broker", heard_s, routes.LIFETIME_MS / 1000, SCAN_BROKERS_S)
+    await _forgotten(world, "the broker", heard_s, BROKER_S, SCAN_BROKERS_S)
 
 
 async def _forgotten(
@@ -87,10 +98,8 @@ async def _silent_owner(cluster: Cluster) -> None:
     await world.until("the first has the lock", lambda: first.has_it, MOMENT_S)
     second.start()
     first.asks = False
-    await world.until(
-        "the second has the lock", lambda: second.has_it, locks.LIFETIME_MS / 1000 + MOMENT_S + ASK_LOCKS_S
-    )
-    if second.got_at - first.asked_at <= locks.LIFETIME_MS / 1000:
+    await world.until("the second has the lock", lambda: second.has_it, LOCK_S + MOMENT_S + ASK_LOCKS_S)
+    if second.got_at - first.asked_at <= LOCK_S:
         raise Broken(f"the lock was given away {second.got_at - first.asked_at:.2f} s after it was asked for")
 
 
@@ -100,9 +109,9 @@ async def _silent_connection(cluster: Cluster) -> None:
     silent, lively = ConnectedClient(cluster, "silent", 0), ConnectedClient(cluster, "lively", 50)
     silent.start()
     lively.start()
-    bound_s = server.IDLE_MS_MAX / 1000 + 2 * server.SWEEP_MS / 1000 + MOMENT_S
+    bound_s = IDLE_S + 2 * SWEEP_IDLE_S + MOMENT_S
     await world.until("the silent connection is closed", lambda: silent.closed_at > 0, bound_s)
-    if silent.closed_at < server.IDLE_MS_MAX / 1000:
+    if silent.closed_at < IDLE_S:
         raise Broken(f"the connection was closed after {silent.closed_at:.1f} s")
     await world.sleep(bound_s)
     if lively.closed_at > 0:

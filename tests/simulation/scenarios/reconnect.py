@@ -31,7 +31,6 @@ async def reconnect(world: World) -> None:
         world.heal()
         cluster.start_all([*cluster.nameservers, *cluster.brokers])
         await world.until("all brokers serve", lambda: all(one.is_ready for one in cluster.brokers), SENDS_S)
-        await world.until("all brokers are registered", cluster.is_registered, REGISTERED_S)
         for producer in cluster.producers:
             producer.acknowledged_at = 0.0
         await world.until(
@@ -39,6 +38,7 @@ async def reconnect(world: World) -> None:
             lambda: all(one.acknowledged_at for one in cluster.producers),
             SENDS_S,
         )
+        await world.until("all brokers are registered", cluster.is_registered, REGISTERED_S)
         await world.until("every queue has one owner", cluster.is_shared_out, CALM_S)
         await cluster.all_consumed(CALM_S)
     await cluster.audit()
@@ -52,6 +52,8 @@ async def _disturb(cluster: Cluster, *, power: bool) -> None:
         node.start()
         return
     other = rng.choice([one for one in cluster.nodes if one is not node])
+    if rng.random() < 0.5:  # in the moment in which it has promised something
+        await cluster.ledger.next_acknowledgement(node.name, 5)
     match rng.choice(("stop", "kill", "kill", "power", "cut", "cut", "forget", "slow", "clock", "client")):
         case "stop":
             await node.stop()

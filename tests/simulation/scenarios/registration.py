@@ -39,7 +39,7 @@ async def _disturb(cluster: Cluster) -> None:
         node.start()
         return
     server, broker = rng.choice(cluster.nameservers), rng.choice(cluster.brokers)
-    match rng.choice(("stop", "kill", "power", "cut", "cut", "forget", "slow")):
+    match rng.choice(("stop", "kill", "power", "power", "cut", "cut", "forget", "slow")):
         case "stop":
             await node.stop()
         case "kill":
