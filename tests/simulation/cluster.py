@@ -117,9 +117,10 @@ class Cluster:
         return Counter(queue for consumer in self.consumers for queue in consumer.queues)
 
     def is_shared_out(self) -> bool:
-        """Whether every queue has exactly one owner."""
+        """Whether every member has joined, and every queue has exactly one owner."""
         owners = self.owners()
-        return all(owners[queue] == 1 for queue in self.queues)
+        joined = all(consumer.is_ready for consumer in self.consumers if consumer.is_running)
+        return joined and all(owners[queue] == 1 for queue in self.queues)
 
     def is_registered(self) -> bool:
         """Whether every name server has the brokers that run."""

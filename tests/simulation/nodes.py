@@ -163,19 +163,28 @@ class ProducerNode(Node):
                 await self._send()
                 self.is_sending = False
 
-    async def _send(self) -> None:
+    def _next_body(self) -> bytes:
+        """Small ones mostly; some are packed, and some so large that a thread packs them."""
         self._number += 1
-        body = b"%s %d %s" % (self.name.encode(), self._number, b"." * self._rng.choice((0, 10, 500)))
-        self._ledger.attempts.add(body)
+        size = self._rng.choice((0, 0, 10, 10, 500, 5_000) if self._rng.random() < 0.97 else (70_000,))
+        return b"%s %d %s" % (self.name.encode(), self._number, b"." * size)
+
+    async def _send(self) -> None:
+        bodies = [self._next_body() for _ in range(self._rng.choice((1, 1, 1, 1, 5)))]
+        self._ledger.attempts.update(bodies)
         try:
-            receipt = await self.producer.send(Message(TOPIC, body))
+            if len(bodies) == 1:
+                receipts = [await self.producer.send(Message(TOPIC, bodies[0]))]
+            else:
+                receipts = await self.producer.send_batch(Message(TOPIC, body) for body in bodies)
         except BolideError as error:
             self._ledger.failed += 1
             self.world.trace.note(f"{self.name} cannot send: {error}")
         else:
-            if receipt.status is SendStatus.SEND_OK:
-                self._ledger.acknowledged(body, receipt)
-                self.acknowledged_at = self.world.now
+            self.acknowledged_at = self.world.now
+            for body, receipt in zip(bodies, receipts, strict=True):
+                if receipt.status is SendStatus.SEND_OK:
+                    self._ledger.acknowledged(body, receipt)
 
     async def shut_down(self) -> None:
         await self.producer.close()
@@ -194,25 +203,29 @@ class ConsumerNode(Node):
 
     async def main(self, surroundings: Surroundings) -> None:
         self.consumer = None
-        consumer = PushConsumer(
-            self._nameservers,
-            group=GROUP,
-            listener=self._listen,
-            start_from="first",
-            surroundings=surroundings,
-        )
-        await consumer.subscribe(TOPIC)
-        while True:
+        listener = self._rng.choice((self._listen, self._listen_in_thread))
+        while not self._serves:
+            consumer = PushConsumer(
+                self._nameservers,
+                group=GROUP,
+                listener=listener,
+                start_from="first",
+                surroundings=surroundings,
+            )
+            await consumer.subscribe(TOPIC)
             try:
                 await consumer.start()
             except BolideError:
                 await self.world.sleep(1)
             else:
-                break
-        self.consumer = consumer
+                self.consumer = consumer
+                self._serves = True
 
     async def _listen(self, messages: list[StoredMessage]) -> None:
         await self.world.sleep(self._rng.uniform(0, 0.05))
+        self._listen_in_thread(messages)
+
+    def _listen_in_thread(self, messages: list[StoredMessage]) -> None:
         if self._rng.random() < self.failure_rate:
             raise RuntimeError("the listener does not feel well")
         for message in messages:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.simulation.loop import NothingToDo, SimLoop
 from tests.simulation.process import Process
-from tests.simulation.threads import SimThread
+from tests.simulation.threads import SimThreads
 from tests.simulation.world import World
 
 
@@ -78,7 +78,7 @@ def test_work_of_a_thread_takes_time_and_is_done_at_once_when_its_process_waits_
     done: list[str] = []
 
     async def main() -> None:
-        thread = SimThread(random.Random(1), 1)
+        thread = SimThreads(random.Random(1))("writer")
         first = loop.run_in_executor(thread, done.append, "first")
         assert not done
         await first

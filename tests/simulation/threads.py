@@ -18,8 +18,9 @@ SLOW_S = (0.01, 0.5)
 class SimThread(Executor):
     """`count` threads with one queue.  See `concurrent.futures.Executor`."""
 
-    def __init__(self, rng: random.Random, count: int) -> None:
-        self._rng = rng
+    def __init__(self, threads: "SimThreads", count: int) -> None:
+        self._threads = threads
+        self._rng = threads.rng
         self._count = count
         self._busy = 0
         self._queue: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
@@ -41,6 +42,7 @@ class SimThread(Executor):
 
     def _begin(self) -> None:
         seconds = self._rng.uniform(*(SLOW_S if self._rng.random() < 0.02 else QUICK_S))
+        seconds += self._threads.slowness_s * self._rng.random()
         asyncio.get_running_loop().call_later(seconds, self._next)
 
     def _next(self) -> None:
@@ -67,7 +69,9 @@ class SimThreads:
     """See `net.surroundings.Threads`."""
 
     def __init__(self, rng: random.Random) -> None:
-        self._rng = rng
+        self.rng = rng
+        self.slowness_s = 0.0
+        """How much longer work takes at most: the disk is slow."""
 
     def __call__(self, name: str, count: int = 1) -> Executor:
-        return SimThread(self._rng, count)
+        return SimThread(self, count)

@@ -61,6 +61,7 @@ class Host:
         self.clock = clock
         self.pids = 100
         self.process: Process | None = None
+        self.threads: SimThreads | None = None
         self.disk = SimDisk()
         self.use_disk(self.disk)
 
@@ -152,11 +153,11 @@ class World:
         self.network.start_host(host.address)
         host.pids += 1
         process = host.process = Process(host.name, host.address, host.pids)
-        rng = self.fork_rng()
+        host.threads = SimThreads(self.fork_rng())
         surroundings = Surroundings(
             host.clock,
-            rng,
-            SimThreads(self.fork_rng()),
+            self.fork_rng(),
+            host.threads,
             HostAddresses(host.address),
             process.pid,
             MEMORY_BYTES,
@@ -223,8 +224,17 @@ class World:
         host.clock.step(ms)
 
     def heal(self) -> None:
+        """Every way is open and fast again, and every disk."""
         self.trace.note("heal")
         self.network.heal()
+        for host in self.hosts:
+            self.slow_disk(host, 0)
+
+    def slow_disk(self, host: Host, seconds: float) -> None:
+        """Work of the threads of a host takes up to so much longer."""
+        if host.threads is not None and host.threads.slowness_s != seconds:
+            self.trace.note(f"disk of {host.name} {seconds:g} s")
+            host.threads.slowness_s = seconds
 
     def _run_as(self, process: Process, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
         return self.loop.create_task(work, context=process.context.copy())

@@ -1,7 +1,7 @@
 """RouteCache: where topics live, asked from the name servers and remembered.
 
-Any name server will do: the cache begins with one by chance and moves on to the next when one does not answer, or
-does not know the topic.  A route once known stays in use until a newer one comes.  So a name server that is down, or has
+Any name server will do: the cache begins with one by chance and moves on to the next when one does not answer, or does
+not know the topic.  A route once known stays in use until a newer one comes.  So a name server that is down, or has
 just started and knows nothing yet, stops nobody.
 """
 

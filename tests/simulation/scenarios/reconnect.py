@@ -27,7 +27,7 @@ async def reconnect(world: World) -> None:
         for _ in range(rng.randint(1, 4)):
             await world.sleep(rng.choice((0.1, 5, 40)) * rng.random())
             await _disturb(cluster, power=sync_flush)
-        await world.sleep(rng.choice((0.0, 10, 150)) * rng.random())
+        await world.sleep(rng.choice((0.0, 10, 150, 150) if rng.random() < 0.95 else (1500,)) * rng.random())
         world.heal()
         cluster.start_all([*cluster.nameservers, *cluster.brokers])
         await world.until("all brokers serve", lambda: all(one.is_ready for one in cluster.brokers), SENDS_S)
@@ -54,7 +54,9 @@ async def _disturb(cluster: Cluster, *, power: bool) -> None:
     other = rng.choice([one for one in cluster.nodes if one is not node])
     if rng.random() < 0.5:  # in the moment in which it has promised something
         await cluster.ledger.next_acknowledgement(node.name, 5)
-    match rng.choice(("stop", "kill", "kill", "power", "cut", "cut", "forget", "slow", "clock", "client")):
+    match rng.choice(
+        ("stop", "kill", "kill", "power", "cut", "cut", "forget", "slow", "clock", "client", "disk")
+    ):
         case "stop":
             await node.stop()
         case "power" if power or node in cluster.nameservers:
@@ -67,6 +69,8 @@ async def _disturb(cluster: Cluster, *, power: bool) -> None:
             cluster.forget_connections(node, other)
         case "clock":
             cluster.world.step_clock(node.host, rng.choice((-HOUR_MS, -5_000, 5_000, 24 * HOUR_MS)))
+        case "disk":
+            cluster.world.slow_disk(node.host, rng.choice((0.2, 2, 12)))
         case "client":
             cluster.add_consumer() if rng.random() < 0.5 else cluster.add_producer()
         case _:
