@@ -30,6 +30,9 @@ COMMITTED_S = 60 + 5 + 1
 """A failed message comes again after a minute at most, and offsets are sent every 5 s."""
 
 AUDIT_S = 600
+FLUSH_WINDOW_S = 10 + 1
+"""flushCommitLogThoroughInterval, and the time of a sync."""
+
 COPIES_MAX = 3
 """A send tries three times at most (`client.producer.RETRIES`), and each try may have been stored."""
 
@@ -44,6 +47,7 @@ class Cluster:
         settings: Mapping[str, str] | None = None,
     ) -> None:
         self.world = world
+        self.is_sync = (settings or {}).get("flushDiskType") == "SYNC_FLUSH"
         self.ledger = Ledger()
         self.nameservers = [NameServerNode(world, f"names-{number}") for number in range(nameservers)]
         self.address = ";".join(server.address for server in self.nameservers)
@@ -81,6 +85,12 @@ class Cluster:
         self.consumers.append(consumer)
         consumer.start()
         return consumer
+
+    def power_off(self, node: Node) -> None:
+        """Without SYNC_FLUSH a broker may lose what it has acknowledged in the last seconds."""
+        node.power_off()
+        if node in self.brokers and not self.is_sync:
+            self.ledger.may_have_lost(node.name, self.world.now - FLUSH_WINDOW_S)
 
     @property
     def nodes(self) -> list[Node]:

@@ -15,17 +15,25 @@ class Ledger:
 
     attempts: set[bytes] = field(default_factory=set)
     receipts: dict[bytes, SendReceipt] = field(default_factory=dict)
+    times: dict[bytes, float] = field(default_factory=dict)
     times_consumed: Counter[bytes] = field(default_factory=Counter)
     places: dict[MessageQueue, dict[int, bytes]] = field(default_factory=dict)
     failed: int = 0
     awaited: "dict[str, asyncio.Future[None]]" = field(default_factory=dict)
 
-    def acknowledged(self, body: bytes, receipt: SendReceipt) -> None:
+    def acknowledged(self, body: bytes, receipt: SendReceipt, now: float) -> None:
         self.receipts[body] = receipt
+        self.times[body] = now
         self.places.setdefault(receipt.queue, {})[receipt.queue_offset] = body
         future = self.awaited.pop(receipt.queue.broker_name, None)
         if future is not None:
             future.set_result(None)
+
+    def may_have_lost(self, broker_name: str, since: float) -> None:
+        """What this broker has acknowledged since then is promised no more."""
+        for body, receipt in list(self.receipts.items()):
+            if receipt.queue.broker_name == broker_name and self.times[body] >= since:
+                del self.receipts[body], self.places[receipt.queue][receipt.queue_offset]
 
     async def next_acknowledgement(self, broker_name: str, timeout_s: float) -> None:
         """Returns in the moment when a message of this broker is acknowledged, or when that takes too long."""

@@ -184,7 +184,7 @@ class ProducerNode(Node):
             self.acknowledged_at = self.world.now
             for body, receipt in zip(bodies, receipts, strict=True):
                 if receipt.status is SendStatus.SEND_OK:
-                    self._ledger.acknowledged(body, receipt)
+                    self._ledger.acknowledged(body, receipt, self.world.now)
 
     async def shut_down(self) -> None:
         await self.producer.close()

@@ -1,7 +1,10 @@
 """Reconnect: brokers and name servers restart, lose power and lose sight of each other and of the clients.
 
 Once all is quiet again, sending and consuming go on by themselves, and everything that was acknowledged is where the
-acknowledgement says: after kills always, after power loss with SYNC_FLUSH.
+acknowledgement says: after kills always, after power loss with SYNC_FLUSH, and without it but for the last seconds.
+
+With ASYNC_FLUSH and power loss there are no consumers: a group that stood where the queue was cut misses what is stored
+there before it pulls again.  RocketMQ has the same gap.
 """
 
 from tests.simulation.cluster import REGISTERED_S, Cluster
@@ -19,14 +22,14 @@ CALM_S = 120 + 10 + 30 + 20 + 15
 
 async def reconnect(world: World) -> None:
     rng = world.rng
-    sync_flush = rng.random() < 0.5
-    settings = {"flushDiskType": "SYNC_FLUSH" if sync_flush else "ASYNC_FLUSH"}
+    settings = {"flushDiskType": rng.choice(("SYNC_FLUSH", "ASYNC_FLUSH"))}
     cluster = Cluster(world, nameservers=rng.randint(1, 2), brokers=rng.randint(1, 3), settings=settings)
-    await cluster.start(producers=2, consumers=2)
+    loses_power = cluster.is_sync or rng.random() < 0.3
+    await cluster.start(producers=2, consumers=2 if cluster.is_sync or not loses_power else 0)
     for _ in range(ROUNDS):
         for _ in range(rng.randint(1, 4)):
             await world.sleep(rng.choice((0.1, 5, 40)) * rng.random())
-            await _disturb(cluster, power=sync_flush)
+            await _disturb(cluster, loses_power=loses_power)
         await world.sleep(rng.choice((0.0, 10, 150, 150) if rng.random() < 0.95 else (1500,)) * rng.random())
         world.heal()
         cluster.start_all([*cluster.nameservers, *cluster.brokers])
@@ -39,12 +42,13 @@ async def reconnect(world: World) -> None:
             SENDS_S,
         )
         await world.until("all brokers are registered", cluster.is_registered, REGISTERED_S)
-        await world.until("every queue has one owner", cluster.is_shared_out, CALM_S)
-        await cluster.all_consumed(CALM_S)
+        if cluster.consumers:
+            await world.until("every queue has one owner", cluster.is_shared_out, CALM_S)
+            await cluster.all_consumed(CALM_S)
     await cluster.audit()
 
 
-async def _disturb(cluster: Cluster, *, power: bool) -> None:
+async def _disturb(cluster: Cluster, *, loses_power: bool) -> None:
     rng = cluster.world.rng
     servers = [*cluster.nameservers, *cluster.brokers]
     node = rng.choice(servers)
@@ -59,8 +63,8 @@ async def _disturb(cluster: Cluster, *, power: bool) -> None:
     ):
         case "stop":
             await node.stop()
-        case "power" if power or node in cluster.nameservers:
-            node.power_off()
+        case "power" if loses_power or node in cluster.nameservers:
+            cluster.power_off(node)
         case "kill" | "power":
             node.kill()
         case "cut":
@@ -72,6 +76,6 @@ async def _disturb(cluster: Cluster, *, power: bool) -> None:
         case "disk":
             cluster.world.slow_disk(node.host, rng.choice((0.2, 2, 12)))
         case "client":
-            cluster.add_consumer() if rng.random() < 0.5 else cluster.add_producer()
+            cluster.add_consumer() if cluster.consumers and rng.random() < 0.5 else cluster.add_producer()
         case _:
             cluster.slow_down(node, other, rng.choice((0.05, 0.5, 2.0)))
