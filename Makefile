@@ -15,7 +15,7 @@ ONCE := $(filter-out $(FAST) tests/bench,$(shell find tests -mindepth 2 -name 't
 export BOLIDE_REQUIRE_COMPILED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build debug demo up test unit pure interop pipeline crash check fix bench lock clean distclean
+.PHONY: help setup build debug demo up test unit pure interop pipeline crash simulate check fix bench lock clean distclean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,10 @@ pipeline: setup  ## Spark reading our topics
 
 crash: setup  ## half a million crash states of the store; STATES=n of them, SEED=n to repeat a run
 	$(BIN)/python -m tests.crash --workers 2 --states $(or $(STATES),500000) $(if $(SEED),--seed $(SEED))
+
+simulate: setup  ## a cluster in virtual time, in many worlds; SEEDS=n of them, SEED=n for the first, SCENARIO=name for one kind
+	$(BIN)/python -m tests.simulation --workers 2 --seeds $(or $(SEEDS),250) $(if $(SEED),--seed $(SEED)) \
+	  $(if $(SCENARIO),--scenario $(SCENARIO))
 
 check: setup  ## format, lint, types, import contracts, house rules
 	$(BIN)/ruff format --check

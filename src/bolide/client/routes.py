@@ -1,8 +1,8 @@
 """RouteCache: where topics live, asked from the name servers and remembered.
 
-Any name server will do: the cache begins with one by chance and moves on to the next when one does not answer.  A
-route once known stays in use until a newer one comes, so a name server that is down, or has just started and knows
-nothing yet, stops nobody.
+Any name server will do: the cache begins with one by chance and moves on to the next when one does not answer, or does
+not know the topic.  A route once known stays in use until a newer one comes.  So a name server that is down, or has
+just started and knows nothing yet, stops nobody.
 """
 
 import asyncio
@@ -22,6 +22,8 @@ from bolide.wire.headers.route import RouteRequest
 log = logging.getLogger(__name__)
 
 CALL_TIMEOUT_MS = 3_000
+SECOND_OPINION_S = 0.5
+"""How long another name server may take when one has said that there is no such topic."""
 
 
 class RouteCache:
@@ -115,7 +117,9 @@ class RouteCache:
             return route
 
     async def _ask(self, topic: str) -> Route | None:
+        """The route as the first name server has it that knows one; None when none of those that answer does."""
         failures: list[str] = []
+        is_unknown = False
         for _ in self._nameservers:
             address = self._nameservers[self._at]
             request = Command(
@@ -123,11 +127,17 @@ class RouteCache:
                 RouteRequest(topic, accept_standard_json_only=True).encode(),
             )
             try:
-                answer = await self._caller.call(address, request, CALL_TIMEOUT_MS)
-                return _read(answer)
-            except (CallTimeout, ConnectionLost, ProtocolError) as error:
+                async with asyncio.timeout(SECOND_OPINION_S if is_unknown else None):
+                    route = _read(await self._caller.call(address, request, CALL_TIMEOUT_MS))
+            except (CallTimeout, ConnectionLost, ProtocolError, TimeoutError) as error:
                 failures.append(str(error))
-                self._at = (self._at + 1) % len(self._nameservers)
+            else:
+                if route is not None:
+                    return route
+                is_unknown = True
+            self._at = (self._at + 1) % len(self._nameservers)
+        if is_unknown:
+            return None
         raise ConnectionLost(
             f"no name server answers: {'; '.join(failures)}."
             " Is the address right, and is one running there (`bolide up` starts one)?"

@@ -21,6 +21,9 @@ from bolide.wire.send_run import SendRun
 
 log = logging.getLogger(__name__)
 
+SILENT_MS = 3_000
+"""When a call has timed out and nothing at all has come for so long, the connection is given up."""
+
 WRITE_BUFFER_BYTES_MAX = 4 * 1024 * 1024
 """Above this the link stops reading requests until the other side has read answers."""
 
@@ -256,12 +259,21 @@ class Link(asyncio.BufferedProtocol):
 
     def _on_timer(self) -> None:
         self._timer = None
-        for future in self._peer.expire(self._clock.monotonic_ms()):
+        now_ms = self._clock.monotonic_ms()
+        unanswered = self._peer.expire(now_ms)
+        for future in unanswered:
             if not future.done():
                 future.set_exception(CallTimeout(f"no answer from {self.remote} in time"))
+        if unanswered and self.silent_ms(now_ms) >= SILENT_MS:
+            self._give_up()
         deadline_ms = self._peer.next_deadline_ms()
         if deadline_ms is not None:
             self._arm(deadline_ms)
+
+    def _give_up(self) -> None:
+        """A host that lost power, or a way that has forgotten us, says nothing for ever; a new connection may work."""
+        log.info("giving up the connection to %s: calls time out and nothing comes", self.remote)
+        self.abort()
 
 
 def encode_host(host: str, port: int) -> bytes:

@@ -206,11 +206,14 @@ class ScriptedNameServer(Node):
     def __init__(self) -> None:
         super().__init__()
         self.topics: dict[str, list[tuple[ScriptedBroker, int, int]]] = {}
+        self.silent = False
 
     def handlers(self) -> dict[RequestCode, Handler]:
         return {RequestCode.GET_ROUTEINFO_BY_TOPIC: self._route}
 
-    def _route(self, link: Link, request: Command) -> Command:
+    def _route(self, link: Link, request: Command) -> Command | None:
+        if self.silent:
+            return None
         parts = self.topics.get(request.fields["topic"])
         if not parts:
             return request.answer(ResponseCode.TOPIC_NOT_EXIST, remark="no route")

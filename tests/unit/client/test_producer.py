@@ -279,6 +279,35 @@ def test_a_topic_that_permits_no_writing_is_an_error_that_says_so() -> None:
     asyncio.run(scenario())
 
 
+def test_a_name_server_that_does_not_know_a_topic_yet_is_not_believed_alone() -> None:
+    """It may have just started: its brokers have registered with the others and not yet with it."""
+
+    async def scenario() -> None:
+        async with cluster() as young, cluster() as c:
+            c.create("orders")
+            addresses = f"{young.nameserver.address};{c.nameserver.address}"
+            async with Producer(addresses, surroundings=Surroundings(random=NoChance())) as producer:
+                await producer.send(Message("orders", b"x"))
+                with pytest.raises(RouteNotFound):
+                    await producer.send(Message("nowhere", b"x"))
+
+    asyncio.run(scenario())
+
+
+def test_a_second_opinion_on_a_topic_is_not_waited_for_long() -> None:
+    """A new topic's first message arrives in time although another name server is out of reach."""
+
+    async def scenario() -> None:
+        async with cluster() as c, cluster() as silent:
+            c.create("TBW102", 8)
+            silent.nameserver.silent = True
+            addresses = f"{c.nameserver.address};{silent.nameserver.address}"
+            async with Producer(addresses, surroundings=Surroundings(random=NoChance())) as producer:
+                await producer.send(Message("young", b"x"))
+
+    asyncio.run(scenario())
+
+
 def test_a_name_server_that_is_down_is_passed_over_and_none_at_all_is_named() -> None:
     async def scenario() -> None:
         async with cluster() as c:

@@ -11,6 +11,7 @@ from bolide.net.clock import SystemClock
 from bolide.net.link import Link, encode_host
 from bolide.wire.command import COMPACT, Command, encode_frame
 from tests.unit.net.stage import Wire, eventually, pause, serving
+from tests.unit.store.stage import HeldClock
 
 
 def echo(link: Link, request: Command) -> Command:
@@ -109,6 +110,51 @@ def test_a_call_gets_its_answer_or_the_reason_why_not() -> None:
             with pytest.raises(ConnectionLost):
                 await waiting
             assert (await caller.call(address, Command(1), 5000)).code == 0  # a new connection
+            await caller.close()
+
+    asyncio.run(main())
+
+
+async def unanswered(caller: Caller, address: str, clock: HeldClock, passes_ms: int) -> None:
+    """A call that gets no answer, while so much time passes."""
+    call = asyncio.ensure_future(caller.call(address, Command(4), 20))
+    await pause()
+    clock.ms += passes_ms
+    with pytest.raises(CallTimeout):
+        await call
+
+
+def test_a_connection_on_which_calls_time_out_and_nothing_comes_is_given_up() -> None:
+    """The other side may have lost power: no kernel tells us for a quarter of an hour."""
+    clock = HeldClock()
+
+    async def main() -> None:
+        async with serving(HANDLERS) as (bench, _, address):
+            caller = Caller(clock)
+            assert (await caller.call(address, Command(1), 5000)).code == 0
+            await unanswered(
+                caller, address, clock, 60_000
+            )  # what was heard may have come before the call, or after
+            assert (await caller.link(address)).is_open
+            await unanswered(caller, address, clock, link_module.SILENT_MS)
+            await eventually(lambda: bench.closed)
+            assert (await caller.call(address, Command(1), 5000)).code == 0  # a new connection
+            assert len(bench.opened) == 2
+            await caller.close()
+
+    asyncio.run(main())
+
+
+def test_a_connection_that_brings_something_survives_calls_that_time_out() -> None:
+    clock = HeldClock()
+
+    async def main() -> None:
+        async with serving(HANDLERS) as (bench, _, address):
+            caller = Caller(clock)
+            for _ in range(3):
+                await unanswered(caller, address, clock, link_module.SILENT_MS - 1)
+                assert (await caller.call(address, Command(1), 5000)).code == 0
+            assert len(bench.opened) == 1
             await caller.close()
 
     asyncio.run(main())

@@ -1,0 +1,79 @@
+"""Rebalance: members of a group come, go, die and are cut off.
+
+Once all is quiet, every queue has exactly one owner, and everything that was acknowledged has been consumed.
+"""
+
+from tests.simulation.cluster import Cluster
+from tests.simulation.nodes import ConsumerNode
+from tests.simulation.world import World
+
+ROUNDS = 4
+EVENTS = 3
+CALM_S = 120 + 10 + 30 + 20 + 15
+"""A silent member is dropped after two minutes, at the next sweep; the others learn it by a notice, or when they next
+look; whoever was cut off first notices that a call has failed."""
+
+CONSUMERS_MAX = 6
+HOUR_MS = 3_600_000
+
+
+async def rebalance(world: World) -> None:
+    rng = world.rng
+    cluster = Cluster(world, nameservers=rng.randint(1, 2), brokers=rng.randint(1, 3))
+    await cluster.start(producers=1, consumers=rng.randint(1, 4))
+    for _ in range(ROUNDS):
+        for _ in range(rng.randint(1, EVENTS)):
+            await world.sleep(rng.choice((0.1, 5, 40, 200)) * rng.random())
+            await _disturb(cluster)
+        await world.sleep(rng.choice((0.0, 30, 200)) * rng.random())
+        world.heal()
+        if not any(consumer.is_running for consumer in cluster.consumers):
+            cluster.add_consumer()
+        await world.until("every queue has one owner", cluster.is_shared_out, CALM_S)
+        await cluster.all_consumed(CALM_S)
+    await cluster.audit()
+
+
+async def _disturb(cluster: Cluster) -> None:
+    rng = cluster.world.rng
+    running = [consumer for consumer in cluster.consumers if consumer.is_running]
+    if len(running) < 2 or (len(running) < CONSUMERS_MAX and rng.random() < 0.3):
+        gone = [consumer for consumer in cluster.consumers if not consumer.is_running]
+        gone[0].start() if gone else cluster.add_consumer()
+        return
+    member = rng.choice(running)
+    await rng.choice((_leave, _die, _lose_power, _be_cut_off, _be_forgotten, _be_slow, _be_misled))(
+        cluster, member
+    )
+
+
+async def _leave(cluster: Cluster, member: ConsumerNode) -> None:
+    await member.stop()
+
+
+async def _die(cluster: Cluster, member: ConsumerNode) -> None:
+    member.kill()
+
+
+async def _lose_power(cluster: Cluster, member: ConsumerNode) -> None:
+    member.power_off()
+
+
+async def _be_cut_off(cluster: Cluster, member: ConsumerNode) -> None:
+    """From one broker, from all, or from the name servers."""
+    rng = cluster.world.rng
+    whom = rng.choice(([rng.choice(cluster.brokers)], cluster.brokers, cluster.nameservers))
+    cluster.cut_off(member, [*whom], both_ways=rng.random() < 0.7)
+
+
+async def _be_forgotten(cluster: Cluster, member: ConsumerNode) -> None:
+    cluster.forget_connections(member, cluster.world.rng.choice(cluster.brokers))
+
+
+async def _be_slow(cluster: Cluster, member: ConsumerNode) -> None:
+    rng = cluster.world.rng
+    cluster.slow_down(member, rng.choice(cluster.brokers), rng.choice((0.05, 0.5, 2.0)))
+
+
+async def _be_misled(cluster: Cluster, member: ConsumerNode) -> None:
+    cluster.world.step_clock(member.host, cluster.world.rng.choice((-HOUR_MS, -5_000, 5_000, 24 * HOUR_MS)))

@@ -1,0 +1,47 @@
+"""Worlds from seeds keep every promise, and a seed is the same world whenever it is played.
+
+python -m tests.simulation --seeds 1000 --workers 2     many more
+python -m tests.simulation --replay rebalance:17         one of them, with everything that happens in it
+"""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.simulation.campaign import play
+from tests.simulation.scenarios import SCENARIOS
+
+SEEDS = {"expiry": 4, "rebalance": 10, "reconnect": 16, "registration": 12}
+CHUNK = 2
+
+
+@pytest.mark.parametrize(
+    ("scenario", "first"),
+    [(name, first) for name in sorted(SCENARIOS) for first in range(0, SEEDS[name], CHUNK)],
+)
+def test_every_promise_is_kept(scenario: str, first: int) -> None:
+    for seed in range(first, first + CHUNK):
+        run = play(scenario, seed)
+        assert run.failure is None, f"{run}\n{run.where}"
+
+
+@pytest.mark.parametrize("scenario", ["rebalance", "reconnect"])
+def test_a_seed_is_one_world_whatever_the_order_of_hashes(scenario: str) -> None:
+    program = f"from tests.simulation.campaign import play; print(play({scenario!r}, 3).digest)"
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for hash_seed in ("1", "2")
+    }
+    assert digests == {f"{play(scenario, 3).digest}\n"}
+
+
+def test_seeds_are_different_worlds() -> None:
+    assert len({play("registration", seed).digest for seed in range(5)}) == 5
