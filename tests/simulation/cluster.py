@@ -145,8 +145,8 @@ class Cluster:
         """Whether the group's offsets have come to the end of every queue."""
         return all(
             broker.is_ready
-            and broker.broker.offsets.query(GROUP, TOPIC, number)
-            == broker.broker.store.queues.end_of(TOPIC, number)
+            and broker.broker.state.offsets.query(GROUP, TOPIC, number)
+            == broker.broker.state.store.queues.end_of(TOPIC, number)
             for broker in self.brokers
             for number in range(QUEUES)
         )

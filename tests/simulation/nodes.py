@@ -128,9 +128,9 @@ class BrokerNode(Node):
     async def main(self, surroundings: Surroundings) -> None:
         self.broker = Broker(BrokerConfig.from_settings(self._settings), surroundings, self.host.disk)
         await self.broker.start()
-        if TOPIC not in self.broker.topics:
-            self.broker.topics.put(TopicConfig(TOPIC, QUEUES, QUEUES))
-            await self.broker.registered()
+        if TOPIC not in self.broker.state.topics:
+            self.broker.state.topics.put(TopicConfig(TOPIC, QUEUES, QUEUES))
+            await self.broker.state.known_everywhere()
         self._serves = True
         failure = await self.broker.failed()
         raise AssertionError(f"the broker {self.name} has given up") from failure

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
-from bolide.broker.flusher import Flusher
+from bolide.broker.safety import Safety
 from bolide.client.instance import ClientInstance
 from bolide.client.push import PushConsumer
 from bolide.machines import clients, locks, routes
@@ -16,7 +16,7 @@ def _next_offset(process: ProcessQueue) -> int:
     return process.next_offset
 
 
-def _answer_at_once(flusher: Flusher, end: int, ready: Callable[[bool], None]) -> None:
+def _answer_at_once(safety: Safety, end: int, ready: Callable[[bool], None]) -> None:
     ready(True)
 
 
@@ -35,7 +35,11 @@ PLANTS: dict[str, tuple[str, int, Any]] = {
         0,
         patch.object(ProcessQueue, "commit_offset", property(_next_offset)),
     ),
-    "SYNC_FLUSH answers before the sync": ("reconnect", 10, patch.object(Flusher, "wait", _answer_at_once)),
+    "SYNC_FLUSH answers before the sync": (
+        "reconnect",
+        10,
+        patch.object(Safety, "when_kept", _answer_at_once),
+    ),
     "every member takes every queue": (
         "rebalance",
         0,

@@ -16,7 +16,7 @@ async def watch_offsets(world: World, ledger: Ledger, brokers: list[BrokerNode])
         for broker in brokers:
             for number in range(QUEUES) if broker.is_ready else ():
                 queue = MessageQueue(TOPIC, broker.name, number)
-                offset = broker.broker.offsets.query(GROUP, TOPIC, number) or 0
+                offset = broker.broker.state.offsets.query(GROUP, TOPIC, number) or 0
                 for passed in range(checked.get(queue, 0), offset):
                     body = ledger.places.get(queue, {}).get(passed)
                     if body is not None and body not in ledger.times_consumed:

@@ -42,7 +42,9 @@ async def expiry(world: World) -> None:
 async def _lively_member(cluster: Cluster) -> None:
     """A consumer that nobody disturbs stays a member of a broker that is in its routes."""
     known = f"{cluster.consumers[1].host.address}@"
-    while any(member.startswith(known) for member in cluster.brokers[0].broker.clients.member_ids(GROUP)):
+    while any(
+        member.startswith(known) for member in cluster.brokers[0].broker.state.clients.member_ids(GROUP)
+    ):
         await cluster.world.sleep(0.1)
     raise Broken("a member that is there was forgotten")
 
@@ -54,12 +56,15 @@ async def _silent_member(cluster: Cluster) -> None:
     cluster.cut_off(node, [broker], both_ways=world.rng.random() < 0.5)
 
     def heard_s() -> float | None:
-        group = broker.broker.clients.group(GROUP)
+        clients = broker.broker.state.clients
+        group = clients.group(GROUP)
         members = [] if group is None else list(group.members.values())
-        return next(
-            (one.heard_ms / 1000 for one in members if one.client_id.startswith(f"{node.host.address}@")),
-            None,
+        heard_ms = (
+            clients._heard[one.connection, GROUP, False]
+            for one in members
+            if one.client_id.startswith(f"{node.host.address}@")
         )
+        return next((ms / 1000 for ms in heard_ms), None)
 
     await _forgotten(world, "the member", heard_s, MEMBER_S, SWEEP_MEMBERS_S)
 
