@@ -32,8 +32,9 @@ from bolide.record.layout cimport (
     find_item,
     find_parts,
 )
-from bolide.model.filter import EVERYTHING as _EVERYTHING
 from bolide.store.queue_entry cimport ENTRY_BYTES, GAP_SIZE, QueueEntry, load_entry, store_entry
+
+from bolide.model.filter import EVERYTHING as _EVERYTHING
 
 cdef object EVERYTHING = _EVERYTHING  # so that looking at it costs nothing
 
@@ -453,7 +454,7 @@ def collect(
     cdef Py_buffer log
     if first < 0 or available < 0:
         raise ValueError("the first entry lies outside the entries")
-    if filter is not EVERYTHING:  # as it nearly always is
+    if filter is not EVERYTHING:  # which most pulls ask for, and which needs no look at its halves
         codes, examine = filter.codes, filter.examine
     if limit > CHOSEN_FEW:
         chosen = <Chosen*>malloc(limit * sizeof(Chosen))
