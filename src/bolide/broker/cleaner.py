@@ -12,7 +12,7 @@ folders); all state is changed on the event loop.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
@@ -20,6 +20,7 @@ from typing import TypeVar
 from bolide.broker.config import BrokerConfig
 from bolide.net.surroundings import Surroundings
 from bolide.net.ticks import ticks
+from bolide.net.turns import in_turns
 from bolide.store.cleaning import StoreCleaning
 from bolide.store.disk import Disk
 from bolide.store.retention import (
@@ -249,7 +250,7 @@ class Cleaner:
         if not segments:
             return False
         oldest = segments[0]
-        await self._in_turns(self._cleaning.expire_queues(oldest.base + oldest.size))
+        await in_turns(self._cleaning.expire_queues(oldest.base + oldest.size))
         try:
             await self._in_thread(self._cleaning.delete_file, oldest)
         except OSError as error:
@@ -299,16 +300,10 @@ class Cleaner:
 
     async def clean_queues(self) -> None:
         """Bring all queues in step with the log now."""
-        await self._in_turns(self._cleaning.expire_queues(self._store.log.start))
+        await in_turns(self._cleaning.expire_queues(self._store.log.start))
         await self.trim()
 
     # ---- together ------------------------------------------------------------------------------------------
-
-    async def _in_turns(self, steps: Iterator[None]) -> None:
-        """Do a long piece of work in slices, so that others are served in between."""
-        async for _ in ticks(0):
-            if next(steps, True):
-                return
 
     async def _in_thread(self, work: Callable[[T], None], what: T) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, work, what)

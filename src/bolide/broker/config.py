@@ -10,7 +10,6 @@ import difflib
 import logging
 import os
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from typing import Any, Self, get_type_hints
 
 from bolide.model.errors import ConfigError
@@ -104,10 +103,6 @@ class BrokerConfig:
     cold_bytes_max: int = _setting("maxTransferBytesOnMessageInDisk", 65_536, live=True, low=1)
     trace_on: bool = _setting("traceOn", True)
     region: str = _setting("regionId", "DefaultRegion")
-
-    @cached_property  # asked at every run of sends
-    def sync_flush(self) -> bool:
-        return self.flush_disk_type == "SYNC_FLUSH"
 
     @property
     def retention(self) -> RetentionSettings:

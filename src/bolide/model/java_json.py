@@ -53,13 +53,9 @@ def dumps(value: Any) -> bytes:
     return text_of(value).encode()
 
 
-def dumps_pretty(value: Any) -> bytes:
-    """The same with tabs and one item per line, as the original writes its `config/*.json`."""
-    return text_of(value, "\n").encode()
-
-
 def text_of(value: Any, newline: str = "") -> str:
-    """A part of a larger text; `newline` is what begins a line there, nothing in compact text."""
+    """A part of a larger text.  `newline` is what begins a line there: nothing in compact text, else a line break and
+    tabs, as the original writes its `config/*.json`."""
     parts: list[str] = []
     _write(value, parts, newline)
     return "".join(parts)

@@ -29,7 +29,7 @@ def compact(members: dict[str, Any]) -> Iterator[bytes]:
 
 
 def pretty(members: dict[str, Any]) -> Iterator[bytes]:
-    """As `java_json.dumps_pretty` writes it."""
+    """The same, one item per line, as the original writes its `config/*.json`."""
     return _object(members, "\n")
 
 

@@ -22,7 +22,7 @@ def test_integer_and_object_keys_are_bare() -> None:
 
 def test_pretty_text_has_a_line_for_each_item_and_none_for_nothing() -> None:
     value = {"empty": {}, "none": [], "list": ["a", {"b": 1}], "offsets": {0: 8}}
-    assert java_json.dumps_pretty(value).decode().replace("\t", ">") == (
+    assert java_json.text_of(value, "\n").replace("\t", ">") == (
         '{\n>"empty":{},\n>"none":[],\n>"list":[\n>>"a",\n>>{\n>>>"b":1\n>>}\n>],\n>"offsets":{\n>>0:8\n>}\n}'
     )
 
@@ -30,17 +30,17 @@ def test_pretty_text_has_a_line_for_each_item_and_none_for_nothing() -> None:
 @given(VALUES)
 def test_what_is_written_is_read_back(value: object) -> None:
     assert java_json.loads(java_json.dumps(value)) == value
-    assert java_json.loads(java_json.dumps_pretty(value)) == value
+    assert java_json.loads(java_json.text_of(value, "\n").encode()) == value
 
 
 @given(VALUES)
 def test_the_tolerant_reader_reads_all_that_the_strict_one_reads(value: object) -> None:
-    wrapped = java_json.dumps_pretty({0: value})
+    wrapped = java_json.text_of({0: value}, "\n").encode()
     assert java_json.loads(wrapped) == {"0": value}
 
 
 def test_read_only_maps_are_written_like_others() -> None:
-    assert java_json.dumps_pretty(MappingProxyType({})) == b"{}"
+    assert java_json.text_of(MappingProxyType({}), "\n").encode() == b"{}"
 
 
 @pytest.mark.parametrize(
