@@ -35,7 +35,7 @@ PLANTS: dict[str, tuple[str, int, Any]] = {
         0,
         patch.object(ProcessQueue, "commit_offset", property(_next_offset)),
     ),
-    "SYNC_FLUSH answers before the sync": ("reconnect", 10, patch.object(Flusher, "wait", _answer_at_once)),
+    "SYNC_FLUSH answers before the sync": ("reconnect", 20, patch.object(Flusher, "wait", _answer_at_once)),
     "every member takes every queue": (
         "rebalance",
         0,
