@@ -195,6 +195,3 @@ class Auditor(Node):
             messages += result.messages
             at = result.next_offset
         return messages
-
-    async def shut_down(self) -> None:
-        pass

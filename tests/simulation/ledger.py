@@ -18,7 +18,6 @@ class Ledger:
     times: dict[bytes, float] = field(default_factory=dict)
     times_consumed: Counter[bytes] = field(default_factory=Counter)
     places: dict[MessageQueue, dict[int, bytes]] = field(default_factory=dict)
-    failed: int = 0
     awaited: "dict[str, asyncio.Future[None]]" = field(default_factory=dict)
 
     def acknowledged(self, body: bytes, receipt: SendReceipt, now: float) -> None:

@@ -4,6 +4,8 @@ A node can be started, stopped, killed and started again.  Nothing in it is a do
 clients that users run.
 """
 
+from abc import ABC, abstractmethod
+
 from bolide.broker.app import Broker
 from bolide.broker.config import BrokerConfig
 from bolide.client.producer import Producer
@@ -39,7 +41,7 @@ BROKER_SETTINGS = {
 """Small files.  The index of keys has its own crash tests, and wakes twenty times a second."""
 
 
-class Node:
+class Node(ABC):
     """Something that runs on a host of its own."""
 
     def __init__(self, world: World, name: str) -> None:
@@ -65,9 +67,10 @@ class Node:
         self.world.start(self.host, self.main)
 
     async def stop(self) -> None:
-        """In order."""
-        await self.world.call(self.host, self.shut_down(), STOP_S)
-        self.world.end(self.host)
+        """In order; one that does not serve yet has nothing to put in order."""
+        if self.is_ready:
+            await self.world.call(self.host, self.shut_down(), STOP_S)
+        self.world.kill(self.host)
 
     def kill(self) -> None:
         self.world.kill(self.host)
@@ -75,11 +78,12 @@ class Node:
     def power_off(self) -> None:
         self.world.power_off(self.host)
 
+    @abstractmethod
     async def main(self, surroundings: Surroundings) -> None:
-        raise NotImplementedError
+        """What its process does."""
 
-    async def shut_down(self) -> None:
-        raise NotImplementedError
+    async def shut_down(self) -> None:  # noqa: B027 - most have nothing to put in order
+        """What a stop in order has to do."""
 
 
 class NameServerNode(Node):
@@ -156,6 +160,7 @@ class ProducerNode(Node):
     async def main(self, surroundings: Surroundings) -> None:
         self.producer = Producer(self._nameservers, group="senders", surroundings=surroundings)
         await self.producer.start()
+        self._serves = True
         while True:
             await self.world.sleep(self._rng.uniform(*PAUSE_S))
             if self.shall_send:
@@ -178,7 +183,6 @@ class ProducerNode(Node):
             else:
                 receipts = await self.producer.send_batch(Message(TOPIC, body) for body in bodies)
         except BolideError as error:
-            self._ledger.failed += 1
             self.world.trace.note(f"{self.name} cannot send: {error}")
         else:
             self.acknowledged_at = self.world.now
@@ -232,8 +236,8 @@ class ConsumerNode(Node):
             self._ledger.consumed(message)
 
     async def shut_down(self) -> None:
-        if self.consumer is not None:
-            await self.consumer.close()
+        assert self.consumer is not None
+        await self.consumer.close()
 
     @property
     def queues(self) -> list[MessageQueue]:

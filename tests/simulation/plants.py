@@ -37,7 +37,7 @@ PLANTS: dict[str, tuple[str, int, Any]] = {
     ),
     "SYNC_FLUSH answers before the sync": (
         "reconnect",
-        10,
+        20,
         patch.object(Safety, "when_kept", _answer_at_once),
     ),
     "every member takes every queue": (

@@ -5,10 +5,6 @@ knows whose work a callback is, and a dead process does nothing any more: no cle
 """
 
 import contextvars
-from collections.abc import Callable
-from typing import TypeVar
-
-T = TypeVar("T")
 
 _current: contextvars.ContextVar["Process | None"] = contextvars.ContextVar("process", default=None)
 
@@ -26,10 +22,6 @@ class Process:
 
     def __str__(self) -> str:
         return f"{self.name}/{self.pid}"
-
-    def run(self, work: Callable[[], T]) -> T:
-        """Call something as this process, from outside of any process."""
-        return self.context.copy().run(work)
 
 
 def current() -> Process | None:

@@ -11,15 +11,15 @@ import sys
 import pytest
 
 from tests.simulation.campaign import play
-from tests.simulation.scenarios import SCENARIOS
+from tests.simulation.scenarios import SHORT
 
-SEEDS = {"expiry": 4, "rebalance": 10, "reconnect": 16, "registration": 12}
+SEEDS = {"expiry": 4, "rebalance": 8, "reconnect": 10, "registration": 12}
 CHUNK = 2
 
 
 @pytest.mark.parametrize(
     ("scenario", "first"),
-    [(name, first) for name in sorted(SCENARIOS) for first in range(0, SEEDS[name], CHUNK)],
+    [(name, first) for name in SHORT for first in range(0, SEEDS[name], CHUNK)],
 )
 def test_every_promise_is_kept(scenario: str, first: int) -> None:
     for seed in range(first, first + CHUNK):
@@ -28,17 +28,17 @@ def test_every_promise_is_kept(scenario: str, first: int) -> None:
 
 
 @pytest.mark.parametrize("scenario", ["rebalance", "reconnect"])
-def test_a_seed_is_one_world_whatever_the_order_of_hashes(scenario: str) -> None:
+def test_a_seed_is_one_world_whatever_the_order_of_hashes_compiled_or_not(scenario: str) -> None:
     program = f"from tests.simulation.campaign import play; print(play({scenario!r}, 3).digest)"
     digests = {
         subprocess.run(
             [sys.executable, "-c", program],
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            env={**os.environ, "PYTHONHASHSEED": hash_seed, "BOLIDE_PURE": pure},
             check=True,
             capture_output=True,
             text=True,
         ).stdout
-        for hash_seed in ("1", "2")
+        for hash_seed, pure in (("1", ""), ("2", "1"))
     }
     assert digests == {f"{play(scenario, 3).digest}\n"}
 

@@ -181,16 +181,8 @@ class World:
             raise Broken(f"{host.process} did not end in {within_s:g} s: {task.get_coro()}")
         return task.result()
 
-    def end(self, host: Host) -> None:
-        """A process has stopped by itself."""
-        if host.process is not None:
-            self.trace.note(f"end {host.process}")
-            host.process.is_alive = False
-            self.network.end_process(host.process)
-            host.disk.after_kill()
-
     def kill(self, host: Host) -> None:
-        """The process is gone at once; the kernel, its pages and its connections' last words are not."""
+        """The process is gone at once, if it has not ended by itself; the kernel and its pages are not."""
         if host.is_running:
             assert host.process is not None
             self.trace.note(f"kill {host.process}")

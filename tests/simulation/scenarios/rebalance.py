@@ -5,9 +5,10 @@ Once all is quiet, every queue has exactly one owner, and everything that was ac
 
 from tests.simulation.cluster import Cluster
 from tests.simulation.nodes import ConsumerNode
-from tests.simulation.world import World
+from tests.simulation.world import Broken, World
 
 ROUNDS = 4
+DAYS_ROUNDS = 8
 EVENTS = 3
 CALM_S = 120 + 10 + 30 + 20 + 15
 """A silent member is dropped after two minutes, at the next sweep; the others learn it by a notice, or when they next
@@ -18,10 +19,19 @@ HOUR_MS = 3_600_000
 
 
 async def rebalance(world: World) -> None:
+    await _play(world, ROUNDS, brokers=world.rng.randint(1, 3), calm_s=0)
+
+
+async def days(world: World) -> None:
+    """The same over two days, with hours between the events in which nothing may happen."""
+    await _play(world, DAYS_ROUNDS, brokers=1, calm_s=2 * 24 * 3600 / DAYS_ROUNDS)
+
+
+async def _play(world: World, rounds: int, *, brokers: int, calm_s: float) -> None:
     rng = world.rng
-    cluster = Cluster(world, nameservers=rng.randint(1, 2), brokers=rng.randint(1, 3))
+    cluster = Cluster(world, nameservers=rng.randint(1, 2), brokers=brokers)
     await cluster.start(producers=1, consumers=rng.randint(1, 4))
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for _ in range(rng.randint(1, EVENTS)):
             await world.sleep(rng.choice((0.1, 5, 40, 200)) * rng.random())
             await _disturb(cluster)
@@ -31,6 +41,9 @@ async def rebalance(world: World) -> None:
             cluster.add_consumer()
         await world.until("every queue has one owner", cluster.is_shared_out, CALM_S)
         await cluster.all_consumed(CALM_S)
+        await world.sleep(calm_s)
+        if not cluster.is_shared_out():
+            raise Broken("queues have changed hands, and nobody has come or gone")
     await cluster.audit()
 
 
