@@ -1,7 +1,7 @@
 """A large JSON object, written piece by piece, so that nobody else waits until all of it is.
 
-The text is the one that `java_json` writes in one go.  A member whose value is `Entries` is itself a large object, and
-its entries are asked for one by one, while the pieces are made.
+The text is the one that `java_json` writes in one go.  A member whose value is `Entries` or `Items` is itself large:
+what is in it is asked for one by one, while the pieces are made.  So may be a member of a member.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,10 +17,17 @@ PIECE_BYTES = 32 * 1024
 
 
 class Entries:
-    """The value of a member that is written entry by entry."""
+    """The value of a member that is written entry by entry: an object."""
 
     def __init__(self, entries: Iterable[tuple[str, Any]]) -> None:
         self.entries = entries
+
+
+class Items:
+    """The value of a member that is written item by item: an array."""
+
+    def __init__(self, items: Iterable[Any]) -> None:
+        self.items = items
 
 
 def compact(members: dict[str, Any]) -> Iterator[bytes]:
@@ -39,28 +46,38 @@ def _object(members: dict[str, Any], newline: str) -> Iterator[bytes]:
     for name, value in members.items():
         yield f"{opening}{java_json.key_text(name)}".encode()
         opening = "," + inner
-        if isinstance(value, Entries):
-            yield from _entries(value.entries, inner)
-        else:
-            yield java_json.text_of(value, inner).encode()
+        yield from _value(value, inner)
     yield f"{newline}}}".encode() if members else b"{}"
 
 
-def _entries(entries: Iterable[tuple[str, Any]], newline: str) -> Iterator[bytes]:
+def _value(value: Any, newline: str) -> Iterator[bytes]:
     inner = newline + "\t" if newline else ""
-    opening = "{" + inner
-    texts: list[str] = []
+    if isinstance(value, Entries):
+        texts = (java_json.key_text(key) + java_json.text_of(item, inner) for key, item in value.entries)
+        yield from _listed(texts, "{}", newline)
+    elif isinstance(value, Items):
+        yield from _listed((java_json.text_of(item, inner) for item in value.items), "[]", newline)
+    elif isinstance(value, dict) and any(isinstance(item, Entries | Items) for item in value.values()):
+        yield from _object(value, newline)
+    else:
+        yield java_json.text_of(value, newline).encode()
+
+
+def _listed(texts: Iterable[str], ends: str, newline: str) -> Iterator[bytes]:
+    """The texts between brackets, in pieces."""
+    inner = newline + "\t" if newline else ""
+    opening = ends[0] + inner
+    piece: list[str] = []
     size = 0
     some = False
-    for key, value in entries:
+    for text in texts:
         some = True
-        text = f"{opening}{java_json.key_text(key)}{java_json.text_of(value, inner)}"
+        piece += (opening, text)
         opening = "," + inner
-        texts.append(text)
         size += len(text)
-        if len(texts) >= PIECE_ENTRIES or size >= PIECE_BYTES:
-            yield "".join(texts).encode()
-            texts.clear()
+        if len(piece) >= 2 * PIECE_ENTRIES or size >= PIECE_BYTES:
+            yield "".join(piece).encode()
+            piece.clear()
             size = 0
-    texts.append(f"{newline}}}" if some else "{}")
-    yield "".join(texts).encode()
+    piece.append(newline + ends[1] if some else ends)
+    yield "".join(piece).encode()
