@@ -6,9 +6,10 @@ one piece.  A connection can have a few of them in the making, and one that has 
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from bolide.model.errors import TooBusy
+from bolide.model.steps import Steps
 from bolide.net.link import Link
 from bolide.net.turns import in_turns
 from bolide.wire.command import Command
@@ -38,7 +39,7 @@ class LargeAnswers:
         return request.answer(body=b"".join(body)) if link.is_open else None
 
 
-def _collected(link: Link, pieces: Iterable[bytes], body: list[bytes]) -> Iterator[None]:
+def _collected(link: Link, pieces: Iterable[bytes], body: list[bytes]) -> Steps[None]:
     """One piece per step, while somebody waits for them."""
     left = iter(pieces)
     while link.is_open and (piece := next(left, None)) is not None:
