@@ -14,9 +14,9 @@ COUNTS = [0, 1, PIECE_ENTRIES - 1, PIECE_ENTRIES, PIECE_ENTRIES + 1, 5 * PIECE_E
 def in_one_go(value: Any) -> Any:
     """The same value, with nothing in it that is written in pieces."""
     if isinstance(value, Entries):
-        return dict(value.entries)
+        return {name: in_one_go(item) for name, item in value.entries}
     if isinstance(value, Items):
-        return list(value.items)
+        return [in_one_go(item) for item in value.items]
     return {name: in_one_go(item) for name, item in value.items()} if isinstance(value, dict) else value
 
 
@@ -25,7 +25,8 @@ def members(count: int) -> dict[str, Any]:
     return {
         "version": {"counter": 1},
         "names": Items([name for name, _ in table]),
-        "wrapper": {"table": Entries(table), "none": Items([])},
+        "wrapper": Entries([("table", Entries(table)), ("none", Items([])), ("nothing", Entries([]))]),
+        "lists": Entries((name, Items(["x"] * count)) for name in "abc"),
         "bare": Entries([(Bare('{"id":1}'), {2: 3})]),
     }
 
@@ -50,7 +51,7 @@ def test_a_piece_asks_for_a_bounded_number_of_entries_wherever_they_are(count: i
     for large in (
         Items(numbers()),
         Entries((str(number), number) for number in numbers()),
-        {"inside": Entries((str(number), number) for number in numbers())},
+        Entries([("inside", Items(numbers()))]),
     ):
         asked = before = 0
         for _ in json_pieces.compact({"large": large}):

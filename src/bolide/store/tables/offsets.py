@@ -13,7 +13,7 @@ from typing import Any
 
 from bolide.model.clock import Clock
 from bolide.model.errors import InvalidRequest
-from bolide.model.json_pieces import Entries
+from bolide.model.json_pieces import Entries, Items
 from bolide.model.offsets import GroupOffset
 from bolide.store.disk import Disk
 from bolide.store.tables.persisted import PersistedTable, member_table
@@ -112,7 +112,7 @@ class OffsetTable(PersistedTable):
     def members(self) -> dict[str, Any]:
         return {
             "dataVersion": self.version.as_json(),
-            "groupTopicMap": Entries((group, list(self.topics_of(group))) for group in list(self._topics)),
+            "groupTopicMap": Entries((group, Items(self.topics_of(group))) for group in list(self._topics)),
             "offsetTable": Entries(list(self._offsets.items())),
             "pullOffsetTable": Entries(list(self._pulled.items())),
         }

@@ -78,9 +78,12 @@ class RegistrationBody:
 
     def _json(self) -> Iterator[bytes]:
         topics = json_pieces.Entries((topic.name, topic_as_json(topic)) for topic in self.topics)
-        wrapper = {"dataVersion": self.data_version.as_json(), "topicConfigTable": topics}
+        wrapper = (("dataVersion", self.data_version.as_json()), ("topicConfigTable", topics))
         return json_pieces.compact(
-            {"filterServerList": list(self.filter_servers), "topicConfigSerializeWrapper": wrapper}
+            {
+                "filterServerList": list(self.filter_servers),
+                "topicConfigSerializeWrapper": json_pieces.Entries(wrapper),
+            }
         )
 
     def _packed_blocks(self) -> Iterator[bytes]:
