@@ -1,18 +1,27 @@
-"""What a broker says about itself to name servers: the requests, built from its identity, topics and permission."""
+"""What a broker says about itself to name servers: the requests, built from its identity, topics and permission.
 
-from collections.abc import Callable, Mapping, Sequence
+All topics are gone over a slice per turn of the event loop, and once for all name servers.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bolide.model import java_json, names
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import ConfigError
+from bolide.model.steps import Steps
 from bolide.model.topic import Permission, TopicConfig
 from bolide.net.caller import parse_address
+from bolide.net.turns import in_turns, join_pieces
 from bolide.wire.bodies.registration import RegistrationBody, checksum
 from bolide.wire.bodies.route import QueueData, TopicRoute
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
 from bolide.wire.headers.route import BrokerRequest, RegisterBroker
+
+STEP_TOPICS = 1024
+"""Topics that are looked at in one turn; that takes a fraction of a millisecond."""
 
 ANYWHERE = ("0.0.0.0", "::")
 
@@ -48,7 +57,7 @@ class Snapshot:
 
 
 class Introduction:
-    """Builds the requests; remembers the last encoded table, because everybody gets the same one again and again."""
+    """Builds the requests; remembers the last table and its text: everybody gets the same ones again and again."""
 
     def __init__(
         self,
@@ -64,17 +73,24 @@ class Introduction:
         self._permission = permission
         self._compressed = compressed
         self._lifetime_ms = lifetime_ms
-        self._body: tuple[tuple[DataVersion, int], bytes] | None = None
+        self._turn = asyncio.Lock()
+        self._last: Snapshot | None = None
+        self._body: tuple[Snapshot, bytes] | None = None
 
-    def snapshot(self) -> Snapshot:
-        version, topics = self._topics()
-        permission = self._permission()
-        shown = {topic.name: _masked(topic, permission) for topic in (*self._built_in(), *topics)}
-        return Snapshot(version, permission, shown)
+    async def snapshot(self) -> Snapshot:
+        """The topics as they are when this is called, or a little newer."""
+        async with self._turn:
+            version, topics = self._topics()
+            permission = self._permission()
+            last = self._last
+            if last is None or (last.version, last.permission) != (version, permission):
+                shown = await in_turns(_shown((*self._built_in(), *topics), permission))
+                last = self._last = Snapshot(version, permission, shown)
+            return last
 
-    def whole(self, now: Snapshot) -> Command:
+    async def whole(self, now: Snapshot) -> Command:
         """103: everything."""
-        me, body = self._identity, self._encoded(now)
+        me, body = self._identity, await self._encoded(now)
         header = RegisterBroker(
             broker_name=me.name,
             broker_addr=me.address,
@@ -115,12 +131,44 @@ class Introduction:
             self._identity.name, 1, 1, perm=inherited
         )
 
-    def _encoded(self, now: Snapshot) -> bytes:
-        key = (now.version, now.permission)
-        if self._body is None or self._body[0] != key:
-            body = RegistrationBody(now.version, tuple(now.topics.values()))
-            self._body = (key, body.encode(compressed=self._compressed))
-        return self._body[1]
+    async def _encoded(self, now: Snapshot) -> bytes:
+        async with self._turn:
+            if self._body is None or self._body[0] is not now:
+                body = RegistrationBody(now.version, tuple(now.topics.values()))
+                self._body = now, await join_pieces(body.pieces(compressed=self._compressed))
+            return self._body[1]
+
+
+def news_since(
+    told: Mapping[str, TopicConfig], now: Mapping[str, TopicConfig], most: int
+) -> Steps[list[TopicConfig] | None]:
+    """Topics that are new or have changed; None when they are more than `most`, or when some are gone."""
+    news: list[TopicConfig] = []
+    if told is now:
+        return news
+    for number, (name, topic) in enumerate(now.items(), 1):
+        known = told.get(name)
+        if known is not topic and known != topic:
+            news.append(topic)
+            if len(news) > most:
+                return None
+        if number % STEP_TOPICS == 0:
+            yield
+    for number, name in enumerate(told, 1):
+        if name not in now:
+            return None
+        if number % STEP_TOPICS == 0:
+            yield
+    return news
+
+
+def _shown(topics: Iterable[TopicConfig], permission: int) -> Steps[dict[str, TopicConfig]]:
+    shown: dict[str, TopicConfig] = {}
+    for number, topic in enumerate(topics, 1):
+        shown[topic.name] = _masked(topic, permission)
+        if number % STEP_TOPICS == 0:
+            yield
+    return shown
 
 
 def _masked(topic: TopicConfig, permission: int) -> TopicConfig:

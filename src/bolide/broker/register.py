@@ -17,12 +17,13 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from bolide.broker.introduction import BrokerIdentity, Introduction, Snapshot, TopicSource
+from bolide.broker.introduction import BrokerIdentity, Introduction, Snapshot, TopicSource, news_since
 from bolide.model.errors import BolideError, CallTimeout, RemoteError
 from bolide.model.response_code import ResponseCode
 from bolide.model.topic import Permission, TopicConfig
 from bolide.net.caller import Caller
 from bolide.net.link import Link
+from bolide.net.turns import in_turns
 from bolide.wire.bodies.route import decode_kv_table
 from bolide.wire.command import Command
 from bolide.wire.headers.route import DataVersionAnswer, RegisterBrokerAnswer
@@ -182,7 +183,7 @@ class Registrar:
 
     async def _register(self, contact: _Contact, *, only_news: bool) -> None:
         link = await self._caller.link(contact.address)
-        now = self._introduction.snapshot()
+        now = await self._introduction.snapshot()
         try:
             if contact.link is link:
                 if only_news and await self._tell_news(contact, now):
@@ -195,7 +196,7 @@ class Registrar:
             raise
 
     async def _tell_all(self, contact: _Contact, link: Link, now: Snapshot) -> None:
-        answer = await link.call(self._introduction.whole(now), REGISTER_TIMEOUT_MS)
+        answer = await link.call(await self._introduction.whole(now), REGISTER_TIMEOUT_MS)
         if answer.code != ResponseCode.SUCCESS:
             raise RemoteError(answer.code, answer.remark or "")
         contact.link = link
@@ -206,18 +207,17 @@ class Registrar:
 
     async def _tell_news(self, contact: _Contact, now: Snapshot) -> bool:
         """Tell only what is new; false when that takes the whole table."""
-        told, topics = contact.told, now.topics
-        news = [
-            topic for name, topic in topics.items() if told.get(name) is not topic and told.get(name) != topic
-        ]
-        if not contact.takes_one_topic or len(news) > NEWS_MAX or told.keys() - topics.keys():
+        if not contact.takes_one_topic:
+            return False
+        news = await in_turns(news_since(contact.told, now.topics, NEWS_MAX))
+        if news is None:
             return False
         assert contact.link is not None
         calls = [contact.link.call(self._introduction.one(topic), REGISTER_TIMEOUT_MS) for topic in news]
         answers = await asyncio.gather(*calls)
         if any(answer.code != ResponseCode.SUCCESS for answer in answers):
             return False
-        contact.told = topics
+        contact.told = now.topics
         return True
 
     async def _is_news(self, link: Link, now: Snapshot) -> bool:

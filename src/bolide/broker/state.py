@@ -15,6 +15,7 @@ from bolide.machines.traffic import Traffic
 from bolide.model.clock import Clock
 from bolide.net.dispatch import Dispatcher
 from bolide.net.guard import Passes
+from bolide.net.large_answers import LargeAnswers
 from bolide.net.link import Link
 from bolide.net.surroundings import Surroundings
 from bolide.record.message_id import UniqueIds
@@ -44,6 +45,7 @@ class BrokerState:
     passes: Passes
     started_ms: int
     unique_ids: UniqueIds
+    large_answers: LargeAnswers = field(default_factory=LargeAnswers)
     traffic: Traffic = field(default_factory=Traffic)
     figures: list[Callable[[], Mapping[str, str]]] = field(default_factory=list)
     """What each part tells operators."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import RequestError, TopicNotFound
+from bolide.model.steps import Steps, at_once
 from bolide.model.topic import UNIT_SUBSCRIPTION, Permission, TopicConfig
 from bolide.wire.bodies.route import MASTER_ID, BrokerData, ClusterInfo, QueueData, TopicList, TopicRoute
 
@@ -22,6 +23,9 @@ LIFETIME_MS = 120_000
 BROKERS_MAX = 10_000
 ENTRIES_MAX = 1_000_000
 """Pairs of topic and broker name; bounds the memory that registrations can take."""
+
+STEP_TOPICS = 512
+"""Topics of a registration that are taken in with one step."""
 
 UNIT = 1
 
@@ -62,6 +66,8 @@ class _Alive:
     connection: Hashable
     ha_address: str
     filter_servers: Sequence[str]
+    is_whole: bool = False
+    """Whether all topics of the registration are taken in."""
 
 
 class RouteTable:
@@ -78,7 +84,17 @@ class RouteTable:
     def register(
         self, now_ms: int, news: Registration, connection: Hashable, *, forget_absent_topics: bool = False
     ) -> Master:
-        """Take a registration in; refuses one that cannot be a broker's first word or does not fit."""
+        """`registering`, in one go."""
+        return at_once(self.registering(now_ms, news, connection, forget_absent_topics=forget_absent_topics))
+
+    def registering(
+        self, now_ms: int, news: Registration, connection: Hashable, *, forget_absent_topics: bool = False
+    ) -> Steps[Master]:
+        """Take a registration in; refuses one that cannot be a broker's first word or does not fit.
+
+        The broker is there with the first step, its topics come in with the steps that follow.  If it leaves in
+        between, in whatever way, or registers anew, nothing more of this is taken in.
+        """
         key = (news.broker_name, news.address)
         if self._outranked(news):
             self.unregister(*key)
@@ -87,15 +103,12 @@ class RouteTable:
         before = self._alive.get(key)
         changed = (
             before is None
+            or not before.is_whole
             or before.data_version != news.data_version
             or news.broker_id not in self._addresses(news.broker_name)
         )
         self._hold_address(news)
-        if self._may_write_topics(news):
-            if forget_absent_topics:
-                self._forget_others(news.broker_name, {topic.name for topic in news.topics})
-            self._update_topics(news, everything=changed)
-        self._alive[key] = _Alive(
+        alive = self._alive[key] = _Alive(
             now_ms,
             LIFETIME_MS if news.lifetime_ms is None else news.lifetime_ms,
             news.data_version,
@@ -103,6 +116,16 @@ class RouteTable:
             news.ha_address,
             tuple(news.filter_servers),
         )
+        if self._may_write_topics(news):
+            if forget_absent_topics:
+                self._forget_others(news.broker_name, {topic.name for topic in news.topics})
+                yield
+            for first in range(0, len(news.topics), STEP_TOPICS):
+                if not self._is_current(news, alive):
+                    return Master()
+                self._update_topics(news, news.topics[first : first + STEP_TOPICS], everything=changed)
+                yield
+        alive.is_whole = True
         return Master() if news.broker_id == MASTER_ID else self._master_of(news)
 
     def unregister(self, broker_name: str, address: str) -> None:
@@ -262,9 +285,9 @@ class RouteTable:
             return True
         return news.enable_acting_master and news.broker_id == min(self._addresses(news.broker_name))
 
-    def _update_topics(self, news: Registration, *, everything: bool) -> None:
+    def _update_topics(self, news: Registration, topics: Sequence[TopicConfig], *, everything: bool) -> None:
         mask = ~0 if news.broker_id == MASTER_ID else ~WRITE_BIT
-        for topic in news.topics:
+        for topic in topics:
             if everything or news.broker_name not in self._queues.get(topic.name, ()):
                 self._put(
                     topic.name,
@@ -276,6 +299,11 @@ class RouteTable:
                         topic.sys_flag,
                     ),
                 )
+
+    def _is_current(self, news: Registration, alive: _Alive) -> bool:
+        """Whether the broker is still there as it registered: it may have left, come anew, or lost its id."""
+        holder = self._addresses(news.broker_name).get(news.broker_id)
+        return holder == news.address and self._alive.get((news.broker_name, news.address)) is alive
 
     def _master_of(self, news: Registration) -> Master:
         address = self._addresses(news.broker_name).get(MASTER_ID)

@@ -1,7 +1,7 @@
 """A large JSON object, written piece by piece, so that nobody else waits until all of it is.
 
-The text is the one that `java_json` writes in one go.  A member whose value is `Entries` is itself a large object, and
-its entries are asked for one by one, while the pieces are made.
+The text is the one that `java_json` writes in one go.  A value that is `Entries` or `Items` is large: what is in it is
+asked for one by one, while the pieces are made, and may be large in turn.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,57 +10,65 @@ from typing import Any
 from bolide.model import java_json
 
 PIECE_ENTRIES = 128
-"""Entries of a large object that are written in one piece."""
+"""Entries and items that are written in one piece."""
 
 PIECE_BYTES = 32 * 1024
 """A piece is over when it is as long as this, too: one entry may hold thousands of numbers."""
 
 
 class Entries:
-    """The value of a member that is written entry by entry."""
+    """An object that is written entry by entry."""
 
     def __init__(self, entries: Iterable[tuple[str, Any]]) -> None:
         self.entries = entries
 
 
+class Items:
+    """An array that is written item by item."""
+
+    def __init__(self, items: Iterable[Any]) -> None:
+        self.items = items
+
+
 def compact(members: dict[str, Any]) -> Iterator[bytes]:
     """As `java_json.dumps` writes it."""
-    return _object(members, "")
+    return _pieces(_large(Entries(members.items()), ""))
 
 
 def pretty(members: dict[str, Any]) -> Iterator[bytes]:
     """The same, one item per line, as the original writes its `config/*.json`."""
-    return _object(members, "\n")
+    return _pieces(_large(Entries(members.items()), "\n"))
 
 
-def _object(members: dict[str, Any], newline: str) -> Iterator[bytes]:
-    inner = newline + "\t" if newline else ""
-    opening = "{" + inner
-    for name, value in members.items():
-        yield f"{opening}{java_json.key_text(name)}".encode()
-        opening = "," + inner
-        if isinstance(value, Entries):
-            yield from _entries(value.entries, inner)
-        else:
-            yield java_json.text_of(value, inner).encode()
-    yield f"{newline}}}".encode() if members else b"{}"
-
-
-def _entries(entries: Iterable[tuple[str, Any]], newline: str) -> Iterator[bytes]:
-    inner = newline + "\t" if newline else ""
-    opening = "{" + inner
-    texts: list[str] = []
+def _pieces(texts: Iterable[str]) -> Iterator[bytes]:
+    piece: list[str] = []
     size = 0
-    some = False
-    for key, value in entries:
-        some = True
-        text = f"{opening}{java_json.key_text(key)}{java_json.text_of(value, inner)}"
-        opening = "," + inner
-        texts.append(text)
+    for text in texts:
+        piece.append(text)
         size += len(text)
-        if len(texts) >= PIECE_ENTRIES or size >= PIECE_BYTES:
-            yield "".join(texts).encode()
-            texts.clear()
+        if len(piece) >= PIECE_ENTRIES or size >= PIECE_BYTES:
+            yield "".join(piece).encode()
+            piece.clear()
             size = 0
-    texts.append(f"{newline}}}" if some else "{}")
-    yield "".join(texts).encode()
+    yield "".join(piece).encode()
+
+
+def _large(value: Entries | Items, newline: str) -> Iterator[str]:
+    """The text of each entry or item; `newline` is what begins a line around them."""
+    if isinstance(value, Entries):
+        return _listed(((java_json.key_text(key), item) for key, item in value.entries), "{}", newline)
+    return _listed((("", item) for item in value.items), "[]", newline)
+
+
+def _listed(items: Iterable[tuple[str, Any]], ends: str, newline: str) -> Iterator[str]:
+    inner = newline + "\t" if newline else ""
+    opening = first = ends[0] + inner
+    following = "," + inner
+    for key, item in items:
+        if isinstance(item, Entries | Items):
+            yield opening + key
+            yield from _large(item, inner)
+        else:
+            yield f"{opening}{key}{java_json.text_of(item, inner)}"
+        opening = following
+    yield ends if opening is first else newline + ends[1]

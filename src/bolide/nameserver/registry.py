@@ -1,15 +1,15 @@
 """Request code to handler: the one table that dispatch, permissions and tests read."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from bolide.nameserver.handlers import brokers, kv, routes, settings, topics
 from bolide.nameserver.state import NameServerState
 from bolide.net.link import Link
-from bolide.net.registry import Registry, bound
+from bolide.net.registry import Outcome, Registry, bound
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
 
-Handle = Callable[[NameServerState, Link, Command], Command]
+Handle = Callable[[NameServerState, Link, Command], Outcome | Awaitable[Outcome]]
 
 HANDLERS: Mapping[RequestCode, Handle] = {
     RequestCode.REGISTER_BROKER: brokers.register,

@@ -1,11 +1,12 @@
 """What the handlers of a name server work on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bolide.machines.routes import RouteTable
 from bolide.model.clock import Clock
 from bolide.nameserver.config import NameServerConfig
 from bolide.nameserver.kv import KvTable
+from bolide.nameserver.queue import ChangeQueue
 
 
 @dataclass
@@ -16,3 +17,4 @@ class NameServerState:
     clock: Clock
     started_ms: int
     """On the monotonic clock, like every time in the route table."""
+    changes: ChangeQueue = field(default_factory=ChangeQueue)

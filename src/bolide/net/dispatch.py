@@ -53,7 +53,9 @@ class Dispatcher:
             busy = request.answer(ResponseCode.SYSTEM_BUSY, remark="too many requests are waiting")
             _answer(link, request, busy)
         else:
-            task = asyncio.get_running_loop().create_task(self._finish(link, request, outcome))
+            task = asyncio.get_running_loop().create_task(
+                self._finish(link, request, outcome), name=f"request {request.code}"
+            )
             self._tasks[task] = None
             task.add_done_callback(self._tasks.pop)
 

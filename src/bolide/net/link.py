@@ -28,6 +28,11 @@ WRITE_BUFFER_BYTES_MAX = 4 * 1024 * 1024
 """Above this the link stops reading requests until the other side has read answers."""
 
 
+REQUESTS_PER_TURN = 128
+"""Requests of one connection that are served one by one before others have their turn; a socket read may bring ten
+times as many."""
+
+
 class Service(Protocol):
     """What a link serves."""
 
@@ -41,7 +46,12 @@ class Service(Protocol):
 class HotService(Protocol):
     """What takes plain sends and pulls without a `Command` for each."""
 
-    def on_sends(self, link: "Link", run: SendRun) -> None: ...
+    def on_sends(self, link: "Link", run: SendRun, requests_max: int) -> tuple[int, int]:
+        """Serve rows from the first on; those that are not plain are requests, and count.
+
+        Gives the first row that was not served because there were too many of them, and how many there were.
+        """
+        ...
 
     def on_pull(self, link: "Link", pull: PullFrame) -> None: ...
 
@@ -68,6 +78,8 @@ class Link(asyncio.BufferedProtocol):
         self._timer_ms = 0
         self._serves = serves
         self._congested = False
+        self._rests = False  # others have their turn
+        self._going_on: asyncio.Handle | None = None
         self._drained: asyncio.Future[None] | None = None
         self._loop = asyncio.get_running_loop()
         self.remote = ""
@@ -181,27 +193,46 @@ class Link(asyncio.BufferedProtocol):
         self._serve()
 
     def _serve(self) -> None:
-        """Take what has been received, as long as the other side reads what it gets."""
+        """Take what has been received, as long as the other side reads what it gets, and not too much at once."""
+        left = REQUESTS_PER_TURN
         try:
             reader = self._reader
-            while reader.at < reader.end and not self._congested and (item := self._peer.next()) is not None:
+            while reader.at < reader.end and not self._congested:
+                if left <= 0:
+                    self._rest()
+                    break
+                item = self._peer.next()
+                if item is None:
+                    break
                 if type(item) is SendRun:
                     assert self._hot is not None
-                    self._hot.on_sends(self, item)
+                    row, requests = self._hot.on_sends(self, item, left)
+                    left -= requests
+                    if row < item.count:
+                        reader.give_back(item, row)
                 elif type(item) is Command:
                     self._service.on_request(self, item)
+                    left -= 1
                 elif type(item) is PullFrame:
                     assert self._hot is not None
                     self._hot.on_pull(self, item)
+                    left -= 1
                 else:
                     assert isinstance(item, Answer)
                     if not item.token.done():
                         item.token.set_result(item.command)
-            if self._congested:
-                self._reader.set_aside()
+            if self._congested or self._rests:
+                reader.set_aside()
         except BolideError as error:
             log.warning("closing the connection of %s: %s", self.remote, error)
             self.abort()
+
+    def _rest(self) -> None:
+        """Let others have their turn; what was received and not served waits for the next one."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._rests = True
+            self._transport.pause_reading()
+            self._go_on_soon()
 
     def eof_received(self) -> bool:
         return False
@@ -218,17 +249,25 @@ class Link(asyncio.BufferedProtocol):
         self._tell_drained()
         if self._congested:
             self._congested = False
-            self._loop.call_soon(self._go_on)
+            self._go_on_soon()
+
+    def _go_on_soon(self) -> None:
+        if self._going_on is None:
+            self._going_on = self._loop.call_soon(self._go_on)
 
     def _go_on(self) -> None:
         """Serve what was set aside, then read again."""
+        self._going_on = None
+        self._rests = False
         transport = self._transport
         if transport is None or transport.is_closing() or self._congested:
             return
         self._reader.writable()
         self._reader.received(0)
         self._serve()
-        if not transport.is_closing() and not self.is_congested:  # serving may have filled it again
+        if (
+            not transport.is_closing() and not self.is_congested and not self._rests
+        ):  # serving may have changed it
             transport.resume_reading()
 
     def _tell_drained(self) -> None:

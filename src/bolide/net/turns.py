@@ -6,11 +6,21 @@ the number of topics, groups or waiting requests is written as steps, and each t
 
 import asyncio
 from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from bolide.model.steps import Steps
+
+T = TypeVar("T")
 
 
-async def in_turns(steps: Iterable[object]) -> None:
-    """Do the steps, one per turn."""
-    for _ in steps:
+async def in_turns(steps: Steps[T]) -> T:
+    """Do the steps, one per turn; gives their result."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
         await _next_turn()
 
 

@@ -17,6 +17,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 
+from bolide.model.steps import Steps
 from bolide.store.disk import Disk
 from bolide.store.queue_index import ConsumeQueue
 from bolide.store.retention import SegmentTimes
@@ -78,7 +79,7 @@ class StoreCleaning:
 
     # ---- the log -------------------------------------------------------------------------------------------
 
-    def expire_queues(self, log_start: int) -> Iterator[None]:
+    def expire_queues(self, log_start: int) -> Steps[None]:
         """Let every queue begin at a record not before `log_start`, in slices."""
         known, self._firsts = self._firsts, {}
         looked_at = 0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from bolide.compiled import use_compiled
 from bolide.model.errors import ProtocolError
+from bolide.model.send_rows import FRAME_AT
 from bolide.wire.command import Command, decode_command
 from bolide.wire.pull_frame import PullFrame
 from bolide.wire.send_run import SendRun
@@ -101,6 +102,11 @@ class FrameReader:
         if self._whole is None:
             self._rest = bytes(memoryview(self._area)[self.at : self.end])
             self.at = self.end = 0
+
+    def give_back(self, run: SendRun, row: int) -> None:
+        """Take the run's rows from this one on for not taken yet: they come again with the next call of `next`."""
+        assert 0 < row < run.count, "a run of one request may have been the last use of its memory"
+        self.at = run.column(row, FRAME_AT)
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[Command]:
         """All items in `data`, for callers that have bytes at hand.  Needs a reader without `hot`."""

@@ -50,8 +50,9 @@ _TASKS = {
     "held pulls": "sweep",
     "silent clients": "expiry",
     "checkpoint": "checkpoint",
+    "request 103": "register_nameserver",
 }
-"""Background work goes by the name of its task, whatever else goes on."""
+"""Background work goes by the name of its task, whatever else goes on; so do registrations."""
 
 
 def kind_of(current: str, where: str) -> str:

@@ -1,11 +1,18 @@
-"""The route table under any sequence of events keeps its invariants: nothing orphaned, nothing double."""
+"""The route table under any sequence of events keeps its invariants: nothing orphaned, nothing double.
+
+Registrations come in one go and in steps, with whatever else happens between two steps.
+"""
+
+from unittest import mock
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bolide.machines.routes import Registration, RouteTable
+from bolide.machines import routes
+from bolide.machines.routes import Master, Registration, RouteTable
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import RequestError
+from bolide.model.steps import Steps, at_once
 from bolide.model.topic import TopicConfig
 
 clusters = st.sampled_from(["C", "D"])
@@ -26,6 +33,8 @@ registrations = st.builds(
     enable_acting_master=st.booleans(),
 )
 events = st.one_of(
+    st.tuples(st.just("begin"), registrations, connections, st.booleans()),
+    st.tuples(st.just("step"), st.integers(0, 9)),
     st.tuples(st.just("register"), registrations, connections, st.booleans()),
     st.tuples(st.just("unregister"), names, addresses),
     st.tuples(st.just("lost"), connections),
@@ -37,17 +46,30 @@ events = st.one_of(
 @given(st.lists(events, max_size=30))
 def test_no_sequence_of_events_leaves_an_orphan(history: list[tuple[object, ...]]) -> None:
     table, now_ms = RouteTable(), 0
-    for event in history:
-        now_ms = _apply(table, now_ms, event)
-        _check(table)
-    table.expire(now_ms + 200_000)
+    under_way: list[Steps[Master]] = []
+    with mock.patch.object(routes, "STEP_TOPICS", 1):
+        for event in history:
+            now_ms = _apply(table, now_ms, event, under_way)
+            _check(table)
+        table.expire(now_ms + 200_000)
+        for steps in under_way:  # whoever is gone adds nothing more
+            at_once(steps)
     assert table.cluster_info().brokers == {}
     assert table.all_topics().topics == ()
     assert table._entries == 0
 
 
-def _apply(table: RouteTable, now_ms: int, event: tuple[object, ...]) -> int:
+def _apply(table: RouteTable, now_ms: int, event: tuple[object, ...], under_way: list[Steps[Master]]) -> int:
     match event:
+        case ("begin", Registration() as news, connection, bool() as forget):
+            steps = table.registering(now_ms, news, connection, forget_absent_topics=forget)
+            try:
+                if next(steps, True) is None:
+                    under_way.append(steps)
+            except RequestError:
+                assert len(news.topics) == 1
+        case ("step", int() as number) if under_way:
+            next(under_way[number % len(under_way)], None)
         case ("register", Registration() as news, connection, bool() as forget):
             try:
                 table.register(now_ms, news, connection, forget_absent_topics=forget)

@@ -11,6 +11,7 @@ from bolide.net.clock import SystemClock
 from bolide.net.link import Link, encode_host
 from bolide.wire.command import COMPACT, Command, encode_frame
 from tests.unit.net.stage import Wire, eventually, pause, serving
+from tests.unit.net.turns import counted_by_turn
 from tests.unit.store.stage import HeldClock
 
 
@@ -274,3 +275,76 @@ def test_addresses_become_the_bytes_of_records() -> None:
     assert encode_host("::1", 1) == bytes(15) + b"\x01\x00\x00\x00\x01"
     assert encode_host("::ffff:10.0.0.1", 1) == bytes((10, 0, 0, 1, 0, 0, 0, 1))
     assert encode_host("fe80::1%eth0", 1)[:2] == b"\xfe\x80"
+
+
+def test_a_connection_that_floods_leaves_others_their_turn() -> None:
+    """One-way requests are never answered, so nothing but the turns holds them up."""
+    order: list[str] = []
+
+    class Desk:
+        def write_down(self, who: str) -> None:
+            order.append(who)
+
+    desk = Desk()
+
+    def note(link: Link, request: Command) -> Command:
+        desk.write_down(request.fields["who"])
+        return request.answer()
+
+    async def main() -> None:
+        async with serving({1: note}) as (_, _, address):
+            flood, other = await Wire.connect(address), await Wire.connect(address)
+            count = 5 * link_module.REQUESTS_PER_TURN
+            with counted_by_turn(desk, "write_down") as served:
+                flood.send(*(Command(1, {"who": "flood"}, flag=2) for _ in range(count)))
+                other.send(Command(1, {"who": "other"}))
+                assert (await other.next()).code == 0
+                flood.send(Command(1, {"who": "flood"}, opaque=7))
+                assert (await flood.next()).opaque == 7
+            assert len(order) == count + 2  # none was lost, none was served twice
+            assert served.most <= link_module.REQUESTS_PER_TURN + 1
+            assert order.index("other") <= 2 * link_module.REQUESTS_PER_TURN
+
+    asyncio.run(main())
+
+
+def test_a_connection_that_floods_and_does_not_read_goes_on_when_it_reads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both reasons to stop at once: too much for a turn, and answers that are not read."""
+    monkeypatch.setattr(link_module, "WRITE_BUFFER_BYTES_MAX", 64 * 1024)
+    monkeypatch.setattr(link_module, "REQUESTS_PER_TURN", 3)
+
+    async def main() -> None:
+        async with serving({1: lambda _, request: request.answer(body=bytes(20_000))}) as (bench, _, address):
+            wire = await Wire.connect(address)
+            wire.reader._transport.pause_reading()  # type: ignore[attr-defined]
+            wire.send(*(Command(1, opaque=number) for number in range(800)))
+            await eventually(lambda: bench.opened and bench.opened[0].is_congested)
+            wire.reader._transport.resume_reading()  # type: ignore[attr-defined]
+            assert [(await wire.next()).opaque for _ in range(800)] == list(range(800))
+
+    asyncio.run(main())
+
+
+def test_a_connection_that_closes_while_others_have_their_turn_is_served_no_more() -> None:
+    served = 0
+
+    def count(link: Link, request: Command) -> None:
+        nonlocal served
+        served += 1
+
+    async def main() -> None:
+        async with serving({1: count}) as (bench, _, address):
+            wire = await Wire.connect(address)
+            await eventually(lambda: bench.opened)
+            (link,) = bench.opened
+            frames = encode_frame(Command(1)) * (2 * link_module.REQUESTS_PER_TURN)
+            link.get_buffer(-1)[: len(frames)] = frames
+            link.buffer_updated(len(frames))
+            link.abort()
+            await eventually(lambda: bench.closed)
+            assert served == link_module.REQUESTS_PER_TURN
+            wire.close()
+
+    asyncio.run(main())

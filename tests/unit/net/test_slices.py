@@ -2,6 +2,7 @@
 
 import asyncio
 
+from bolide.model.steps import Steps
 from bolide.net.turns import Slices, in_turns, join_pieces
 from tests.unit.net.stage import next_turn
 
@@ -46,7 +47,13 @@ def test_steps_and_pieces_leave_turns_to_others() -> None:
                 await next_turn()
 
         task = asyncio.create_task(others())
-        await in_turns(range(10))
+
+        def steps() -> Steps[str]:
+            for _ in range(10):
+                yield
+            return "done"
+
+        assert await in_turns(steps()) == "done"
         assert turns >= 9
         turns = 0
         assert await join_pieces(b"%d" % number for number in range(5)) == b"01234"

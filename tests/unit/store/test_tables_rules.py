@@ -137,7 +137,7 @@ def test_a_commit_past_the_end_of_the_queue_is_one_of_the_end(offset_table: Offs
 def test_a_negative_commit_of_a_new_queue_leaves_no_trace(offset_table: OffsetTable) -> None:
     offset_table.commit("g", "t", 0, -1, end=10_000)
     assert offset_table.query("g", "t", 0) is None
-    assert offset_table.topics_of("g") == []
+    assert list(offset_table.topics_of("g")) == []
     assert not offset_table.is_dirty
 
 
@@ -151,8 +151,8 @@ def test_topics_and_groups_find_each_other(offset_table: OffsetTable) -> None:
     offset_table.commit("g", "t", 0, 1, end=10_000)
     offset_table.commit("g", "u", 0, 1, end=10_000)
     offset_table.commit("h", "t", 0, 1, end=10_000)
-    assert offset_table.topics_of("g") == ["t", "u"]
-    assert offset_table.groups_of("t") == ["g", "h"]
+    assert list(offset_table.topics_of("g")) == ["t", "u"]
+    assert list(offset_table.groups_of("t")) == ["g", "h"]
 
 
 def test_a_dropped_topic_takes_everybodys_progress_with_it(offset_table: OffsetTable) -> None:
@@ -169,7 +169,7 @@ def test_a_dropped_group_leaves_the_others_alone(offset_table: OffsetTable) -> N
     offset_table.commit("g", "t", 0, 1, end=10_000)
     offset_table.commit("h", "t", 0, 2, end=10_000)
     offset_table.drop_group("g")
-    assert offset_table.groups_of("t") == ["h"]
+    assert list(offset_table.groups_of("t")) == ["h"]
 
 
 def test_groups_that_stand_behind_the_end_of_a_queue_are_brought_back_to_it(

@@ -161,3 +161,25 @@ def test_a_whole_frame_decodes_alone() -> None:
 def test_what_is_not_exactly_one_frame_does_not_decode(data: bytes) -> None:
     with pytest.raises(ProtocolError):
         decode_frame(data)
+
+
+def test_rows_that_are_given_back_come_again_with_what_follows_them() -> None:
+    reader = FrameReader(Intake(4096), hot=True)
+    data = b"".join(send_frame(number) for number in range(5)) + PULL + send_frame(9)[:20]
+    reader.writable()[: len(data)] = data
+    reader.received(len(data))
+    run = reader.next()
+    assert isinstance(run, SendRun)
+    assert run.count == 5
+    reader.give_back(run, 2)
+    reader.set_aside()
+    reader.writable()[:20] = send_frame(9)[20:40]  # of the frame that was cut
+    reader.received(20)
+    again = reader.next()
+    assert isinstance(again, SendRun)
+    assert [decode_frame(again.frame(row)).opaque for row in range(again.count)] == [2, 3, 4]
+    command = reader.next()
+    assert isinstance(command, Command)
+    assert command.code == 11
+    assert reader.next() is None
+    assert reader._rest

@@ -1,5 +1,6 @@
 """The table of groups: create, change, delete, describe."""
 
+from collections.abc import Awaitable
 from dataclasses import replace
 
 from bolide.broker.part import Part
@@ -10,7 +11,6 @@ from bolide.model.errors import GroupNotFound, InvalidRequest
 from bolide.model.topic import TOPIC_QUEUES_MAX
 from bolide.net.link import Link
 from bolide.net.registry import Handler, bound
-from bolide.net.turns import join_pieces
 from bolide.wire.bodies.members import parse_object
 from bolide.wire.bodies.topic import alter_attributes
 from bolide.wire.codes import RequestCode
@@ -45,9 +45,9 @@ def update_group(state: BrokerState, link: Link, request: Command) -> Command:
     return request.answer()
 
 
-async def all_groups(state: BrokerState, link: Link, request: Command) -> Command:
+def all_groups(state: BrokerState, link: Link, request: Command) -> Awaitable[Command | None]:
     """201: in one piece, also to clients that would take it in parts."""
-    return request.answer(body=await join_pieces(state.groups.answer_pieces()))
+    return state.large_answers.make(link, request, state.groups.answer_pieces())
 
 
 def one_group(state: BrokerState, link: Link, request: Command) -> Command:

@@ -1,6 +1,6 @@
 """Offsets: a group's progress, the bounds of queues, offsets by time."""
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable, Iterator
 
 from bolide.broker.part import Part
 from bolide.broker.state import BrokerState
@@ -8,9 +8,8 @@ from bolide.model.errors import GroupNotFound, InvalidRequest, NothingFound
 from bolide.model.offsets import GroupOffset, MessageQueue, QueueOffset
 from bolide.net.link import Link
 from bolide.net.registry import Handler, bound
-from bolide.net.turns import join_pieces
-from bolide.wire.bodies.offset import QueueProgress, encode_consume_stats
-from bolide.wire.bodies.route import TopicList
+from bolide.wire.bodies.offset import QueueProgress, consume_stats_pieces
+from bolide.wire.bodies.route import topic_list_pieces
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
 from bolide.wire.headers.group import ConsumeStatsRequest, GroupConfigRequest
@@ -69,29 +68,22 @@ def commit(state: BrokerState, group: str, topic: str, queue_id: int, offset: in
     state.offsets.commit(group, topic, queue_id, offset, end)
 
 
-async def all_group_offsets(state: BrokerState, link: Link, request: Command) -> Command:
+def all_group_offsets(state: BrokerState, link: Link, request: Command) -> Awaitable[Command | None]:
     """43: the whole table, for slaves and tools."""
-    return request.answer(body=await join_pieces(state.offsets.answer_pieces()))
+    return state.large_answers.make(link, request, state.offsets.answer_pieces())
 
 
-def group_progress(state: BrokerState, link: Link, request: Command) -> Command:
-    """208: how far a group is in each queue that it reads."""
+def group_progress(state: BrokerState, link: Link, request: Command) -> Awaitable[Command | None]:
+    """208: how far a group is in each queue that it reads, each as it is when its turn comes."""
     header = ConsumeStatsRequest.decode(request.fields)
-    group = header.consumer_group
-    queues: dict[MessageQueue, QueueProgress] = {}
-    for topic in dict.fromkeys(_topics_asked_for(state, header)):
-        config = state.topics.get(topic)
-        for queue_id in range(0 if config is None else config.read_queues):
-            queue = MessageQueue(topic, state.identity.name, queue_id)
-            queues[queue] = _progress(state, group, queue)
-    return request.answer(body=encode_consume_stats(queues))
+    return state.large_answers.make(link, request, consume_stats_pieces(_progress_of(state, header)))
 
 
-def topics_of_group(state: BrokerState, link: Link, request: Command) -> Command:
+def topics_of_group(state: BrokerState, link: Link, request: Command) -> Awaitable[Command | None]:
     """343: the topics in which a group has made progress."""
     group = GroupConfigRequest.decode(request.fields).group
-    topics = TopicList(tuple(state.offsets.topics_of(group)), state.identity.address)
-    return request.answer(body=topics.encode())
+    topics = topic_list_pieces(state.offsets.topics_of(group), state.identity.address)
+    return state.large_answers.make(link, request, topics)
 
 
 def _is_young(state: BrokerState, header: QueryGroupOffset) -> bool:
@@ -113,6 +105,16 @@ def _topics_asked_for(state: BrokerState, header: ConsumeStatsRequest) -> Iterab
     if online is None or not online.subscriptions:
         return topics
     return [topic for topic in topics if topic in online.subscriptions]
+
+
+def _progress_of(
+    state: BrokerState, header: ConsumeStatsRequest
+) -> Iterator[tuple[MessageQueue, QueueProgress]]:
+    for topic in dict.fromkeys(_topics_asked_for(state, header)):
+        config = state.topics.get(topic)
+        for queue_id in range(0 if config is None else config.read_queues):
+            queue = MessageQueue(topic, state.identity.name, queue_id)
+            yield queue, _progress(state, header.consumer_group, queue)
 
 
 def _progress(state: BrokerState, group: str, queue: MessageQueue) -> QueueProgress:

@@ -61,12 +61,15 @@ class Sending(Part):
             RequestCode.SEND_BATCH_MESSAGE: self.send,
         }
 
-    def on_sends(self, link: Link, run: SendRun) -> None:
-        """Append a run, answer it, and give what is not plain to the general path, in the order of the frames."""
+    def on_sends(self, link: Link, run: SendRun, requests_max: int) -> tuple[int, int]:
+        """Append a run, answer it, and give what is not plain to the general path, in the order of the frames.
+
+        Stops when so many went there; tells the first row that was not served, and how many went there.
+        """
         state, door = self._state, self._state.door
         lanes = self._lanes.of(run.topics, link, state.passes)
-        first = 0
-        while first < run.count:
+        first = requests = 0
+        while first < run.count and requests < requests_max:
             try:
                 row, needs_general_path = door.append_run(link, run, lanes, first)
             except (RequestError, StoreRefusal):  # the general path meets the same and says so
@@ -80,8 +83,10 @@ class Sending(Part):
             if needs_general_path:
                 state.dispatcher.on_request(link, decode_frame(run.frame(row)))
                 row += 1
+                requests += 1
                 lanes = self._lanes.of(run.topics, link, state.passes)  # it may have made a topic
             first = row
+        return first, requests
 
     def send(self, link: Link, request: Command) -> Command | Coroutine[None, None, Command] | None:
         """Store one message or batch; answered once it is as safe as was promised."""

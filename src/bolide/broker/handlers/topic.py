@@ -1,6 +1,6 @@
 """Topics: create, change, delete, describe."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
 
 from bolide.broker.part import Part
 from bolide.broker.state import BrokerState
@@ -10,15 +10,14 @@ from bolide.model.offsets import MessageQueue, QueueOffset
 from bolide.model.topic import Permission, TopicConfig
 from bolide.net.link import Link
 from bolide.net.registry import Handler, bound
-from bolide.net.turns import join_pieces
 from bolide.wire.bodies.route import TopicList
 from bolide.wire.bodies.topic import (
     QueueBounds,
     alter_attributes,
-    encode_groups,
     encode_topic_config,
-    encode_topic_stats,
+    group_list_pieces,
     parse_attribute_changes,
+    topic_stats_pieces,
 )
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
@@ -73,9 +72,9 @@ def delete_topic(state: BrokerState, link: Link, request: Command) -> Awaitable[
     return _answer_when_registered(state, request)
 
 
-async def all_topics(state: BrokerState, link: Link, request: Command) -> Command:
+def all_topics(state: BrokerState, link: Link, request: Command) -> Awaitable[Command | None]:
     """21: in one piece, also to clients that would take it in parts."""
-    return request.answer(body=await join_pieces(state.topics.answer_pieces()))
+    return state.large_answers.make(link, request, state.topics.answer_pieces())
 
 
 def one_topic(state: BrokerState, link: Link, request: Command) -> Command:
@@ -84,14 +83,14 @@ def one_topic(state: BrokerState, link: Link, request: Command) -> Command:
     return request.answer(body=encode_topic_config(config))
 
 
-def topic_stats(state: BrokerState, link: Link, request: Command) -> Command:
-    """202: the bounds of every queue and when its last message came."""
+def topic_stats(state: BrokerState, link: Link, request: Command) -> Awaitable[Command | None]:
+    """202: the bounds of every queue and when its last message came, each as it is when its turn comes."""
     config = state.topics.require(TopicRequest.decode(request.fields).topic)
-    queues = {
-        MessageQueue(config.name, state.identity.name, queue_id): _bounds_of(state, config.name, queue_id)
+    queues = (
+        (MessageQueue(config.name, state.identity.name, queue_id), _bounds_of(state, config.name, queue_id))
         for queue_id in range(config.queues)
-    }
-    return request.answer(body=encode_topic_stats(queues))
+    )
+    return state.large_answers.make(link, request, topic_stats_pieces(queues))
 
 
 def built_in_topics(state: BrokerState, link: Link, request: Command) -> Command:
@@ -100,11 +99,16 @@ def built_in_topics(state: BrokerState, link: Link, request: Command) -> Command
     return request.answer(body=TopicList(topics).encode())
 
 
-def groups_of_topic(state: BrokerState, link: Link, request: Command) -> Command:
+def groups_of_topic(state: BrokerState, link: Link, request: Command) -> Awaitable[Command | None]:
     """300: groups that subscribe to the topic now, and groups that have consumed from it."""
     topic = TopicRequest.decode(request.fields).topic
-    groups = dict.fromkeys([*state.clients.groups_of_topic(topic), *state.offsets.groups_of(topic)])
-    return request.answer(body=encode_groups(groups))
+    return state.large_answers.make(link, request, group_list_pieces(_groups_of(state, topic)))
+
+
+def _groups_of(state: BrokerState, topic: str) -> Iterator[str]:
+    online = dict.fromkeys(state.clients.groups_of_topic(topic))
+    yield from online
+    yield from (group for group in state.offsets.groups_of(topic) if group not in online)
 
 
 async def _answer_when_gone(state: BrokerState, request: Command, gone: Awaitable[None]) -> Command:

@@ -10,6 +10,7 @@ from bolide.model.topic import TOLD_QUEUES_MAX
 from bolide.nameserver.kv import ORDER_TOPICS
 from bolide.nameserver.state import NameServerState
 from bolide.net.link import Link
+from bolide.net.turns import in_turns
 from bolide.wire.bodies.members import parse_object
 from bolide.wire.bodies.registration import TOPIC_NAME_LENGTH_MAX, RegistrationBody, checksum
 from bolide.wire.bodies.route import TopicRoute, encode_kv_table, encode_member_group
@@ -30,8 +31,13 @@ FILTER_SERVERS_MAX = 64
 ZONE_FIELD = "__ZONE_NAME"
 
 
-def register(state: NameServerState, link: Link, request: Command) -> Command:
+async def register(state: NameServerState, link: Link, request: Command) -> Command | None:
     """Take a broker's topics in.  The connection that carried this is the broker's life line from now on."""
+    async with state.changes.turn(request):
+        return await _register(state, link, request)
+
+
+async def _register(state: NameServerState, link: Link, request: Command) -> Command | None:
     header = RegisterBroker.decode(request.fields)
     if header.body_crc32 and header.body_crc32 != checksum(request.body):
         raise RequestError("the checksum of the registration does not fit its body")
@@ -39,38 +45,40 @@ def register(state: NameServerState, link: Link, request: Command) -> Command:
     if header.broker_id < 0:
         raise InvalidRequest(f"a broker id cannot be {header.broker_id}")
     zone = request.fields.get(ZONE_FIELD)
-    body = RegistrationBody.decode(request.body, compressed=header.compressed, version=request.version)
+    body = await in_turns(
+        RegistrationBody.decoding(request.body, compressed=header.compressed, version=request.version)
+    )
     if len(body.filter_servers) > FILTER_SERVERS_MAX:
         raise InvalidRequest(f"{len(body.filter_servers)} filter servers; {FILTER_SERVERS_MAX} are allowed")
     _check_lengths(zone or "", *body.filter_servers)
+    if not link.is_open:
+        return None
     is_new = state.routes.data_version(header.broker_name, header.broker_addr) is None
-    master = state.routes.register(
-        state.clock.monotonic_ms(),
-        Registration(
-            cluster=header.cluster_name,
-            broker_name=header.broker_name,
-            address=header.broker_addr,
-            broker_id=header.broker_id,
-            data_version=body.data_version,
-            topics=body.topics,
-            ha_address=header.ha_server_addr,
-            lifetime_ms=header.heartbeat_timeout_millis,
-            enable_acting_master=bool(header.enable_acting_master),
-            zone_name=zone,
-            filter_servers=body.filter_servers,
-        ),
-        link,
-        forget_absent_topics=state.config.forget_absent_topics,
+    news = Registration(
+        cluster=header.cluster_name,
+        broker_name=header.broker_name,
+        address=header.broker_addr,
+        broker_id=header.broker_id,
+        data_version=body.data_version,
+        topics=body.topics,
+        ha_address=header.ha_server_addr,
+        lifetime_ms=header.heartbeat_timeout_millis,
+        enable_acting_master=bool(header.enable_acting_master),
+        zone_name=zone,
+        filter_servers=body.filter_servers,
     )
+    now_ms, forget = state.clock.monotonic_ms(), state.config.forget_absent_topics
+    master = await in_turns(state.routes.registering(now_ms, news, link, forget_absent_topics=forget))
     if is_new:
         log.info("broker %s (id %d) is at %s", header.broker_name, header.broker_id, header.broker_addr)
     answer = RegisterBrokerAnswer(master.ha_address, master.address)
     return request.answer(fields=answer.encode(), body=_order_topics(state))
 
 
-def unregister(state: NameServerState, link: Link, request: Command) -> Command:
+async def unregister(state: NameServerState, link: Link, request: Command) -> Command:
     header = BrokerRequest.decode(request.fields)
-    state.routes.unregister(header.broker_name, header.broker_addr)
+    async with state.changes.turn(request):
+        state.routes.unregister(header.broker_name, header.broker_addr)
     log.info("broker %s (id %d) has left %s", header.broker_name, header.broker_id, header.broker_addr)
     return request.answer()
 

@@ -13,15 +13,17 @@ from bolide.wire.headers.route import (
 )
 
 
-def wipe_write_permission(state: NameServerState, link: Link, request: Command) -> Command:
+async def wipe_write_permission(state: NameServerState, link: Link, request: Command) -> Command:
     header = BrokerNameRequest.decode(request.fields)
-    count = state.routes.wipe_write_permission(header.broker_name)
+    async with state.changes.turn(request):
+        count = state.routes.wipe_write_permission(header.broker_name)
     return request.answer(fields=WipePermAnswer(count).encode())
 
 
-def add_write_permission(state: NameServerState, link: Link, request: Command) -> Command:
+async def add_write_permission(state: NameServerState, link: Link, request: Command) -> Command:
     header = BrokerNameRequest.decode(request.fields)
-    count = state.routes.add_write_permission(header.broker_name)
+    async with state.changes.turn(request):
+        count = state.routes.add_write_permission(header.broker_name)
     return request.answer(fields=AddPermAnswer(count).encode())
 
 

@@ -8,12 +8,12 @@ Beside the committed offsets stand those that members last pulled from.  They on
 so a pull alone does not make the file be written.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from bolide.model.clock import Clock
 from bolide.model.errors import InvalidRequest
-from bolide.model.json_pieces import Entries
+from bolide.model.json_pieces import Entries, Items
 from bolide.model.offsets import GroupOffset
 from bolide.store.disk import Disk
 from bolide.store.tables.persisted import PersistedTable, member_table
@@ -88,13 +88,15 @@ class OffsetTable(PersistedTable):
             self._changed()
         return moved
 
-    def topics_of(self, group: str) -> list[str]:
-        """Topics in which the group has committed anything."""
-        return [topic for topic in self._topics.get(group, ()) if f"{topic}@{group}" in self._offsets]
+    def topics_of(self, group: str) -> Iterator[str]:
+        """Topics in which the group has committed anything; the table may change while they are looked at."""
+        topics = list(self._topics.get(group, ()))
+        return (topic for topic in topics if f"{topic}@{group}" in self._offsets)
 
-    def groups_of(self, topic: str) -> list[str]:
-        """Groups that have committed anything in the topic."""
-        return [group for group in self._groups.get(topic, ()) if f"{topic}@{group}" in self._offsets]
+    def groups_of(self, topic: str) -> Iterator[str]:
+        """Groups that have committed anything in the topic; likewise."""
+        groups = list(self._groups.get(topic, ()))
+        return (group for group in groups if f"{topic}@{group}" in self._offsets)
 
     def drop_topic(self, topic: str) -> None:
         """Forget what all groups did in the topic: a topic of that name starts at 0 again."""
@@ -110,7 +112,7 @@ class OffsetTable(PersistedTable):
     def members(self) -> dict[str, Any]:
         return {
             "dataVersion": self.version.as_json(),
-            "groupTopicMap": Entries((group, self.topics_of(group)) for group in list(self._topics)),
+            "groupTopicMap": Entries((group, Items(self.topics_of(group))) for group in list(self._topics)),
             "offsetTable": Entries(list(self._offsets.items())),
             "pullOffsetTable": Entries(list(self._pulled.items())),
         }

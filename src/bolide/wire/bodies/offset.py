@@ -1,10 +1,10 @@
 """A group's progress by queue: the answer to 208."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bolide.model import java_json
+from bolide.model import json_pieces
 from bolide.model.offsets import MessageQueue
 from bolide.wire.bodies.members import number, parse_object, table
 from bolide.wire.bodies.queue import queue_as_key, queue_from_key
@@ -44,11 +44,10 @@ class QueueProgress:
         )
 
 
-def encode_consume_stats(queues: Mapping[MessageQueue, QueueProgress]) -> bytes:
+def consume_stats_pieces(queues: Iterable[tuple[MessageQueue, QueueProgress]]) -> Iterator[bytes]:
     """RocketMQ: ConsumeStats.  Its rate is left out, which every reader takes as 0."""
-    return java_json.dumps(
-        {"offsetTable": {queue_as_key(queue): progress.as_json() for queue, progress in queues.items()}}
-    )
+    rows = ((queue_as_key(queue), progress.as_json()) for queue, progress in queues)
+    return json_pieces.compact({"offsetTable": json_pieces.Entries(rows)})
 
 
 def decode_consume_stats(body: bytes) -> dict[MessageQueue, QueueProgress]:

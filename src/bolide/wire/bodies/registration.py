@@ -9,21 +9,22 @@ Plain, it is JSON.  Compressed, it is one zlib stream of blocks, each behind its
 
 The topic lines carry neither the unit flags nor the order mark: the original's form has no place for them, and a name
 server needs no attributes.
-Everything is bounded before it is unpacked.
+Everything is bounded before it is unpacked.  A broker may have thousands of topics, so both ways go in steps.
 """
 
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import orjson
 
-from bolide.model import java_json
+from bolide.model import java_json, json_pieces
 from bolide.model.config_json import topic_as_json, topic_from_json
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import InvalidRequest
+from bolide.model.steps import Steps, at_once
 from bolide.model.topic import TOLD_QUEUES_MAX, TopicConfig
 from bolide.wire.bodies.members import as_number, as_texts, parse_object, table, texts
 
@@ -40,6 +41,9 @@ VERSION_WITH_MAPPINGS = 413
 ZLIB_FIRST_BYTE = b"x"
 """5.5.0 with `compressedRegister` packs the body and still says that it did not; JSON begins with a brace."""
 
+STEP_TOPICS = 256
+STEP_BYTES = 1024 * 1024
+
 T = TypeVar("T")
 
 _U32 = struct.Struct(">I")
@@ -52,30 +56,43 @@ class RegistrationBody:
     filter_servers: tuple[str, ...] = ()
 
     def encode(self, *, compressed: bool = False) -> bytes:
-        return self._encode_blocks() if compressed else self._encode_json()
+        return b"".join(self.pieces(compressed=compressed))
+
+    def pieces(self, *, compressed: bool = False) -> Iterator[bytes]:
+        """The body, piece by piece."""
+        return self._packed_blocks() if compressed else self._json()
 
     @classmethod
     def decode(cls, body: bytes, *, compressed: bool, version: int) -> "RegistrationBody":
+        return at_once(cls.decoding(body, compressed=compressed, version=version))
+
+    @classmethod
+    def decoding(cls, body: bytes, *, compressed: bool, version: int) -> "Steps[RegistrationBody]":
         """From a broker that says it is `version`; an empty body is a broker without topics."""
         if not body:
             return cls()
-        packed = compressed or body.startswith(ZLIB_FIRST_BYTE)
-        return _checked(_decode_blocks(body, version) if packed else _decode_json(body, version))
+        if compressed or body.startswith(ZLIB_FIRST_BYTE):
+            return (yield from _decode_blocks(body, version))
+        return (yield from _decode_json(body, version))
 
-    def _encode_json(self) -> bytes:
-        wrapper = {
-            "dataVersion": self.data_version.as_json(),
-            "topicConfigTable": {topic.name: topic_as_json(topic) for topic in self.topics},
-        }
-        return java_json.dumps(
-            {"filterServerList": list(self.filter_servers), "topicConfigSerializeWrapper": wrapper}
+    def _json(self) -> Iterator[bytes]:
+        topics = json_pieces.Entries((topic.name, topic_as_json(topic)) for topic in self.topics)
+        wrapper = (("dataVersion", self.data_version.as_json()), ("topicConfigTable", topics))
+        return json_pieces.compact(
+            {
+                "filterServerList": list(self.filter_servers),
+                "topicConfigSerializeWrapper": json_pieces.Entries(wrapper),
+            }
         )
 
-    def _encode_blocks(self) -> bytes:
-        parts = [_block(orjson.dumps(self.data_version.as_json())), _U32.pack(len(self.topics))]
-        parts += [_block(format_topic_line(topic).encode()) for topic in self.topics]
-        parts += [_block(orjson.dumps(list(self.filter_servers))), _U32.pack(0)]
-        return zlib.compress(b"".join(parts), zlib.Z_BEST_COMPRESSION)
+    def _packed_blocks(self) -> Iterator[bytes]:
+        stream = zlib.compressobj(zlib.Z_BEST_COMPRESSION)
+        yield stream.compress(_block(orjson.dumps(self.data_version.as_json())) + _U32.pack(len(self.topics)))
+        for first in range(0, len(self.topics), STEP_TOPICS):
+            some = self.topics[first : first + STEP_TOPICS]
+            yield stream.compress(b"".join(_block(format_topic_line(topic).encode()) for topic in some))
+        yield stream.compress(_block(orjson.dumps(list(self.filter_servers))) + _U32.pack(0))
+        yield stream.flush()
 
 
 def checksum(body: bytes) -> int:
@@ -106,16 +123,18 @@ def parse_topic_line(line: str) -> TopicConfig:
     )
 
 
-def _decode_json(body: bytes, version: int) -> RegistrationBody:
+def _decode_json(body: bytes, version: int) -> Steps[RegistrationBody]:
     members = parse_object(body, "the registration")
     if version < VERSION_WITH_FILTERS:
         members = {"topicConfigSerializeWrapper": members}
     wrapper = table(members, "topicConfigSerializeWrapper")
     topics = table(wrapper, "topicConfigTable")
     _check_count(len(topics))
+    yield
+    configs = yield from _in_steps(_checked(_named(topics, key)) for key in topics)
     return RegistrationBody(
         data_version=DataVersion.from_json(table(wrapper, "dataVersion")),
-        topics=tuple(_named(topics, key) for key in topics),
+        topics=tuple(configs),
         filter_servers=tuple(texts(members, "filterServerList")),
     )
 
@@ -125,23 +144,32 @@ def _named(topics: dict[str, Any], key: str) -> TopicConfig:
     return topic_from_json({"topicName": key, **table(topics, key)})
 
 
-def _decode_blocks(body: bytes, version: int) -> RegistrationBody:
-    blocks = _Blocks(_unpacked(body))
+def _decode_blocks(body: bytes, version: int) -> Steps[RegistrationBody]:
+    blocks = _Blocks((yield from _unpacked(body)))
     data_version = DataVersion.from_json(parse_object(blocks.block(), "the data version"))
-    topics = blocks.many(lambda block: parse_topic_line(_text_of(block)))
+    topics = yield from _in_steps(blocks.many(lambda block: _checked(parse_topic_line(_text_of(block)))))
     filters = as_texts(java_json.loads(blocks.block() or b"[]") or [], "filterServerList")
     if version >= VERSION_WITH_MAPPINGS:
-        blocks.many(lambda block: None)  # static topics: read for its bounds, and not kept
+        yield from _in_steps(blocks.many(lambda block: None))  # static topics: read for bounds, and not kept
     return RegistrationBody(data_version, tuple(topics), tuple(filters))
 
 
-def _checked(registration: RegistrationBody) -> RegistrationBody:
-    for topic in registration.topics:
-        if not 0 < len(topic.name) <= TOPIC_NAME_LENGTH_MAX or topic.name.isspace():
-            raise InvalidRequest(f"the registration holds an impossible topic name: {topic.name[:64]!r}")
-        if not (0 <= topic.read_queues <= TOLD_QUEUES_MAX and 0 <= topic.write_queues <= TOLD_QUEUES_MAX):
-            raise InvalidRequest(f"topic {topic.name} has an impossible number of queues")
-    return registration
+def _in_steps(items: Iterable[T]) -> Steps[list[T]]:
+    """The items, some with each step."""
+    listed: list[T] = []
+    for item in items:
+        listed.append(item)
+        if len(listed) % STEP_TOPICS == 0:
+            yield
+    return listed
+
+
+def _checked(topic: TopicConfig) -> TopicConfig:
+    if not 0 < len(topic.name) <= TOPIC_NAME_LENGTH_MAX or topic.name.isspace():
+        raise InvalidRequest(f"the registration holds an impossible topic name: {topic.name[:64]!r}")
+    if not (0 <= topic.read_queues <= TOLD_QUEUES_MAX and 0 <= topic.write_queues <= TOLD_QUEUES_MAX):
+        raise InvalidRequest(f"topic {topic.name} has an impossible number of queues")
+    return topic
 
 
 def _check_count(count: int) -> None:
@@ -160,18 +188,24 @@ def _text_of(block: bytes) -> str:
         raise InvalidRequest(f"a topic line is not UTF-8: {error}") from error
 
 
-def _unpacked(body: bytes) -> bytes:
+def _unpacked(body: bytes) -> Steps[bytes]:
     """The stream's content, never more than `UNPACKED_BYTES_MAX` of it."""
     stream = zlib.decompressobj()
-    try:
-        data = stream.decompress(body, UNPACKED_BYTES_MAX)
-    except zlib.error as error:
-        raise InvalidRequest(f"the registration is not a zlib stream: {error}") from error
-    if stream.unconsumed_tail:
-        raise InvalidRequest(f"the registration unpacks to more than {UNPACKED_BYTES_MAX} bytes")
-    if not stream.eof:
-        raise InvalidRequest("the compressed registration is cut short")
-    return data
+    data = bytearray()
+    packed = body
+    while not stream.eof:
+        if len(data) >= UNPACKED_BYTES_MAX:
+            raise InvalidRequest(f"the registration unpacks to more than {UNPACKED_BYTES_MAX} bytes")
+        try:
+            some = stream.decompress(packed, min(STEP_BYTES, UNPACKED_BYTES_MAX - len(data)))
+        except zlib.error as error:
+            raise InvalidRequest(f"the registration is not a zlib stream: {error}") from error
+        if not some and not stream.eof:
+            raise InvalidRequest("the compressed registration is cut short")
+        data += some
+        packed = stream.unconsumed_tail
+        yield
+    return bytes(data)
 
 
 class _Blocks:
@@ -188,10 +222,10 @@ class _Blocks:
             raise InvalidRequest("a block of the registration is cut short")
         return self._data[start : self._at]
 
-    def many(self, read: Callable[[bytes], T]) -> list[T]:
+    def many(self, read: Callable[[bytes], T]) -> Iterator[T]:
         count = self._count()
         _check_count(count)
-        return [read(self.block()) for _ in range(count)]
+        return (read(self.block()) for _ in range(count))
 
     def _count(self) -> int:
         if self._at + 4 > len(self._data):

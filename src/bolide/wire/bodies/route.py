@@ -5,11 +5,11 @@ want the dialect of fastjson (`{0:"ip:port"}`), and some of them misread the oth
 written as standard JSON, which every reader takes.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bolide.model import java_json
+from bolide.model import java_json, json_pieces
 from bolide.wire.bodies.members import (
     as_number,
     as_texts,
@@ -159,15 +159,20 @@ class TopicList:
     broker_address: str | None = None
 
     def encode(self) -> bytes:
-        members: dict[str, Any] = {"topicList": list(self.topics)}
-        if self.broker_address is not None:
-            members["brokerAddr"] = self.broker_address
-        return java_json.dumps(members)
+        return b"".join(topic_list_pieces(self.topics, self.broker_address))
 
     @classmethod
     def decode(cls, body: bytes) -> "TopicList":
         members = parse_object(body, "the topic list")
         return cls(tuple(texts(members, "topicList")), text(members, "brokerAddr") or None)
+
+
+def topic_list_pieces(topics: Iterable[str], broker_address: str | None = None) -> Iterator[bytes]:
+    """A `TopicList`, while its topics are still being found."""
+    members: dict[str, Any] = {"topicList": json_pieces.Items(topics)}
+    if broker_address is not None:
+        members["brokerAddr"] = broker_address
+    return json_pieces.compact(members)
 
 
 def encode_kv_table(pairs: Mapping[str, str]) -> bytes:

@@ -1,10 +1,10 @@
 """Topics on a broker: the whole table (21), one topic (351), bounds of its queues (202), groups of a topic (300)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bolide.model import java_json
+from bolide.model import java_json, json_pieces
 from bolide.model.config_json import topic_as_json, topic_from_json
 from bolide.model.errors import InvalidRequest
 from bolide.model.offsets import MessageQueue
@@ -37,11 +37,10 @@ class QueueBounds:
         )
 
 
-def encode_topic_stats(queues: Mapping[MessageQueue, QueueBounds]) -> bytes:
+def topic_stats_pieces(queues: Iterable[tuple[MessageQueue, QueueBounds]]) -> Iterator[bytes]:
     """The answer to 202 (RocketMQ: TopicStatsTable)."""
-    return java_json.dumps(
-        {"offsetTable": {queue_as_key(queue): bounds.as_json() for queue, bounds in queues.items()}}
-    )
+    rows = ((queue_as_key(queue), bounds.as_json()) for queue, bounds in queues)
+    return json_pieces.compact({"offsetTable": json_pieces.Entries(rows)})
 
 
 def decode_topic_stats(body: bytes) -> dict[MessageQueue, QueueBounds]:
@@ -65,9 +64,9 @@ def decode_topic_table(body: bytes) -> dict[str, TopicConfig]:
     return {name: topic_from_json(topics[name]) for name in topics}
 
 
-def encode_groups(groups: Iterable[str]) -> bytes:
+def group_list_pieces(groups: Iterable[str]) -> Iterator[bytes]:
     """The answer to 300 (RocketMQ: GroupList)."""
-    return java_json.dumps({"groupList": list(groups)})
+    return json_pieces.compact({"groupList": json_pieces.Items(groups)})
 
 
 def decode_groups(body: bytes) -> list[str]:

@@ -68,7 +68,7 @@ class Desk:
         }
         surroundings = Surroundings(self.clock, memory_bytes=4 * 1024 * 1024)
         self.broker = Broker(BrokerConfig.from_settings(settings), surroundings)
-        self._run(self.broker.start())
+        self.run(self.broker.start())
         self.state = self.broker.state
         self.topics, self.groups, self.offsets = self.state.topics, self.state.groups, self.state.offsets
         self.clients, self.traffic, self.store = self.state.clients, self.state.traffic, self.state.store
@@ -94,9 +94,18 @@ class Desk:
         self.state.settings.change(settings)
 
     def ask(self, code: int, body: bytes = b"", *, by: str = "10.0.0.1:5000", **fields: object) -> Command:
+        return self.run(self.asked(code, body, by=by, **fields))
+
+    async def asked(
+        self, code: int, body: bytes = b"", *, by: str = "10.0.0.1:5000", **fields: object
+    ) -> Command:
+        """`ask`, for who is on the loop already."""
         texts = {name: _text(value) for name, value in fields.items()}
         request = Command(code, texts, body, language="JAVA", version=493)
-        return self._run(self._ask(self.link(by), request))
+        return await self._ask(self.link(by), request)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._loop.run_until_complete(work)
 
     def write(self, topic: str, queue_id: int, count: int = 1) -> list[int]:
         """Store messages; returns their places in the log."""
@@ -107,7 +116,7 @@ class Desk:
         self.topics.put(TopicConfig(name, queues, queues, perm))
 
     def close(self) -> None:
-        self._run(self.broker.stop())
+        self.run(self.broker.stop())
         self._loop.close()
 
     async def _ask(self, link: QuietLink, request: Command) -> Command:
@@ -120,9 +129,6 @@ class Desk:
 
     async def _count_registration(self) -> None:
         self.registrations += 1
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._loop.run_until_complete(work)
 
 
 def _text(value: object) -> str:

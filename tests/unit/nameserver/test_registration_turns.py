@@ -1,0 +1,187 @@
+"""Registrations of many topics: they take many turns of the event loop, and whatever happens in between is in order."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bolide.machines import routes
+from bolide.machines.routes import RouteTable
+from bolide.model.data_version import DataVersion
+from bolide.model.errors import ConnectionLost
+from bolide.model.topic import TopicConfig
+from bolide.nameserver import queue
+from bolide.wire.bodies import registration
+from bolide.wire.bodies.registration import RegistrationBody
+from bolide.wire.bodies.route import QueueData, TopicList
+from bolide.wire.codes import RequestCode, ResponseCode
+from bolide.wire.headers.route import BrokerNameRequest, BrokerRequest, RegisterBroker
+from tests.unit.nameserver.stage import BUILT_IN, Stage, callers, serving
+from tests.unit.net.turns import counted_by_turn
+
+MANY = 4 * routes.STEP_TOPICS
+
+
+def topics(queues: int = 4, count: int = MANY) -> list[TopicConfig]:
+    return [TopicConfig(f"t{number}", queues, queues) for number in range(count)]
+
+
+async def known(stage: Stage) -> set[str]:
+    answer = await stage.ask(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
+    return set(TopicList.decode(answer.body).topics)
+
+
+def before_step(
+    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, number: int, act: Callable[[], object]
+) -> None:
+    """Do something before the function is called for the `number`th time."""
+    function, calls = getattr(owner, name), 0
+
+    def called(*args: Any, **options: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == number:
+            act()
+        return function(*args, **options)
+
+    monkeypatch.setattr(owner, name, called)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("count", [MANY, 2 * MANY])
+def test_what_a_turn_takes_in_does_not_grow_with_the_number_of_topics(compressed: bool, count: int) -> None:
+    async def scenario() -> None:
+        async with serving() as stage:
+            with (
+                counted_by_turn(registration, "topic_from_json") as decoded,
+                counted_by_turn(RouteTable, "_put") as taken,
+            ):
+                answer = await stage.register("broker-a", *topics(count=count), compressed=compressed)
+            assert answer.code == ResponseCode.SUCCESS
+            assert decoded.total == taken.total == count + len(BUILT_IN)
+            assert decoded.most <= registration.STEP_TOPICS
+            assert taken.most <= routes.STEP_TOPICS
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "number"),
+    [
+        (registration, "topic_from_json", 400),
+        (RouteTable, "_update_topics", 1),
+        (RouteTable, "_update_topics", 3),
+    ],
+)
+def test_a_connection_that_closes_in_between_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, number: int
+) -> None:
+    async def scenario() -> None:
+        async with serving() as stage, callers(1) as (broker,):
+            await broker.link(stage.address)
+
+            def cut() -> None:
+                for link in list(stage.server._server.links):
+                    link.abort()
+
+            before_step(monkeypatch, owner, name, number, cut)
+            with pytest.raises(ConnectionLost):
+                await stage.register("broker-a", *topics(), caller=broker)
+            async with asyncio.timeout(5):
+                await stage.register("broker-b")  # comes after it, when it has ended
+            assert await stage.brokers() == {"broker-b"}
+            assert await known(stage) == {topic.name for topic in BUILT_IN}
+
+    asyncio.run(scenario())
+
+
+def test_of_two_registrations_in_a_row_the_second_counts() -> None:
+    async def scenario() -> None:
+        async with serving() as stage:
+            await asyncio.gather(
+                stage.register("broker-a", *topics(4), counter=1),
+                stage.register("broker-a", *topics(8), counter=2),
+            )
+            for name in ("t0", f"t{MANY - 1}"):
+                route = await stage.route(name)
+                assert route is not None
+                assert route.queues == (QueueData("broker-a", 8, 8, 6),)
+
+    asyncio.run(scenario())
+
+
+def test_a_broker_that_leaves_behind_its_registration_has_left() -> None:
+    async def scenario() -> None:
+        async with serving() as stage:
+            goodbye = BrokerRequest("broker-a", "127.0.0.1:10911", "C", 0)
+            await asyncio.gather(
+                stage.register("broker-a", *topics()),
+                stage.ask(RequestCode.UNREGISTER_BROKER, goodbye),
+            )
+            assert await stage.brokers() == set()
+            assert await known(stage) == set()
+
+    asyncio.run(scenario())
+
+
+def test_a_broker_that_leaves_and_comes_back_is_there() -> None:
+    async def scenario() -> None:
+        async with serving() as stage:
+            goodbye = BrokerRequest("broker-a", "127.0.0.1:10911", "C", 0)
+            await asyncio.gather(
+                stage.register("broker-a", *topics()),
+                stage.ask(RequestCode.UNREGISTER_BROKER, goodbye),
+                stage.register("broker-a", *topics()),
+            )
+            assert len(await known(stage)) == MANY + len(BUILT_IN)
+
+    asyncio.run(scenario())
+
+
+def test_a_permission_that_is_wiped_behind_a_registration_is_wiped_of_all_its_topics() -> None:
+    async def scenario() -> None:
+        async with serving() as stage:
+            _, wiped = await asyncio.gather(
+                stage.register("broker-a", *topics()),
+                stage.ask(RequestCode.WIPE_WRITE_PERM_OF_BROKER, BrokerNameRequest("broker-a")),
+            )
+            assert wiped.fields["wipeTopicCount"] == str(MANY + len(BUILT_IN))
+            route = await stage.route(f"t{MANY - 1}")
+            assert route is not None
+            assert route.queues[0].perm == 4
+
+    asyncio.run(scenario())
+
+
+def test_a_registration_that_is_refused_at_its_last_topic_changes_nothing() -> None:
+    async def scenario() -> None:
+        async with serving() as stage:
+            await stage.register("broker-a", *topics(4))
+            impossible = (*topics(8), TopicConfig("new", 8, 8), TopicConfig("x" * 300))
+            body = RegistrationBody(DataVersion(counter=2), impossible).encode()
+            header = RegisterBroker("broker-a", "127.0.0.1:10911", "C")
+            answer = await stage.ask(RequestCode.REGISTER_BROKER, header, body)
+            assert answer.code == ResponseCode.INVALID_PARAMETER
+            route = await stage.route("t0")
+            assert route is not None
+            assert route.queues[0].read_queues == 4
+            assert "new" not in await known(stage)
+
+    asyncio.run(scenario())
+
+
+def test_registrations_that_would_take_too_much_memory_while_they_wait_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(queue, "WAITING_BYTES_MAX", 300_000)
+
+    async def scenario() -> None:
+        async with serving() as stage:
+            answers = await asyncio.gather(*(stage.register("broker-a", *topics()) for _ in range(5)))
+            codes = [answer.code for answer in answers]
+            assert codes[0] == ResponseCode.SUCCESS
+            assert ResponseCode.SYSTEM_BUSY in codes
+            assert (await stage.register("broker-a", *topics())).code == ResponseCode.SUCCESS
+
+    asyncio.run(scenario())

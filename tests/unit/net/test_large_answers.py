@@ -1,0 +1,99 @@
+"""Large answers: a piece per turn however many ask, nothing for who has gone, and a bound for each connection."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+from bolide.model.response_code import ResponseCode
+from bolide.net.large_answers import WAITING_MAX, LargeAnswers
+from bolide.net.link import Link
+from bolide.wire.command import Command
+from tests.unit.net.stage import Wire, eventually, serving
+from tests.unit.net.turns import counted_by_turn
+
+PIECES = 50
+
+
+class Maker:
+    """Answers with so many pieces, which are made here."""
+
+    def __init__(self) -> None:
+        self.answers = LargeAnswers()
+        self.made = 0
+        self.at: dict[int, Callable[[], None]] = {}
+        """What happens when so many pieces are made."""
+
+    def make(self, number: int) -> bytes:
+        self.made += 1
+        self.at.get(self.made, lambda: None)()
+        return b"%d " % number
+
+    def pieces(self) -> Iterator[bytes]:
+        for number in range(PIECES):
+            yield self.make(number)
+
+    async def answer(self, link: Link, request: Command) -> Command | None:
+        return await self.answers.make(link, request, self.pieces())
+
+
+def test_a_turn_makes_one_piece_however_many_ask() -> None:
+    async def main() -> None:
+        maker = Maker()
+        async with serving({1: maker.answer}) as (_, _, address):
+            wires = [await Wire.connect(address) for _ in range(5)]
+            with counted_by_turn(maker, "make") as made:
+                for wire in wires:
+                    wire.send(Command(1), Command(1))
+                answers = [await wire.next() for wire in wires for _ in range(2)]
+            assert {answer.body for answer in answers} == {b"".join(b"%d " % n for n in range(PIECES))}
+            assert (made.most, made.total) == (1, 10 * PIECES)
+
+    asyncio.run(main())
+
+
+def test_nothing_more_is_made_for_a_connection_that_has_closed() -> None:
+    async def main() -> None:
+        maker = Maker()
+        async with serving({1: maker.answer}) as (bench, _, address):
+            gone, here = await Wire.connect(address), await Wire.connect(address)
+            await eventually(lambda: len(bench.opened) == 2)
+            maker.at[10] = bench.opened[0].abort
+            gone.send(*(Command(1) for _ in range(WAITING_MAX)))
+            await eventually(lambda: bench.closed)
+            assert (await here.ask(Command(1))).code == 0
+            assert maker.made == 10 + PIECES
+
+    asyncio.run(main())
+
+
+def test_a_connection_that_asks_for_too_many_at_once_is_told_to_come_back() -> None:
+    async def main() -> None:
+        maker = Maker()
+        async with serving({1: maker.answer}) as (_, _, address):
+            wire = await Wire.connect(address)
+            wire.send(*(Command(1, opaque=number) for number in range(WAITING_MAX + 3)))
+            answers = [await wire.next() for _ in range(WAITING_MAX + 3)]
+            refused = [answer for answer in answers if answer.code == ResponseCode.SYSTEM_BUSY]
+            assert [answer.opaque for answer in refused] == [WAITING_MAX + number for number in range(3)]
+            assert (await wire.ask(Command(1))).code == 0  # later is fine
+
+    asyncio.run(main())
+
+
+def test_an_answer_that_fails_leaves_room_for_the_next() -> None:
+    def broken() -> Iterator[bytes]:
+        yield b"a"
+        raise KeyError("oops")
+
+    async def main() -> None:
+        maker = Maker()
+
+        async def fail(link: Link, request: Command) -> Command | None:
+            return await maker.answers.make(link, request, broken())
+
+        async with serving({1: maker.answer, 2: fail}) as (_, _, address):
+            wire = await Wire.connect(address)
+            for _ in range(2 * WAITING_MAX):
+                assert (await wire.ask(Command(2))).remark == "KeyError: 'oops'"
+            assert (await wire.ask(Command(1))).code == 0
+
+    asyncio.run(main())
