@@ -90,8 +90,12 @@ class Door:
         touched = self._store.take_touched()
         self._behind.add(touched)
         if self._safety.at_once:
-            self._arrived.update(dict.fromkeys(touched))
-            self._announcing.go()
+            if len(touched) <= QUEUES_PER_TURN and not self._arrived:  # as nearly always
+                for tail in touched:
+                    self._announce(tail)
+            else:
+                self._arrived.update(dict.fromkeys(touched))
+                self._announcing.go()
         else:
             self._unseen.update(dict.fromkeys(touched))
             self._sync_soon()
@@ -109,9 +113,12 @@ class Door:
             del self._arrived[tail]
             if not self._safety.at_once and not self._store.reader.is_readable(tail, readable):
                 self._unseen[tail] = None
-            for listener in self._listeners:
-                try:
-                    listener(tail)
-                except Exception:
-                    log.exception("somebody who waited for messages of %s could not be woken", tail.key)
+            self._announce(tail)
         return bool(self._arrived)
+
+    def _announce(self, tail: QueueTail) -> None:
+        for listener in self._listeners:
+            try:
+                listener(tail)
+            except Exception:
+                log.exception("somebody who waited for messages of %s could not be woken", tail.key)

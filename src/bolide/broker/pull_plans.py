@@ -31,14 +31,25 @@ READING_MAX = 4096
 class PullPlan:
     """What a pull of one shape comes to, whatever offset it asks for."""
 
-    __slots__ = ("_commits", "_cursor", "_plans", "_queue_id", "_state", "_terms", "group", "topic")
+    __slots__ = (
+        "_commits",
+        "_cursor",
+        "_group",
+        "_plans",
+        "_queue_id",
+        "_state",
+        "_terms",
+        "_topic",
+        "pass_key",
+    )
 
     def __init__(self, plans: "PullPlans", state: BrokerState, header: PullRequest) -> None:
         """Raises what the general path would answer with."""
         self._plans = plans
         self._state = state
-        self.group = header.consumer_group
-        self.topic = header.topic
+        self._group = header.consumer_group
+        self._topic = header.topic
+        self.pass_key = (header.topic, header.consumer_group)
         self._queue_id = header.queue_id
         self._commits = bool(header.sys_flag & PullFlag.COMMIT_OFFSET)
         self._terms = pull_terms(state, header)
@@ -71,8 +82,8 @@ class PullPlan:
         if not result.count:
             return False
         if self._commits:
-            state.offsets.commit(self.group, self.topic, self._queue_id, pull.commit_offset, queue.end)
-        state.offsets.note_pull(self.group, self.topic, self._queue_id, GroupOffset(offset))
+            state.offsets.commit(self._group, self._topic, self._queue_id, pull.commit_offset, queue.end)
+        state.offsets.note_pull(self._group, self._topic, self._queue_id, GroupOffset(offset))
         state.traffic.found += 1
         state.traffic.transferred += result.count
         head = encode_found(
@@ -112,7 +123,7 @@ class PullPlans:
     def serve(self, link: Link, pull: PullFrame) -> bool:
         """Answer a pull by its plan, if it has one, the connection may have it, and there are messages."""
         plan = self._find(pull.shape)
-        if plan is None or not self._state.passes.may_pull(link, plan.topic, plan.group):
+        if plan is None or not self._state.passes.may_pull(link, plan.pass_key):
             return False
         try:
             return plan.serve(link, pull)

@@ -30,7 +30,8 @@ class WriteBehind:
 
     def add(self, tails: Iterable[QueueTail]) -> None:
         """These queues have entries to write."""
-        self._tails.update(dict.fromkeys(tails))
+        for tail in tails:
+            self._tails[tail] = None
         self._arm(WAIT_S)
 
     def close(self) -> None:

@@ -52,11 +52,11 @@ class Passes:
             return known
         return self._ask(link, topic, Need.PUBLISH, topic.decode("utf-8", "replace"), None)
 
-    def may_pull(self, link: Link, topic: str, group: str) -> bool:
-        known = self._known(link).get((topic, group))
+    def may_pull(self, link: Link, topic_and_group: tuple[str, str]) -> bool:
+        known = self._known(link).get(topic_and_group)
         if known is not None:
             return known
-        return self._ask(link, (topic, group), Need.SUBSCRIBE, topic, group)
+        return self._ask(link, topic_and_group, Need.SUBSCRIBE, *topic_and_group)
 
     def _known(self, link: Link) -> dict[bytes | tuple[str, str], bool]:
         if link.passes_revision != self._guard.revision:
