@@ -152,6 +152,7 @@ class ProducerNode(Node):
         self._ledger = ledger
         self._rng = world.fork_rng()
         self._number = 0
+        self.pause_s: tuple[float, float] = PAUSE_S
         self.acknowledged_at = 0.0
         self.shall_send = True
         self.is_sending = False
@@ -162,7 +163,7 @@ class ProducerNode(Node):
         await self.producer.start()
         self._serves = True
         while True:
-            await self.world.sleep(self._rng.uniform(*PAUSE_S))
+            await self.world.sleep(self._rng.uniform(*self.pause_s))
             if self.shall_send:
                 self.is_sending = True
                 await self._send()

@@ -31,6 +31,8 @@ async def _play(world: World, rounds: int, *, brokers: int, calm_s: float) -> No
     rng = world.rng
     cluster = Cluster(world, nameservers=rng.randint(1, 2), brokers=brokers)
     await cluster.start(producers=1, consumers=rng.randint(1, 4))
+    if calm_s:
+        cluster.producers[0].pause_s = (5, 120)
     for _ in range(rounds):
         for _ in range(rng.randint(1, EVENTS)):
             await world.sleep(rng.choice((0.1, 5, 40, 200)) * rng.random())
