@@ -6,6 +6,7 @@ still open then or not.  The sync itself (`Unsynced.run`) takes its own descript
 
 import os
 from collections import OrderedDict
+from collections.abc import Set
 
 from bolide.store.disk import Disk, File
 
@@ -16,7 +17,7 @@ HANDLES_MAX = 512
 class Unsynced:
     """Files and folders that were changed since the last one of these was taken."""
 
-    def __init__(self, disk: Disk, files: frozenset[str], folders: frozenset[str]) -> None:
+    def __init__(self, disk: Disk, files: Set[str], folders: Set[str]) -> None:
         self._disk = disk
         self.files = files
         self.folders = folders
@@ -124,7 +125,7 @@ class FileHandles:
         if self._taken is not None:
             self._files |= self._taken.files
             self._folders |= self._taken.folders
-        self._taken = Unsynced(self._disk, frozenset(self._files), frozenset(self._folders))
+        self._taken = Unsynced(self._disk, self._files, self._folders)
         self._files, self._folders = set(), set()
         return self._taken
 
