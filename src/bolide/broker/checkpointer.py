@@ -14,6 +14,7 @@ from bolide.broker.sync_thread import SyncThread
 from bolide.model.errors import StoreUnavailable
 from bolide.net.surroundings import Surroundings
 from bolide.net.ticks import ticks
+from bolide.net.turns import in_turns
 from bolide.store.disk import NOT_OF_THE_DISK
 from bolide.store.store import MessageStore
 
@@ -64,7 +65,7 @@ class Checkpointer:
 
     async def _checkpoint(self) -> None:
         try:
-            point = self._store.next_checkpoint()
+            point = await in_turns(self._store.checkpointing())
         except StoreUnavailable:  # a queue cannot be written; whoever writes behind has said so
             return
         if point is None:

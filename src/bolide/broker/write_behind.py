@@ -8,7 +8,7 @@ from itertools import islice
 from bolide.model.errors import StoreUnavailable
 from bolide.net.turns import Slices
 from bolide.store.append import QueueTail
-from bolide.store.store import MessageStore
+from bolide.store.store import STEP_QUEUES, MessageStore
 
 log = logging.getLogger(__name__)
 
@@ -16,7 +16,6 @@ WAIT_S = 0.01
 """How long entries stay in memory only; a crash in between costs nothing but their rebuilding."""
 
 RETRY_S = 1.0
-QUEUES_PER_TURN = 64
 
 
 class WriteBehind:
@@ -50,7 +49,7 @@ class WriteBehind:
         self._writing.go()
 
     def _write_some(self) -> bool:
-        tails = list(islice(self._run, QUEUES_PER_TURN))
+        tails = list(islice(self._run, STEP_QUEUES))
         try:
             self._store.write_behind(tails)
         except StoreUnavailable as error:

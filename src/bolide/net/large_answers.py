@@ -7,6 +7,7 @@ one piece.  A connection can have a few of them in the making, and one that has 
 import asyncio
 from collections import Counter
 from collections.abc import Iterable
+from io import BytesIO
 
 from bolide.model.errors import TooBusy
 from bolide.model.steps import Steps
@@ -30,18 +31,18 @@ class LargeAnswers:
         self._waiting[link] += 1
         try:
             async with self._turn:
-                body: list[bytes] = []
+                body = BytesIO()
                 await in_turns(_collected(link, pieces, body))
         finally:
             self._waiting[link] -= 1
             if not self._waiting[link]:
                 del self._waiting[link]
-        return request.answer(body=b"".join(body)) if link.is_open else None
+        return request.answer(body=body.getvalue()) if link.is_open else None
 
 
-def _collected(link: Link, pieces: Iterable[bytes], body: list[bytes]) -> Steps[None]:
+def _collected(link: Link, pieces: Iterable[bytes], body: BytesIO) -> Steps[None]:
     """One piece per step, while somebody waits for them."""
     left = iter(pieces)
     while link.is_open and (piece := next(left, None)) is not None:
-        body.append(piece)
+        body.write(piece)  # at the end it is there: joining megabytes would be the longest step of all
         yield

@@ -28,9 +28,13 @@ WRITE_BUFFER_BYTES_MAX = 4 * 1024 * 1024
 """Above this the link stops reading requests until the other side has read answers."""
 
 
-REQUESTS_PER_TURN = 128
-"""Requests of one connection that are served one by one before others have their turn; a socket read may bring ten
+REQUESTS_PER_TURN = 64
+"""Requests of one connection that are served one by one before others have their turn; a socket read may bring twenty
 times as many."""
+
+
+APART_BYTES = 1024 * 1024
+"""A body of this length goes out after its head instead of with it: to be joined it would be copied."""
 
 
 class Service(Protocol):
@@ -131,8 +135,15 @@ class Link(asyncio.BufferedProtocol):
     def write_parts(self, head: bytes, body: bytes) -> None:
         """Send a frame that is encoded already and whose body had better not be copied."""
         transport = self._transport
-        if transport is not None and not transport.is_closing():
+        if transport is None or transport.is_closing():
+            return
+        if len(body) < APART_BYTES:
             transport.writelines((head, body))
+        else:
+            transport.write(head)
+            transport.write(
+                memoryview(body)
+            )  # of bytes, what the socket does not take at once would be copied twice
 
     def call(self, request: Command, timeout_ms: int) -> "asyncio.Future[Command]":
         """Send a request; the future gives its answer, `CallTimeout` or `ConnectionLost`."""

@@ -5,10 +5,12 @@ import errno
 import logging
 import resource
 import sys
+from collections import deque
 
 from bolide.model.clock import Clock
 from bolide.model.errors import ConfigError
 from bolide.net.link import HotService, Link, Service
+from bolide.net.turns import Slices
 from bolide.wire.command import Command
 from bolide.wire.frame import Intake
 
@@ -18,6 +20,7 @@ IDLE_MS_MAX = 120_000
 SWEEP_MS = 10_000
 CONNECTIONS_MAX = 16_384
 BACKLOG = 1024
+CLOSED_PER_TURN = 64
 
 DESCRIPTORS_KEPT = 768
 """Descriptors that no connection takes: without one to open a file with, a store can neither be written nor synced."""
@@ -41,6 +44,8 @@ class Server:
         self._intake = Intake()
         self._listeners: list[asyncio.Server] = []
         self._sweep: asyncio.TimerHandle | None = None
+        self._idle: deque[Link] = deque()  # connections to be closed for their silence
+        self._closing = Slices(self._close_some)
         self._descriptors_max = 0
         self._refuses = False
         self.links: dict[Link, None] = {}  # in the order in which they came
@@ -63,6 +68,7 @@ class Server:
         """Stop listening and close every connection."""
         if self._sweep is not None:
             self._sweep.cancel()
+        self._closing.close()
         for listener in self._listeners:
             listener.close()
         for link in list(self.links):
@@ -73,10 +79,18 @@ class Server:
 
     def _close_idle(self) -> None:
         now_ms = self._clock.monotonic_ms()
-        for link in [link for link in self.links if link.silent_ms(now_ms) > IDLE_MS_MAX]:
-            log.info("closing the silent connection of %s", link.remote)
-            link.abort() if link.is_congested else link.close()  # who does not read lets no close through
+        self._idle = deque(link for link in self.links if link.silent_ms(now_ms) > IDLE_MS_MAX)
+        self._closing.go()
         self._sweep = asyncio.get_running_loop().call_later(SWEEP_MS / 1000, self._close_idle)
+
+    def _close_some(self) -> bool:
+        now_ms = self._clock.monotonic_ms()
+        for _ in range(min(CLOSED_PER_TURN, len(self._idle))):
+            link = self._idle.popleft()
+            if link in self.links and link.silent_ms(now_ms) > IDLE_MS_MAX:
+                log.info("closing the silent connection of %s", link.remote)
+                link.abort() if link.is_congested else link.close()  # who does not read lets no close through
+        return bool(self._idle)
 
     # ---- Service: the server stands between its links and the service to know them all ---------------------
 

@@ -6,6 +6,7 @@ the number of topics, groups or waiting requests is written as steps, and each t
 
 import asyncio
 from collections.abc import Callable, Iterable
+from io import BytesIO
 from typing import TypeVar
 
 from bolide.model.steps import Steps
@@ -26,11 +27,11 @@ async def in_turns(steps: Steps[T]) -> T:
 
 async def join_pieces(pieces: Iterable[bytes]) -> bytes:
     """A large text that is made piece by piece, one per turn."""
-    made: list[bytes] = []
+    made = BytesIO()  # gives all of it at the end without copying it once more
     for piece in pieces:
-        made.append(piece)
+        made.write(piece)
         await _next_turn()
-    return b"".join(made)
+    return made.getvalue()
 
 
 class Slices:

@@ -27,7 +27,6 @@ import zlib
 from dataclasses import dataclass, field, replace
 
 from bolide.store.disk import Disk
-from bolide.store.flush import Durability
 from bolide.store.handles import Unsynced
 from bolide.store.log import CommitLog
 from bolide.store.queue_index import QueueIndex
@@ -170,15 +169,15 @@ class Checkpoints:
         return self._granted < self._wishes and self._wanted_end <= durable
 
     def next(
-        self, commit_log: CommitLog, queues: QueueIndex, durability: Durability
+        self, commit_log: CommitLog, queues: QueueIndex, end: int, last_record: int
     ) -> NextCheckpoint | None:
         """The next one, or None when it would say the same.
 
-        Every entry of a durable record must be in its file by now; which of the files are not synced yet is known
-        to the queues.
+        The log is durable before `end`, and every entry of a record there must be in its file by now; which of the
+        files are not synced yet is known to the queues.
         """
-        wishes = self._wishes if self._wanted_end <= durability.durable else self._granted
-        mark = Mark(durability.durable, durability.last_record, self.index_end)
+        wishes = self._wishes if self._wanted_end <= end else self._granted
+        mark = Mark(end, last_record, self.index_end)
         unsynced = queues.take_unsynced()
         if not unsynced and mark == self.written.mark:
             self._granted = wishes

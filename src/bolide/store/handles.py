@@ -7,6 +7,7 @@ still open then or not.  The sync itself (`Unsynced.run`) takes its own descript
 import contextlib
 import os
 from collections import OrderedDict
+from collections.abc import Set
 
 from bolide.store.disk import Disk, File
 
@@ -17,7 +18,7 @@ HANDLES_MAX = 512
 class Unsynced:
     """Files and folders that were changed since the last one of these was taken."""
 
-    def __init__(self, disk: Disk, files: frozenset[str], folders: frozenset[str]) -> None:
+    def __init__(self, disk: Disk, files: Set[str], folders: Set[str]) -> None:
         self._disk = disk
         self.files = files
         self.folders = folders

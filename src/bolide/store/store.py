@@ -15,6 +15,7 @@ from bolide.model.clock import Clock
 from bolide.model.errors import StoreError, StoreUnavailable
 from bolide.model.offsets import LogOffset, QueueOffset
 from bolide.model.send_rows import COLUMNS, RECORDS_AT, RECORDS_COUNT
+from bolide.model.steps import Steps, at_once
 from bolide.record.codec import encode_record
 from bolide.record.layout import CHECK_SUMS
 from bolide.store.append import (
@@ -42,6 +43,9 @@ from bolide.store.recover import Recovery, recover
 from bolide.store.small_file import write_whole
 
 log = logging.getLogger(__name__)
+
+STEP_QUEUES = 32
+"""Queues whose entries are written in one step: one that has no file yet takes a quarter of a millisecond."""
 
 SCRATCH_BYTES = 6 * 1024 * 1024
 """Where records are made before they are written: more than the largest request.  Memory only where it was used."""
@@ -112,7 +116,8 @@ class MessageStore:
         self.queues = QueueIndex(disk, options.root, options.queue_file_bytes)
         self.checkpoints = Checkpoints(disk, options.root)
         self._failed_sync = FailedSync(disk, options.root)
-        self.touched: list[QueueTail] = []
+        self.touched: list[QueueTail] = []  # with new entries that nobody has asked for yet
+        self._unwritten: dict[QueueTail, None] = {}  # asked for, with entries that are not in their files
         self.messages_appended = 0
         self.index: KeyIndex | None = None
         self.disk_refusal: str | None = None
@@ -200,14 +205,23 @@ class MessageStore:
                 self._disk.sync_dir(self._options.root)
 
     def next_checkpoint(self) -> NextCheckpoint | None:
+        """`checkpointing`, in one go."""
+        return at_once(self.checkpointing())
+
+    def checkpointing(self) -> Steps[NextCheckpoint | None]:
         """What to sync and to write so that the next recovery begins here; None when nothing has changed.
 
-        Whoever runs it says `checkpoint_reached` when both have worked.
+        Here is where the log is durable at the first step.  Whoever runs it says `checkpoint_reached` when both have
+        worked.
         """
-        self.write_behind([queue.tail for queue in self.queues if queue.tail.start < queue.end])
+        end, last_record = self.durability.durable, self.durability.last_record
+        unwritten = [*self._unwritten, *self.touched]
+        for first in range(0, len(unwritten), STEP_QUEUES):
+            self.write_behind(unwritten[first : first + STEP_QUEUES])
+            yield
         if self.index is not None:
             self.checkpoints.index_ms, self.checkpoints.index_end = self.index.durable
-        return self.checkpoints.next(self.log, self.queues, self.durability)
+        return self.checkpoints.next(self.log, self.queues, end, last_record)
 
     def checkpoint_reached(self, point: NextCheckpoint) -> None:
         self.checkpoints.reached(point, self.queues)
@@ -372,6 +386,7 @@ class MessageStore:
         touched, self.touched = self.touched, []
         for tail in touched:
             tail.touched = False
+        self._unwritten.update(dict.fromkeys(touched))
         return touched
 
     def write_behind(self, tails: Sequence[QueueTail]) -> None:
@@ -385,6 +400,7 @@ class MessageStore:
             assert isinstance(queue, ConsumeQueue)
             try:
                 queue.write_behind()
+                self._unwritten.pop(tail, None)
             except OSError as error:
                 self._refusal = f"cannot write a consume queue: {error.strerror or error}"
                 raise StoreUnavailable(self._refusal) from error

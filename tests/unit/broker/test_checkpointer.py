@@ -15,10 +15,20 @@ from bolide.broker.checkpointer import Checkpointer
 from bolide.broker.config import BrokerConfig
 from bolide.net.surroundings import Surroundings
 from bolide.store.disk import File
-from bolide.store.store import MessageStore
+from bolide.store.queue_index import ConsumeQueue
+from bolide.store.store import STEP_QUEUES, MessageStore
 from tests.unit.broker.stage import fill, serving
 from tests.unit.net.stage import eventually, pause
-from tests.unit.store.stage import HeldClock, WatchedDisk, killed, make_durable, opened, put_many
+from tests.unit.net.turns import counted_by_turn
+from tests.unit.store.stage import (
+    HeldClock,
+    WatchedDisk,
+    killed,
+    make_durable,
+    message,
+    opened,
+    put_many,
+)
 
 MINUTE_MS = 60_000
 
@@ -99,6 +109,20 @@ def test_a_deleted_topic_is_covered_at_once(tmp_path: Path) -> None:
         assert not scene.is_checkpointed()  # the log is not durable yet
         scene.sync_log()
         await eventually(scene.is_checkpointed)
+
+    play(tmp_path, act)
+
+
+def test_no_turn_writes_more_than_a_slice_of_the_queues_for_a_checkpoint(tmp_path: Path) -> None:
+    async def act(scene: Scene) -> None:
+        count = 3 * STEP_QUEUES
+        for number in range(count):
+            scene.store.append([message(queue_id=number)])
+        scene.sync_log()
+        with counted_by_turn(ConsumeQueue, "write_behind") as written:
+            await scene.checkpointer.checkpoint()
+        assert scene.is_checkpointed()
+        assert (written.most, written.total) == (STEP_QUEUES, count)
 
     play(tmp_path, act)
 

@@ -58,7 +58,7 @@ def test_a_turn_serves_a_bounded_number_of_sends_that_are_not_plain(tmp_path: Pa
     play(tmp_path, act)
 
 
-@pytest.mark.parametrize("per_turn", [1, 2, 7, 128])
+@pytest.mark.parametrize("per_turn", [1, 2, 7, 64])
 def test_plain_and_other_sends_are_answered_and_stored_in_order_wherever_a_turn_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, per_turn: int
 ) -> None:

@@ -348,3 +348,21 @@ def test_a_connection_that_closes_while_others_have_their_turn_is_served_no_more
             wire.close()
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("size", [link_module.APART_BYTES - 1, link_module.APART_BYTES, 12 * 1024 * 1024])
+def test_a_large_answer_arrives_whole_and_the_next_one_behind_it(size: int) -> None:
+    body = bytes(range(256)) * (size // 256)
+
+    async def main() -> None:
+        handlers = {1: lambda _, request: request.answer(body=body), 2: echo}
+        async with serving(handlers) as (_, _, address):
+            caller = Caller(SystemClock())
+            large, small = await asyncio.gather(
+                caller.call(address, Command(1), 5000), caller.call(address, Command(2, body=b"small"), 5000)
+            )
+            assert large.body == body
+            assert small.body == b"small"
+            await caller.close()
+
+    asyncio.run(main())

@@ -15,6 +15,7 @@ from bolide.net.server import Server
 from bolide.wire.command import Command
 from tests.unit.net.stage import Bench, Wire, eventually, serving
 from tests.unit.net.test_link import HANDLERS
+from tests.unit.net.turns import counted_by_turn
 from tests.unit.store.stage import HeldClock
 
 
@@ -115,6 +116,26 @@ def test_a_connection_silent_for_two_minutes_is_closed(monkeypatch: pytest.Monke
             assert await silent.closed()
             assert (await lively.ask(Command(1))).code == 0
             assert len(server.links) == 1
+
+    asyncio.run(main())
+
+
+def test_many_silent_connections_are_closed_some_per_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "SWEEP_MS", 10)
+    clock = HeldClock()
+    count = 2 * server_module.CLOSED_PER_TURN + 1
+
+    async def main() -> None:
+        async with serving(HANDLERS, clock=clock) as (bench, server, address):
+            wires = [await Wire.connect(address) for _ in range(count)]
+            await eventually(lambda: len(server.links) == count)
+            with counted_by_turn(Link, "close") as closed:
+                clock.ms += 121_000
+                await eventually(lambda: not server.links)
+            assert (closed.most, closed.total) == (server_module.CLOSED_PER_TURN, count)
+            assert len(bench.closed) == count
+            for wire in wires:
+                wire.close()
 
     asyncio.run(main())
 

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from bolide.model.steps import at_once
 from bolide.store.checkpoint import FILE_BYTES, MARK_AT, Checkpoint, Mark
 from bolide.store.disk import File
 from bolide.store.disk_os import OsDisk
-from bolide.store.store import MessageStore
+from bolide.store.queue_index import ConsumeQueue
+from bolide.store.store import STEP_QUEUES, MessageStore
 from tests.unit.store.stage import (
     SEGMENT_BYTES,
     HeldClock,
@@ -37,6 +39,13 @@ def reopened(root: Path) -> tuple[MessageStore, int]:
     """The store again, and where its recovery began."""
     store = MessageStore(OsDisk(), options(root), HeldClock())
     return store, store.open().start
+
+
+def sync_log(store: MessageStore) -> None:
+    point = store.durability.next_point()
+    assert point is not None
+    point.run()
+    store.durability.reached(point)
 
 
 # ---- the file ------------------------------------------------------------------------------------------------
@@ -106,6 +115,54 @@ def test_a_checkpoint_speaks_only_of_what_is_synced(tmp_path: Path) -> None:
     checkpoint = store.next_checkpoint()
     assert checkpoint is not None
     assert checkpoint.says.mark == Mark(first[-1].end, first[-1].log_offset)
+
+
+def test_what_becomes_durable_while_a_checkpoint_is_prepared_is_left_to_the_next_one(tmp_path: Path) -> None:
+    """Its queue entries may still be in memory, and a recovery that began behind it would never make them again."""
+    store = opened(tmp_path)
+    for queue_id in range(2 * STEP_QUEUES):
+        store.append([message(body=b"before", queue_id=queue_id)])
+    sync_log(store)
+    end = store.log.end
+    steps = store.checkpointing()
+    next(steps)
+    store.append([message("U", b"meanwhile")])
+    sync_log(store)
+    checkpoint = at_once(steps)
+    assert checkpoint is not None
+    assert checkpoint.says.mark is not None
+    assert checkpoint.says.mark.end == end
+    checkpoint.sync()
+    checkpoint.write()
+    killed(store)
+    again, start = reopened(tmp_path)
+    assert start == end
+    assert bodies(again, "U") == [b"meanwhile"]
+    assert all(again.queues.end_of("T", queue_id) == 1 for queue_id in range(2 * STEP_QUEUES))
+
+
+def test_a_checkpoint_looks_at_queues_with_entries_in_memory_and_at_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = opened(tmp_path)
+    for queue_id in range(100):
+        store.append([message(queue_id=queue_id)])
+    store.write_behind(store.take_touched())
+    store.append([message(queue_id=7)])
+    store.take_touched()  # somebody will write it, and has not done so yet
+    store.append([message(queue_id=8)])
+    looked: list[int] = []
+    write_behind = ConsumeQueue.write_behind
+
+    def noted(queue: ConsumeQueue) -> None:
+        looked.append(queue.tail.key[1])
+        write_behind(queue)
+
+    monkeypatch.setattr(ConsumeQueue, "write_behind", noted)
+    make_durable(store)
+    assert looked == [7, 8]
+    assert len(queue_bytes(tmp_path, "T", 7).rstrip(b"\0")) > 20
+    store.close()
 
 
 def test_every_file_and_folder_is_synced_before_the_checkpoint_is_written(tmp_path: Path) -> None:

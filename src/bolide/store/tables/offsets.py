@@ -100,14 +100,16 @@ class OffsetTable(PersistedTable):
 
     def drop_topic(self, topic: str) -> None:
         """Forget what all groups did in the topic: a topic of that name starts at 0 again."""
-        for group in self._groups.pop(topic, ()):
-            self._drop(topic, group)
+        groups = self._groups.pop(topic, {})
+        for group in groups:
             _discard(self._topics, group, topic)
+        self._drop([f"{topic}@{group}" for group in groups])
 
     def drop_group(self, group: str) -> None:
-        for topic in self._topics.pop(group, ()):
-            self._drop(topic, group)
+        topics = self._topics.pop(group, {})
+        for topic in topics:
             _discard(self._groups, topic, group)
+        self._drop([f"{topic}@{group}" for topic in topics])
 
     def members(self) -> dict[str, Any]:
         return {
@@ -121,10 +123,12 @@ class OffsetTable(PersistedTable):
         self._topics.setdefault(group, {})[topic] = None
         self._groups.setdefault(topic, {})[group] = None
 
-    def _drop(self, topic: str, group: str) -> None:
-        key = f"{topic}@{group}"
-        self._pulled.pop(key, None)
-        if self._offsets.pop(key, None) is not None:
+    def _drop(self, keys: list[str]) -> None:
+        committed = False
+        for key in keys:
+            self._pulled.pop(key, None)
+            committed |= self._offsets.pop(key, None) is not None
+        if committed:
             self._changed()
 
     def _take(self, members: Mapping[str, Any]) -> None:

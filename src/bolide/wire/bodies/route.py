@@ -159,7 +159,10 @@ class TopicList:
     broker_address: str | None = None
 
     def encode(self) -> bytes:
-        return b"".join(topic_list_pieces(self.topics, self.broker_address))
+        return b"".join(self.pieces())
+
+    def pieces(self) -> Iterator[bytes]:
+        return topic_list_pieces(self.topics, self.broker_address)
 
     @classmethod
     def decode(cls, body: bytes) -> "TopicList":
