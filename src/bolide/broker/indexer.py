@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from bolide.model.errors import TooBusy
 from bolide.net.surroundings import Surroundings
-from bolide.net.ticks import ticks
+from bolide.net.ticks import pause, ticks
 from bolide.store.index_keys import KeyIndex
 from bolide.store.index_query import Lookup, places_of, read_matching
 from bolide.store.store import MessageStore
@@ -21,6 +21,9 @@ from bolide.store.store import MessageStore
 log = logging.getLogger(__name__)
 
 WAKE_S = 0.05
+QUIET_S = 0.2
+"""How much longer it waits while nobody writes; a question does not wait for it."""
+
 RETRY_MS = 2_000
 SYNC_MS = 30_000
 """A crash costs that what was indexed in about twice this time is indexed again."""
@@ -59,7 +62,11 @@ class Indexer:
         index = self._store.index
         if index is None:
             return
+        end = -1
         async for _ in ticks(WAKE_S):
+            if self._store.log.end == end:  # nobody writes
+                await pause(QUIET_S)
+            end = self._store.log.end
             now_ms = self._clock.monotonic_ms()
             if index.failure is not None:
                 return

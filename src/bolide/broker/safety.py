@@ -4,6 +4,7 @@ How safe that is stands in `store/marks.py`.  Senders are answered, and consumer
 what is kept has passed it.  Whoever moves a mark says `moved`; whoever waits knows nothing of disks and replicas.
 """
 
+import asyncio
 from collections.abc import Callable
 
 from bolide.machines.waiters import Tell, Waiters
@@ -28,6 +29,7 @@ class Safety:
         self._waiters = Waiters()
         self._telling = Slices(self._tell_some)
         self._listeners: list[Callable[[], None]] = []
+        self._somebody_waits = asyncio.Event()
         self.at_once = marks.at_once
         """Whether nobody ever waits."""
 
@@ -42,6 +44,7 @@ class Safety:
             tell(True)
         else:
             self._waiters.add(end, self._clock.monotonic_ms() + self._timeout_ms(), tell)
+            self._somebody_waits.set()
 
     def on_move(self, listener: Callable[[], None]) -> None:
         """Be called when more of the log may be seen."""
@@ -57,6 +60,9 @@ class Safety:
         """Answer those for whom it takes too long; their messages stay stored."""
         async for _ in ticks(DEADLINE_CHECK_S):
             self._waiters.expire(self._clock.monotonic_ms())
+            if not self._waiters:
+                self._somebody_waits.clear()
+                await self._somebody_waits.wait()
 
     def abandon(self) -> None:
         """The log has failed: no answer is the only true one."""

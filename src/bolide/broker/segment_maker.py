@@ -11,7 +11,7 @@ from collections.abc import Callable
 from bolide.broker.sync_thread import SyncThread
 from bolide.model.errors import StoreUnavailable
 from bolide.net.surroundings import Surroundings
-from bolide.net.ticks import ticks
+from bolide.net.ticks import pause, ticks
 from bolide.store.segment import SegmentToMake
 from bolide.store.store import MessageStore
 
@@ -19,6 +19,9 @@ log = logging.getLogger(__name__)
 
 LOOK_S = 0.05
 """The last quarter of a segment takes several times as long to fill."""
+
+QUIET_S = 0.2
+"""How much longer it takes to look again while nobody writes."""
 
 RETRY_MS = 1_000
 
@@ -36,9 +39,13 @@ class SegmentMaker:
 
     async def run(self) -> None:
         """Make segments for ever; ends when the log has failed."""
+        end = -1
         async for _ in ticks(LOOK_S):
             if self._store.durability.failure is not None:
                 return
+            if self._store.log.end == end:  # nobody writes
+                await pause(QUIET_S)
+            end = self._store.log.end
             if self._clock.monotonic_ms() < self._retry_ms or self._store.disk_refusal is not None:
                 continue
             segment = self._store.log.next_segment()

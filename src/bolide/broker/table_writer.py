@@ -20,6 +20,10 @@ class TableWriter:
         self._period_ms = period_ms
         self._thread = thread
         self._soon = asyncio.Event()
+        self._behind = asyncio.Event()
+        if table.is_dirty:
+            self._behind.set()
+        table.on_dirty = self._behind.set
         self._waiting: list[asyncio.Future[None]] = []
 
     def written(self) -> "asyncio.Future[None]":
@@ -27,17 +31,20 @@ class TableWriter:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
         self._soon.set()
+        self._behind.set()
         return future
 
     async def run(self) -> None:
         """Write for ever.  While the disk refuses, those who wait go on waiting."""
         while True:
+            await self._behind.wait()
             try:
                 async with asyncio.timeout(self._period_ms / 1000):
                     await self._soon.wait()
             except TimeoutError:
                 pass
             self._soon.clear()
+            self._behind.clear()
             waiting, self._waiting = self._waiting, []
             if await self._write():
                 for future in waiting:

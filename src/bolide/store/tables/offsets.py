@@ -53,7 +53,8 @@ class OffsetTable(PersistedTable):
             self._index(topic, group)
         queues[queue_id] = GroupOffset(min(offset, end))
         self._commits += 1
-        self._dirty = True
+        if not self._dirty:
+            self.mark_dirty()
         if self._commits % COMMITS_PER_VERSION == 0:
             self._changed()
 

@@ -6,7 +6,7 @@ A table that changes between two pieces is marked again, so its file is written 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from bolide.model import java_json, json_pieces
@@ -25,6 +25,8 @@ class PersistedTable(ABC):
         self.version = DataVersion(timestamp_ms=clock.now_ms())
         self._clock = clock
         self._dirty = False
+        self.on_dirty: Callable[[], None] = _nobody_listens
+        """Called when the file falls behind the table."""
 
     def load(self) -> None:
         """Take over what the file holds; without one the table stays as it is.  `StoreError` when it is damaged."""
@@ -35,7 +37,9 @@ class PersistedTable(ABC):
         return self._dirty
 
     def mark_dirty(self) -> None:
-        self._dirty = True
+        if not self._dirty:
+            self._dirty = True
+            self.on_dirty()
 
     def persist(self) -> bool:
         """Write the file if anything changed since it was written; tells whether it did."""
@@ -44,7 +48,7 @@ class PersistedTable(ABC):
         try:
             self.file.save(b"".join(self.pieces()))
         except BaseException:
-            self._dirty = True
+            self.mark_dirty()
             raise
         return True
 
@@ -82,7 +86,7 @@ class PersistedTable(ABC):
     def _changed(self) -> None:
         """One more change: a new version, and the file is behind."""
         self.version = self.version.next(self._clock.now_ms())
-        self._dirty = True
+        self.mark_dirty()
 
 
 def member_table(members: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -93,3 +97,7 @@ def member_table(members: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     if not isinstance(table, Mapping):
         raise InvalidRequest(f"{key} is not a JSON object")
     return table
+
+
+def _nobody_listens() -> None:
+    """Until somebody keeps the file in step."""
