@@ -14,6 +14,8 @@ from bolide.store.append import TopicLane
 from bolide.store.store import MessageStore
 from bolide.store.tables import TopicTable
 
+MADE_AT_ONCE_MAX = 64
+
 
 class Lanes:
     def __init__(
@@ -23,19 +25,32 @@ class Lanes:
         self._store = store
         self._may_run = may_run
         self._lanes: dict[bytes, TopicLane] = {}
+        self.revision = 0
+        """Changes when lanes that were given are true no more."""
 
     def of(self, topics: list[bytes], link: Link, passes: Passes) -> list[TopicLane | None]:
-        """A lane for each topic name, None for those that need the general path or that the guard gives no pass for."""
-        return [
-            (self._lanes.get(topic) or self._find(topic)) if passes.may_send(link, topic) else None
-            for topic in topics
-        ]
+        """A lane for each topic name, None for those that need the general path or that the guard gives no pass for.
+
+        Few are made at once: each has an object for every queue of its topic.
+        """
+        lanes: list[TopicLane | None] = []
+        made = 0
+        for topic in topics:
+            lane = None
+            if passes.may_send(link, topic):
+                lane = self._lanes.get(topic)
+                if lane is None and made < MADE_AT_ONCE_MAX:
+                    lane = self._find(topic)
+                    made += 1
+            lanes.append(lane)
+        return lanes
 
     def of_topic(self, topic: TopicConfig) -> TopicLane:
         """The lane of a known topic, whether plain messages may use it or not."""
         return self._store.lane(topic.name, topic.queues, topic.write_queues)
 
     def forget(self) -> None:
+        self.revision += 1
         self._lanes.clear()
 
     def _find(self, name: bytes) -> TopicLane | None:

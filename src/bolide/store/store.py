@@ -44,8 +44,8 @@ from bolide.store.small_file import write_whole
 
 log = logging.getLogger(__name__)
 
-STEP_QUEUES = 32
-"""Queues whose entries are written in one step: one that has no file yet takes a quarter of a millisecond."""
+STEP_QUEUES = 16
+"""Queues whose entries are written in one step: one that has no file yet takes up to a millisecond of the disk."""
 
 SCRATCH_BYTES = 6 * 1024 * 1024
 """Where records are made before they are written: more than the largest request.  Memory only where it was used."""

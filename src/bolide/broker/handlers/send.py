@@ -67,7 +67,7 @@ class Sending(Part):
         Stops when so many went there; tells the first row that was not served, and how many went there.
         """
         state, door = self._state, self._state.door
-        lanes = self._lanes.of(run.topics, link, state.passes)
+        lanes, revision = self._lanes.of(run.topics, link, state.passes), self._lanes.revision
         first = requests = 0
         while first < run.count and requests < requests_max:
             try:
@@ -84,7 +84,8 @@ class Sending(Part):
                 state.dispatcher.on_request(link, decode_frame(run.frame(row)))
                 row += 1
                 requests += 1
-                lanes = self._lanes.of(run.topics, link, state.passes)  # it may have made a topic
+                if self._lanes.revision != revision:  # it has made a topic
+                    lanes, revision = self._lanes.of(run.topics, link, state.passes), self._lanes.revision
             first = row
         return first, requests
 
