@@ -18,7 +18,8 @@ from bolide.broker.handlers.send import Sending
 from bolide.broker.identity import Identity, identity_of
 from bolide.broker.live_settings import LiveSettings
 from bolide.broker.membership import Membership
-from bolide.broker.opening import new_store, open_all
+from bolide.broker.new_topics import NewTopics
+from bolide.broker.opening import Tables, new_store, open_all
 from bolide.broker.part import P, Part
 from bolide.broker.parts import PARTS
 from bolide.broker.safety import Safety
@@ -41,6 +42,7 @@ from bolide.record.message_id import UniqueIds
 from bolide.store.disk import Disk
 from bolide.store.disk_os import OsDisk
 from bolide.store.progress import Progress
+from bolide.store.store import MessageStore
 
 log = logging.getLogger(__name__)
 
@@ -100,19 +102,29 @@ class Broker:
 
     def _build(self) -> None:
         """The store, the parts that work on it, and their background tasks."""
-        config, surroundings, clock = self._config, self._surroundings, self._surroundings.clock
+        config, surroundings = self._config, self._surroundings
         root = os.path.expanduser(config.root)
         identity = identity_of(config, self.host, self.port)
-        settings = LiveSettings(config, clock)
         store = new_store(config, identity, root, self._disk, surroundings)
-        files = TableFiles(self._disk, root, clock, surroundings.threads("bolide-tables"))
-        topics, groups, offsets = open_all(config, store, files, self._progress)
+        files = TableFiles(self._disk, root, surroundings.clock, surroundings.threads("bolide-tables"))
+        tables = open_all(config, store, files, self._progress)
+        try:
+            self._build_on(identity, root, store, files, tables)
+        except BaseException:
+            store.abandon()
+            raise
+
+    def _build_on(
+        self, identity: Identity, root: str, store: MessageStore, files: TableFiles, tables: Tables
+    ) -> None:
+        surroundings, clock = self._surroundings, self._surroundings.clock
+        settings = LiveSettings(self._config, clock)
 
         def now() -> BrokerConfig:
             return settings.now
 
         def wants_notice(group: str) -> bool:
-            known = groups.get(group)
+            known = tables.groups.get(group)
             return known is None or known.notify_consumer_ids_changed_enable
 
         self._safety = Safety(store.marks, clock, lambda: settings.now.sync_flush_timeout_ms)
@@ -131,12 +143,13 @@ class Broker:
             door=Door(store, self._safety, self._behind, self._flusher.wake),
             checkpointer=self._checkpointer,
             remover=self._remover,
-            topics=topics,
-            groups=groups,
-            offsets=offsets,
+            topics=tables.topics,
+            groups=tables.groups,
+            offsets=tables.offsets,
             files=files,
+            new_topics=NewTopics(tables.topics, files),
             clients=ClientTable(wants_notice),
-            membership=Membership(identity, settings, topics, clock),
+            membership=Membership(identity, settings, tables.topics, clock),
             dispatcher=Dispatcher(self.registry, self._guard),
             passes=Passes(self._guard),
             started_ms=clock.now_ms(),
@@ -184,11 +197,13 @@ class Broker:
         for part in self.parts:
             part.close()
         state.files.close()
-        if state.store.durability.failure is None:
-            try:
-                state.store.close()
-            except (BolideError, OSError) as error:
-                log.error("the store could not be closed, the next start will recover it: %s", error)
+        if state.store.durability.failure is not None:
+            state.store.abandon()
+            return
+        try:
+            state.store.close()
+        except (BolideError, OSError) as error:
+            log.error("the store could not be closed, the next start will recover it: %s", error)
 
     async def failed(self) -> Exception:
         """Returns only when the store can no longer be trusted."""

@@ -54,7 +54,10 @@ class Checkpointer:
             if self._store.durability.failure is not None:
                 return
             if self._is_due():
-                await self.checkpoint()
+                try:
+                    await self.checkpoint()
+                except Exception:  # a recovery would only take longer
+                    log.exception("a checkpoint met an unforeseen error and is tried again")
                 self._last_ms = self._clock.monotonic_ms()
                 self._due_ms = self._last_ms + self._settings().flush_queues_thorough_ms
 

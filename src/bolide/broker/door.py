@@ -111,10 +111,17 @@ class Door:
         readable = self._store.reader.readable_end
         for tail in list(islice(self._arrived, QUEUES_PER_TURN)):
             del self._arrived[tail]
-            if not self._safety.at_once and not self._store.reader.is_readable(tail, readable):
+            if not self._safety.at_once and not self._is_readable(tail, readable):
                 self._unseen[tail] = None
             self._announce(tail)
         return bool(self._arrived)
+
+    def _is_readable(self, tail: QueueTail, readable: int) -> bool:
+        try:
+            return self._store.reader.is_readable(tail, readable)
+        except Exception:  # a queue that cannot be read is not the log's failure
+            log.exception("cannot tell how much of %s may be read", tail.key)
+            return False
 
     def _announce(self, tail: QueueTail) -> None:
         for listener in self._listeners:

@@ -87,6 +87,9 @@ class Flusher:
                 durability.failed(error)
                 self._give_up(error)
                 return
+            if durability.failure is not None:  # something else has failed meanwhile
+                self._give_up(durability.failure)
+                return
             durability.reached(point)
         self._last_sync_ms = self._clock.monotonic_ms()
         self._safety.moved()

@@ -5,8 +5,9 @@ then executed again, without permission to wait a second time.  However many are
 at a bounded number of them.
 """
 
+import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -17,6 +18,8 @@ from bolide.store.append import QueueTail, first_wanted
 from bolide.store.queue_index import ConsumeQueue
 from bolide.store.reading import StoreReader
 from bolide.wire.command import Command
+
+log = logging.getLogger(__name__)
 
 HELD_MAX = 100_000
 """Pulls held at once; above this new ones are answered at once."""
@@ -43,8 +46,11 @@ class HeldPull:
     offset: int
     filter: Filter
     deadline_ms: int
+    queue: ConsumeQueue | None = None
+    """The queue that was looked at; one of the same name may have taken its place."""
     seen: int = 0
-    """Entries below this are known not to be wanted."""
+    """Entries of that queue below this are known not to be wanted."""
+    is_over: bool = False
     size: int = 0
     """About the bytes that the request takes; known while it is held."""
 
@@ -66,6 +72,7 @@ class PullHold:
         self._arrived: dict[QueueKey, ConsumeQueue] = {}  # queues with something new
         self._looking: deque[tuple[HeldPull, ConsumeQueue]] = deque()  # at pulls of one of them
         self._over: deque[HeldPull] = deque()  # pulls whose time is over
+        self._gone: deque[HeldPull] = deque()  # pulls behind which nobody waits
         self._work = Slices(self._work_some)
 
     def __len__(self) -> int:
@@ -96,23 +103,39 @@ class PullHold:
         """Answer pulls whose time is over."""
         now = now_ms // BUCKET_MS
         for bucket in sorted(bucket for bucket in self._buckets if bucket <= now):
-            self._over.extend(held for held in self._buckets[bucket] if held.deadline_ms <= now_ms)
+            self._give_up(held for held in self._buckets[bucket] if held.deadline_ms <= now_ms)
+        self._work.go()
+
+    def end(self, keys: Iterable[QueueKey]) -> None:
+        """Answer the pulls of these queues, whatever there is for them."""
+        for key in keys:
+            self._give_up(self._held.get(key, ()))
         self._work.go()
 
     def forget(self, link: Link) -> None:
         """A connection has closed, and nobody waits behind it any more."""
-        for held in list(self._by_link.get(link, ())):
-            self._release(held)
+        self._gone.extend(self._by_link.get(link, ()))
+        self._work.go()
+
+    def _give_up(self, pulls: Iterable[HeldPull]) -> None:
+        for held in pulls:
+            if not held.is_over:
+                held.is_over = True
+                self._over.append(held)
 
     def _work_some(self) -> bool:
         for _ in range(LOOKED_AT_PER_TURN):
-            if self._over:
+            if self._gone:
+                held = self._gone.popleft()
+                if self._is_held(held):
+                    self._release(held)
+            elif self._over:
                 held = self._over.popleft()
                 if self._is_held(held):
                     self._wake(held)
             elif self._looking:
                 held, queue = self._looking.popleft()
-                if self._is_held(held) and self._wants(held, queue):
+                if self._is_held(held) and self._wants_or_fails(held, queue):
                     self._wake(held)
             elif self._arrived:
                 key, queue = next(iter(self._arrived.items()))
@@ -120,10 +143,20 @@ class PullHold:
                 self._looking.extend((held, queue) for held in self._held.get(key, ()))
             else:
                 return False
-        return bool(self._over or self._looking or self._arrived)
+        return bool(self._gone or self._over or self._looking or self._arrived)
+
+    def _wants_or_fails(self, held: HeldPull, queue: ConsumeQueue) -> bool:
+        """Whether to execute the pull again: also when nobody can tell, and it will hear why."""
+        try:
+            return self._wants(held, queue)
+        except Exception:
+            log.exception("cannot tell whether a held pull of %s wants the new messages", held.key)
+            return True
 
     def _wants(self, held: HeldPull, queue: ConsumeQueue) -> bool:
         """Whether the queue now has something for this pull; messages that it does not want leave it waiting."""
+        if held.queue is not queue:
+            held.queue, held.seen = queue, 0
         at, readable_end = max(held.offset, held.seen), self._reader.readable_end
         while at < queue.end:
             entries = queue.read(at, LOOK_ENTRIES)

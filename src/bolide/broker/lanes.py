@@ -25,8 +25,6 @@ class Lanes:
         self._store = store
         self._may_run = may_run
         self._lanes: dict[bytes, TopicLane] = {}
-        self.revision = 0
-        """Changes when lanes that were given are true no more."""
 
     def of(self, topics: list[bytes], link: Link, passes: Passes) -> list[TopicLane | None]:
         """A lane for each topic name, None for those that need the general path or that the guard gives no pass for.
@@ -50,7 +48,6 @@ class Lanes:
         return self._store.lane(topic.name, topic.queues, topic.write_queues)
 
     def forget(self) -> None:
-        self.revision += 1
         self._lanes.clear()
 
     def _find(self, name: bytes) -> TopicLane | None:

@@ -7,6 +7,7 @@ from bolide.broker.identity import Identity
 from bolide.broker.live_settings import LiveSettings
 from bolide.broker.register import BrokerIdentity, RegisterOptions, Registrar, RegistrationNews
 from bolide.model.clock import Clock
+from bolide.model.errors import RequestError
 from bolide.net.caller import Caller, parse_addresses
 from bolide.store.tables import TopicTable
 
@@ -67,5 +68,9 @@ class Membership:
         for name in news.order_topics:
             topic = self._topics.get(name)
             if topic is not None and not topic.order:
-                log.info("the topic %s is ordered now: a name server has an order configuration for it", name)
-                self._topics.put(replace(topic, order=True))
+                try:
+                    self._topics.put(replace(topic, order=True))
+                except RequestError as error:  # a table of the original may hold what could not be made here
+                    log.warning("the topic %s cannot be made an ordered one: %s", name, error)
+                else:
+                    log.info("the topic %s is ordered now: a name server has a configuration for that", name)

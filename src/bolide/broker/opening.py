@@ -1,6 +1,7 @@
 """Opening a broker's directory: its store and its tables, and what a crash has left of them brought in order."""
 
 import logging
+from typing import NamedTuple
 
 from bolide.broker.config import BrokerConfig
 from bolide.broker.identity import Identity
@@ -17,6 +18,12 @@ from bolide.store.tables import GroupTable, OffsetTable, TopicTable
 log = logging.getLogger(__name__)
 
 PERSIST_TABLES_MS = 200
+
+
+class Tables(NamedTuple):
+    topics: TopicTable
+    groups: GroupTable
+    offsets: OffsetTable
 
 
 def new_store(
@@ -41,7 +48,7 @@ def new_store(
 
 def open_all(
     config: BrokerConfig, store: MessageStore, files: TableFiles, progress: Progress | None
-) -> tuple[TopicTable, GroupTable, OffsetTable]:
+) -> Tables:
     """Recover the store and load the tables; a table that cannot be read lets the store go again."""
     found = store.open(progress)
     try:
@@ -57,4 +64,4 @@ def open_all(
         built_in_topics(config.cluster_name, config.broker_name, auto_create=config.auto_create_topic)
     )
     groups.add_built_in()
-    return topics, groups, offsets
+    return Tables(topics, groups, offsets)

@@ -1,8 +1,8 @@
 """Part: one feature of a broker, with everything that the rest of the house has to know of it.
 
 A broker is a list of parts (`parts.py`).  Each is built on the shared state when the store is open, and says what it
-brings: handlers of requests, tables with files, work in the background, figures for operators.  What it does not bring
-it need not mention.
+brings: handlers of requests, work in the background, figures for operators.  What it does not bring it need not
+mention.  A table with a file of its own it opens by `state.files`.
 """
 
 import logging
@@ -53,3 +53,5 @@ async def every(seconds: float, work: Callable[[], object]) -> None:
             work()
         except (BolideError, OSError) as error:
             log.error("background work failed and is tried again: %s", error)
+        except Exception:  # a broker without it would look healthy and not be it
+            log.exception("background work met an unforeseen error and is tried again")

@@ -130,12 +130,15 @@ class PullPlans:
         except (BolideError, OSError):  # the general path meets the same and says so
             return False
 
-    def learn(self, shape: bytes, request: Command) -> None:
+    def learn(self, link: Link, shape: bytes, request: Command) -> None:
         """Remember what a pull came to, unless it was refused or its queue was never written to."""
         if len(shape) > SHAPE_BYTES_MAX or len(self._plans) >= PLANS_MAX or self._find(shape) is not None:
             return
         try:
-            plan = PullPlan(self, self._state, PullRequest.decode(request.fields))
+            header = PullRequest.decode(request.fields)
+            if not self._state.passes.may_pull(link, (header.topic, header.consumer_group)):
+                return
+            plan = PullPlan(self, self._state, header)
         except (RequestError, StoreRefusal):
             return
         if plan.has_queue and self._find(shape) is None:  # asking for the terms may have made a group

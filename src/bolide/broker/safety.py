@@ -5,6 +5,8 @@ what is kept has passed it.  Whoever moves a mark says `moved`; whoever waits kn
 """
 
 import asyncio
+import logging
+from collections import deque
 from collections.abc import Callable
 
 from bolide.machines.waiters import Tell, Waiters
@@ -13,10 +15,15 @@ from bolide.net.ticks import ticks
 from bolide.net.turns import Slices
 from bolide.store.marks import Marks
 
+log = logging.getLogger(__name__)
+
 WAITING_MAX = 65_536
 """Answers that wait at once; above this messages are refused before they are stored."""
 
 TOLD_PER_TURN = 256
+LATE_PER_TURN = 16
+"""Fewer, because each is up to a run of answers that is made anew."""
+
 DEADLINE_CHECK_S = 0.1
 
 
@@ -30,6 +37,7 @@ class Safety:
         self._telling = Slices(self._tell_some)
         self._listeners: list[Callable[[], None]] = []
         self._somebody_waits = asyncio.Event()
+        self._late: deque[Tell] = deque()
         self.at_once = marks.at_once
         """Whether nobody ever waits."""
 
@@ -54,12 +62,16 @@ class Safety:
         """A mark has moved."""
         self._telling.go()
         for listener in self._listeners:
-            listener()
+            try:
+                listener()
+            except Exception:  # whoever moved the mark has done its work
+                log.exception("somebody who waits for messages that may be seen now was not told")
 
     async def watch_deadlines(self) -> None:
         """Answer those for whom it takes too long; their messages stay stored."""
         async for _ in ticks(DEADLINE_CHECK_S):
-            self._waiters.expire(self._clock.monotonic_ms())
+            self._late.extend(self._waiters.take_late(self._clock.monotonic_ms()))
+            self._telling.go()
             if not self._waiters:
                 self._somebody_waits.clear()
                 await self._somebody_waits.wait()
@@ -69,4 +81,12 @@ class Safety:
         self._waiters.abandon()
 
     def _tell_some(self) -> bool:
-        return self._waiters.reached(self._marks.kept, TOLD_PER_TURN)
+        kept = self._waiters.take_reached(self._marks.kept, TOLD_PER_TURN)
+        late = [self._late.popleft() for _ in range(min(LATE_PER_TURN, len(self._late)))]
+        for tells, word in ((kept, True), (late, False)):
+            for tell in tells:
+                try:
+                    tell(word)
+                except Exception:  # others wait behind this one
+                    log.exception("the sender of a stored message could not be answered")
+        return len(kept) == TOLD_PER_TURN or bool(self._late)

@@ -8,6 +8,7 @@ from bolide.broker.door import Door
 from bolide.broker.identity import Identity
 from bolide.broker.live_settings import LiveSettings
 from bolide.broker.membership import Membership
+from bolide.broker.new_topics import NewTopics
 from bolide.broker.table_files import TableFiles
 from bolide.broker.topic_remover import TopicRemover
 from bolide.machines.clients import ClientTable
@@ -39,6 +40,7 @@ class BrokerState:
     groups: GroupTable
     offsets: OffsetTable
     files: TableFiles
+    new_topics: NewTopics
     clients: ClientTable[Link]
     membership: Membership
     dispatcher: Dispatcher

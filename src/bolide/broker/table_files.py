@@ -47,3 +47,5 @@ class TableFiles:
                 table.persist()
             except OSError as error:
                 log.error("%s is left as it was written last: %s", table.file.path, error.strerror or error)
+            except Exception:  # a stop always reaches the store
+                log.exception("%s is left as it was written last", table.file.path)

@@ -66,4 +66,8 @@ class TableWriter:
         except asyncio.CancelledError:
             self._table.mark_dirty()
             raise
+        except Exception:  # what cannot be written must not end the writing of what can
+            log.exception("cannot write %s, trying again", self._table.file.path)
+            self._table.mark_dirty()
+            return False
         return True

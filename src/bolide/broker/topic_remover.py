@@ -2,7 +2,8 @@
 
 On the event loop a topic's folder is only moved to the trash (`store/trash.py`), however many files it has.  Making
 that last and deleting the files follows here; so does what an earlier process has left.  Whoever deletes a topic can
-wait until it cannot come back.
+wait until its queues are gone for good.  Its newest records stay in the log: a recovery that walks over them, after a
+kill before the next checkpoint, makes queues of them again.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ class TopicRemover:
         self._trouble: str | None = None
 
     def delete(self, topic: str) -> "asyncio.Future[None]":
-        """Forget the topic's queues now; the result comes when they cannot come back."""
+        """Forget the topic's queues now; the result comes when that is durable."""
         self._store.delete_topic(topic)
         gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(gone)

@@ -48,15 +48,21 @@ class WriteBehind:
         self._run, self._tails = self._tails, {}
         self._writing.go()
 
+    def _try_again(self) -> bool:
+        self._tails, self._run = self._run | self._tails, {}
+        self._arm(RETRY_S)
+        return False
+
     def _write_some(self) -> bool:
         tails = list(islice(self._run, STEP_QUEUES))
         try:
             self._store.write_behind(tails)
         except StoreUnavailable as error:
             log.error("%s; nothing more is taken until it works again", error)
-            self._tails, self._run = self._run | self._tails, {}
-            self._arm(RETRY_S)
-            return False
+            return self._try_again()
+        except Exception:
+            log.exception("writing queue entries met an unforeseen error and is tried again")
+            return self._try_again()
         for tail in tails:
             del self._run[tail]
         if not self._run and self._tails:

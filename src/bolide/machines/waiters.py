@@ -1,7 +1,7 @@
 """Waiters: who waits until something that only grows has passed a number, and until when.
 
-A machine: it knows neither what grows nor a clock.  Whoever waits is told True when the number is reached and False
-when the time was up first, exactly once.
+A machine: it knows neither what grows nor a clock.  Whoever waits is given out once, when the number is reached or
+when the time was up first, to be told which.
 """
 
 from bisect import insort
@@ -35,23 +35,20 @@ class Waiters:
         else:
             self._waiting.append(waiter)
 
-    def reached(self, number: int, count_max: int) -> bool:
-        """Tell up to `count_max` of those who waited for this; whether there are more of them."""
+    def take_reached(self, number: int, count_max: int) -> list[Tell]:
+        """Up to `count_max` of those who waited for this, to be told True."""
         waiting = self._waiting
-        while waiting and waiting[0].number <= number:
-            if count_max == 0:
-                return True
-            count_max -= 1
-            waiting.popleft().tell(True)
-        return False
+        tells: list[Tell] = []
+        while waiting and waiting[0].number <= number and len(tells) < count_max:
+            tells.append(waiting.popleft().tell)
+        return tells
 
-    def expire(self, now_ms: int) -> None:
-        """Tell those whose time is up that it did not come to it."""
-        late = [waiter for waiter in self._waiting if waiter.deadline_ms <= now_ms]
+    def take_late(self, now_ms: int) -> list[Tell]:
+        """Those whose time is up, to be told False."""
+        late = [waiter.tell for waiter in self._waiting if waiter.deadline_ms <= now_ms]
         if late:
             self._waiting = deque(waiter for waiter in self._waiting if waiter.deadline_ms > now_ms)
-        for waiter in late:
-            waiter.tell(False)
+        return late
 
     def abandon(self) -> None:
         """Nobody is told anything any more."""

@@ -86,8 +86,8 @@ class NameServer:
         self._scan_timer = asyncio.get_running_loop().call_later(delay, self._scan)
 
     def _scan(self) -> None:
+        self._arm_scan()
         for connection in self._state.routes.expire(self._clock.monotonic_ms()):
             assert isinstance(connection, Link)
             log.warning("the broker at the other end of %s has been silent for too long", connection.remote)
             connection.close()
-        self._arm_scan()

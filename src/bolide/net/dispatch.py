@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable
 from typing import Any
 
-from bolide.model.errors import BolideError, CodeNotSupported
+from bolide.model.errors import BolideError, CodeNotSupported, TooBusy
 from bolide.model.response_code import ResponseCode
 from bolide.net.error_codes import response_code_of
 from bolide.net.guard import Guard, OpenHouse
@@ -42,16 +42,14 @@ class Dispatcher:
             if row is None:
                 raise CodeNotSupported(f"request code {request.code} is not supported")
             self._guard.check(link, row.need, request)
+            if len(self._tasks) >= IN_FLIGHT_MAX:  # before anything is done: who is told to try again does
+                raise TooBusy("too many requests are waiting")
             outcome = row.handler(link, request)
         except Exception as error:
             _answer(link, request, error_answer(request, error))
             return
         if outcome is None or isinstance(outcome, Command):
             _answer(link, request, outcome)
-        elif len(self._tasks) >= IN_FLIGHT_MAX:
-            outcome.close() if asyncio.iscoroutine(outcome) else None
-            busy = request.answer(ResponseCode.SYSTEM_BUSY, remark="too many requests are waiting")
-            _answer(link, request, busy)
         else:
             task = asyncio.get_running_loop().create_task(
                 self._finish(link, request, outcome), name=f"request {request.code}"

@@ -58,6 +58,11 @@ class Passes:
             return known
         return self._ask(link, topic_and_group, Need.SUBSCRIBE, *topic_and_group)
 
+    def check_pull(self, link: Link, request: Command, topic_and_group: tuple[str, str]) -> None:
+        """For a pull that was admitted some time ago: `PermissionDenied` when it would not be now."""
+        if not self.may_pull(link, topic_and_group):
+            self._guard.check(link, Need.SUBSCRIBE, request)
+
     def _known(self, link: Link) -> dict[bytes | tuple[str, str], bool]:
         if link.passes_revision != self._guard.revision:
             link.passes_revision = self._guard.revision

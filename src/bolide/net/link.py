@@ -237,6 +237,9 @@ class Link(asyncio.BufferedProtocol):
         except BolideError as error:
             log.warning("closing the connection of %s: %s", self.remote, error)
             self.abort()
+        except Exception:  # it would stay open and never be read from again
+            log.exception("closing the connection of %s after an unforeseen error", self.remote)
+            self.abort()
 
     def _rest(self) -> None:
         """Let others have their turn; what was received and not served waits for the next one."""

@@ -321,11 +321,11 @@ class QueueIndex:
         return queue
 
     def delete_topic(self, topic: str) -> None:
-        """Forget the topic's queues and move their files to the trash."""
+        """Move the files of the topic's queues to the trash and forget them."""
+        self.trash.take(topic)
+        self._handles.forget_topic(os.path.join(self._folder, topic))
         for queue in self._topics.pop(topic, {}).values():
             queue.forget()
-        self._handles.forget_topic(os.path.join(self._folder, topic))
-        self.trash.take(topic)
 
     def trim(self) -> None:
         """Delete all files that hold nothing but expired entries, as a cleaner does over time.

@@ -453,16 +453,16 @@ class MessageStore:
         The files are moved away here and deleted later: somebody runs `queues.trash.settle` and `clear_one` on a
         thread.  Until `settle` has worked power loss may bring the topic back, as it was.
 
-        A failure is final, like one of the log: nobody knows whether the queues are there, and they might give their
-        numbers anew.
+        A failed move is final, like a failure of the log: nobody knows whether the queues are there, and they might
+        give their numbers anew.  A topic that cannot even begin to be moved stays as it is.
         """
-        self.touched = [tail for tail in self.touched if tail.key[0] != topic]
         try:
             self.queues.delete_topic(topic)
         except OSError as error:
             self.durability.failed(error)
             why = error.strerror or error
             raise StoreUnavailable(f"the queues of {topic} cannot be deleted: {why}") from error
+        self.touched = [tail for tail in self.touched if tail.key[0] != topic]
         # A recovery that walks over these records would find their queues again.
         self.checkpoints.want(self.log.end)
 

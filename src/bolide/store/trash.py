@@ -13,6 +13,7 @@ import errno
 import os
 import threading
 
+from bolide.model.errors import StoreUnavailable
 from bolide.store.disk import NOT_OF_THE_DISK, Disk
 
 
@@ -41,7 +42,12 @@ class Trash:
         folder = os.path.join(self._queues_folder, topic)
         if not self._disk.exists(folder):
             return
-        self._disk.make_dirs(self._folder)
+        try:
+            self._disk.make_dirs(self._folder)
+        except OSError as error:  # nothing has happened yet
+            raise StoreUnavailable(
+                f"the topic {topic} cannot be deleted now: {self._folder} cannot be made: {error.strerror or error}"
+            ) from error
         if self.is_settled:
             self._leaving.clear()
         self._moved += 1  # first: what fails may have happened all the same

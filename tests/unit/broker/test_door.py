@@ -108,3 +108,21 @@ def test_more_than_may_wait_for_the_disk_are_refused_before_they_are_stored(
         assert (await wire.ask(send_request())).code == 0
 
     play(tmp_path, act, "SYNC_FLUSH")
+
+
+def test_a_queue_that_cannot_be_read_is_not_a_failure_of_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        def broken(*_: object) -> bool:
+            raise OSError(5, "Input/output error")
+
+        monkeypatch.setattr(broker.state.store.reader, "is_readable", broken)
+        for _ in range(3):
+            assert (await wire.ask(send_request(b"news"))).code == 0
+        assert broker.state.store.durability.failure is None
+        assert not broker._flusher.failure.done()
+
+    with caplog.at_level(logging.ERROR):
+        play(tmp_path, act, "SYNC_FLUSH")
+    assert "Input/output error" in caplog.text

@@ -10,8 +10,8 @@ from bolide.model.errors import PermissionDenied
 from bolide.net.link import Link
 from bolide.wire.codes import Need
 from bolide.wire.command import Command
-from tests.unit.broker.stage import bodies_of, connect, fill, pull_request, send_request, serving
-from tests.unit.net.stage import Wire
+from tests.unit.broker.stage import MAY_WAIT, bodies_of, connect, fill, pull_request, send_request, serving
+from tests.unit.net.stage import Wire, eventually
 
 NO_PERMISSION = 16
 
@@ -99,5 +99,27 @@ def test_every_other_request_is_checked_before_its_handler_runs(tmp_path: Path) 
         for code in broker.registry:
             answer = await wire.ask(Command(code, opaque=code))
             assert answer.code == NO_PERMISSION, code
+
+    play(tmp_path, act)
+
+
+def test_a_held_pull_is_asked_about_again_before_it_is_answered(tmp_path: Path) -> None:
+    async def act(broker: Broker, wire: Wire, house: House) -> None:
+        reader = await connect(broker)
+        reader.send(pull_request(3, 7, flags=MAY_WAIT))
+        await eventually(lambda: len(broker.part(Pulling).hold) == 1)
+        house.close(Need.SUBSCRIBE)
+        assert (await wire.ask(send_request(b"secret"))).code == 0
+        answer = await reader.next()
+        assert (answer.code, answer.body) == (NO_PERMISSION, b"")
+
+    play(tmp_path, act)
+
+
+def test_a_pull_that_was_refused_makes_no_group(tmp_path: Path) -> None:
+    async def act(broker: Broker, wire: Wire, house: House) -> None:
+        house.close(Need.SUBSCRIBE)
+        assert (await wire.ask(pull_request(0, group="intruders"))).code == NO_PERMISSION
+        assert "intruders" not in broker.state.groups
 
     play(tmp_path, act)

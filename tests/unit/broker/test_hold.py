@@ -135,6 +135,7 @@ def test_who_has_gone_is_forgotten(tmp_path: Path) -> None:
     assert hold.add(pull(0))
     hold.forget(cast(Link, gone))
     assert len(hold) == 1
+    assert hold.woken == []
     arrive(store, hold, "A")
     assert len(hold.woken) == 1
     hold.forget(cast(Link, gone))
@@ -153,6 +154,27 @@ def test_thousands_of_pulls_are_woken_by_one_message_some_in_each_turn_of_the_lo
             await next_turn()
         assert 0 < most <= LOOKED_AT_PER_TURN
         assert len(hold) == 1_000
+
+    asyncio.run(main())
+
+
+def test_what_was_seen_of_a_queue_does_not_count_for_one_of_its_name(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    hold = hold_one(0, {"A"})
+    arrive(store, hold, *("B" * 5))
+    store.delete_topic("T")
+    arrive(store, hold, "A")
+    assert len(hold.woken) == 1
+
+
+def test_a_late_pull_is_taken_up_once_however_often_others_are_looked_for() -> None:
+    async def main() -> None:
+        hold = Hold()
+        for _ in range(5 * LOOKED_AT_PER_TURN):
+            assert hold.add(pull(0))
+        for _ in range(4):
+            hold.sweep(1000)
+        assert len(hold._over) <= 5 * LOOKED_AT_PER_TURN
 
     asyncio.run(main())
 

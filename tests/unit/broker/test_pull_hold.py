@@ -9,6 +9,7 @@ from bolide.broker import hold as hold_module
 from bolide.broker.app import Broker
 from bolide.broker.handlers.pull import Pulling
 from bolide.net import link as link_module
+from bolide.wire.command import Command
 from bolide.wire.headers.pull import PullFlag
 from tests.unit.broker.stage import (
     MAY_WAIT,
@@ -264,5 +265,20 @@ def test_a_pull_that_fails_when_it_is_woken_does_not_hurt_the_sender(
         assert (await wire.ask(send_request(b"news"))).code == 0
         answer = await reader.next()
         assert (answer.code, answer.opaque) == (1, 3)
+
+    play(tmp_path, act)
+
+
+def test_who_waits_for_messages_of_a_topic_that_is_deleted_hears_it(tmp_path: Path) -> None:
+    """It would miss the first messages of a topic that is made again under the name."""
+
+    async def act(broker: Broker, wire: Wire) -> None:
+        await fill(wire, 1)
+        reader = await connect(broker)
+        reader.send(pull_request(1, 3, flags=MAY_WAIT))
+        await held(broker, 1)
+        assert (await wire.ask(Command(215, {"topic": "T"}, opaque=4))).code == 0
+        answer = await reader.next()
+        assert (answer.opaque, answer.code) == (3, 17)
 
     play(tmp_path, act)

@@ -17,6 +17,7 @@ from bolide.broker.pull_terms import PullTerms, pull_terms
 from bolide.broker.state import BrokerState
 from bolide.model.offsets import GroupOffset
 from bolide.model.response_code import ResponseCode
+from bolide.model.topic import TopicConfig
 from bolide.net.dispatch import error_answer
 from bolide.net.link import Link
 from bolide.net.registry import Handler
@@ -48,6 +49,7 @@ class Pulling(Part):
         self.plans = PullPlans(state)
         self.hold = PullHold(self._resume, state.store.reader)
         state.door.on_arrival(self.hold.arrived)
+        state.topics.on_delete(self._topic_deleted)
 
     def handlers(self) -> dict[RequestCode, Handler]:
         return {RequestCode.PULL_MESSAGE: self.pull, RequestCode.LITE_PULL_MESSAGE: self.pull}
@@ -64,7 +66,7 @@ class Pulling(Part):
             return
         request = decode_frame(pull.frame())
         self._state.dispatcher.on_request(link, request)
-        self.plans.learn(pull.shape, request)
+        self.plans.learn(link, pull.shape, request)
 
     def pull(self, link: Link, request: Command) -> Command | None:
         """Messages from an offset, now or when there are some."""
@@ -93,6 +95,10 @@ class Pulling(Part):
         held = HeldPull(link, request, key, header.queue_offset, terms.filter, deadline_ms)
         return wait_ms > 0 and self.hold.add(held)
 
+    def _topic_deleted(self, topic: TopicConfig) -> None:
+        """Who waits for its messages hears that it is gone: of one made again it would miss the first."""
+        self.hold.end((topic.name, queue_id) for queue_id in range(topic.queues))
+
     def _sweep(self) -> None:
         self.hold.sweep(self._state.clock.monotonic_ms())
 
@@ -105,11 +111,14 @@ class Pulling(Part):
             if held.link.is_congested:  # it has not read what it was sent before: it may come back for more
                 result = PullResult(PullStatus.NO_MATCHED_MESSAGE, held.offset, held.offset, held.offset)
             else:
-                terms = pull_terms(self._state, header)
-                if terms.filter == held.filter:
+                state = self._state
+                state.passes.check_pull(held.link, held.request, (header.topic, header.consumer_group))
+                terms = pull_terms(state, header)
+                queue = state.store.queues.find(header.topic, header.queue_id)
+                if terms.filter == held.filter and queue is not None and queue is held.queue:
                     # What was looked at while it waited is not looked at again.
                     header = replace(header, queue_offset=max(held.offset, held.seen))
-                result = _read(self._state, header, terms)
+                result = _read(state, header, terms)
             answer = _answer(held.request, result, _code_of(result, header))
         except Exception as error:  # others wait behind this one, and must not suffer from it
             answer = error_answer(held.request, error)

@@ -10,7 +10,6 @@ from collections.abc import Coroutine
 
 from bolide.broker.door import Door
 from bolide.broker.lanes import Lanes
-from bolide.broker.new_topics import NewTopics
 from bolide.broker.part import Part
 from bolide.broker.state import BrokerState
 from bolide.model import names
@@ -33,6 +32,7 @@ from bolide.net.registry import Handler
 from bolide.record.codec import split_batch
 from bolide.record.layout import RECORD_CHECKSUM_BYTES
 from bolide.record.message_id import format_offset_id
+from bolide.rules.topic_creation import topic_for_send
 from bolide.store.append import TopicLane
 from bolide.store.store import Appended, NewMessage
 from bolide.wire.codes import RequestCode
@@ -48,7 +48,6 @@ _NOT_STORED = re.compile(rf"(?:^|(?<=\x02))(?:{'|'.join(map(re.escape, NOT_STORE
 class Sending(Part):
     def __init__(self, state: BrokerState) -> None:
         self._state = state
-        self._new_topics = NewTopics(state)
         self._lanes = Lanes(state.topics, state.store, self._may_run)
         self._turns: dict[str, TopicLane] = {}  # whose turn it is among a topic's queues
         state.topics.on_change(self._forget)
@@ -67,7 +66,7 @@ class Sending(Part):
         Stops when so many went there; tells the first row that was not served, and how many went there.
         """
         state, door = self._state, self._state.door
-        lanes, revision = self._lanes.of(run.topics, link, state.passes), self._lanes.revision
+        lanes = self._lanes.of(run.topics, link, state.passes)
         first = requests = 0
         while first < run.count and requests < requests_max:
             try:
@@ -84,8 +83,6 @@ class Sending(Part):
                 state.dispatcher.on_request(link, decode_frame(run.frame(row)))
                 row += 1
                 requests += 1
-                if self._lanes.revision != revision:  # it has made a topic
-                    lanes, revision = self._lanes.of(run.topics, link, state.passes), self._lanes.revision
             first = row
         return first, requests
 
@@ -113,7 +110,7 @@ class Sending(Part):
         appended = state.door.append(messages)
         answer = _answer(state, request, queue_id, appended, messages[0])
         end = appended[-1].end if properties.get(Property.WAIT) != "false" else LogOffset(0)
-        if (written := self._new_topics.unwritten(topic.name)) is not None:
+        if (written := self._state.new_topics.unwritten(topic.name)) is not None:
             return _answer_when_known(state.door, written, answer, end)
         state.door.when_kept(end, lambda kept: _answer_kept(link, request, answer, kept))
         return None
@@ -123,9 +120,21 @@ class Sending(Part):
         name = names.check_topic(header.topic)
         if name in names.NO_SEND_TOPICS:
             raise PermissionDenied(f"the topic {name} is the broker's own; clients may not send to it")
-        topic = self._new_topics.find_or_make(header)
+        topic = self._state.topics.get(name)
+        if topic is None:
+            topic = self._made(header)
         if topic.order and not self._state.settings.now.writable:
             raise PermissionDenied(f"the broker {self._state.identity.name} takes no messages now")
+        return topic
+
+    def _made(self, header: SendRequest) -> TopicConfig:
+        topic = topic_for_send(
+            header.topic,
+            self._state.topics.get(header.default_topic),
+            header.default_topic_queues,
+            auto_create=self._state.settings.now.auto_create_topic,
+        )
+        self._state.new_topics.put(topic)
         return topic
 
     def _choose_queue(self, topic: TopicConfig) -> int:
@@ -137,7 +146,7 @@ class Sending(Part):
 
     def _may_run(self, topic: TopicConfig) -> bool:
         """Whether plain messages to this topic need no decision at the moment."""
-        if self._new_topics.unwritten(topic.name) is not None:
+        if self._state.new_topics.unwritten(topic.name) is not None:
             return False
         return self._state.settings.now.writable or not topic.order
 

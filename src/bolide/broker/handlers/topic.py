@@ -58,7 +58,7 @@ def update_topic(state: BrokerState, link: Link, request: Command) -> Awaitable[
         _altered_attributes(known, header.attributes or ""),
         {} if known is None else known.extras,
     )
-    state.topics.put(config)
+    state.new_topics.put(config)
     return _answer_when_registered(state, request)
 
 
@@ -113,6 +113,8 @@ def _groups_of(state: BrokerState, topic: str) -> Iterator[str]:
 
 async def _answer_when_gone(state: BrokerState, request: Command, gone: Awaitable[None]) -> Command:
     await gone
+    # Or a kill would bring offsets back that a topic made again never had, and groups would skip its messages.
+    await state.files.written(state.offsets)
     return await _answer_when_registered(state, request)
 
 

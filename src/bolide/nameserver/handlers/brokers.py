@@ -107,7 +107,7 @@ def member_group(state: NameServerState, link: Link, request: Command) -> Comman
     return request.answer(body=encode_member_group(header.cluster_name or "", header.broker_name, addresses))
 
 
-def register_topic(state: NameServerState, link: Link, request: Command) -> Command:
+async def register_topic(state: NameServerState, link: Link, request: Command) -> Command:
     """One topic of brokers that are here already."""
     topic = TopicRequest.decode(request.fields).topic
     if not 0 < len(topic) <= TOPIC_NAME_LENGTH_MAX:
@@ -116,7 +116,8 @@ def register_topic(state: NameServerState, link: Link, request: Command) -> Comm
     for queue in queues:
         if not (0 <= queue.read_queues <= TOLD_QUEUES_MAX and 0 <= queue.write_queues <= TOLD_QUEUES_MAX):
             raise InvalidRequest(f"topic {topic} has an impossible number of queues")
-    state.routes.register_topic(topic, queues)
+    async with state.changes.turn(request):
+        state.routes.register_topic(topic, queues)
     return request.answer()
 
 

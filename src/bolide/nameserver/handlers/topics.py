@@ -30,9 +30,10 @@ async def add_write_permission(state: NameServerState, link: Link, request: Comm
     return request.answer(fields=AddPermAnswer(count).encode())
 
 
-def delete(state: NameServerState, link: Link, request: Command) -> Command:
+async def delete(state: NameServerState, link: Link, request: Command) -> Command:
     header = DeleteTopicRoute.decode(request.fields)
-    state.routes.delete_topic(header.topic, header.cluster_name)
+    async with state.changes.turn(request):
+        state.routes.delete_topic(header.topic, header.cluster_name)
     return request.answer()
 
 

@@ -27,6 +27,7 @@ class TopicTable(PersistedTable):
         super().__init__(disk, path, clock)
         self._topics: dict[str, TopicConfig] = {}
         self._listeners: list[Callable[[], None]] = []
+        self._mourners: list[Callable[[TopicConfig], None]] = []
 
     def __contains__(self, topic: object) -> bool:
         return topic in self._topics
@@ -64,9 +65,12 @@ class TopicTable(PersistedTable):
 
     def delete(self, topic: str) -> bool:
         """Forget the topic; tells whether it was there."""
-        if self._topics.pop(topic, None) is None:
+        config = self._topics.pop(topic, None)
+        if config is None:
             return False
         self.touch()
+        for listener in self._mourners:
+            listener(config)
         return True
 
     def touch(self) -> None:
@@ -74,6 +78,10 @@ class TopicTable(PersistedTable):
         self._changed()
         for listener in self._listeners:
             listener()
+
+    def on_delete(self, listener: Callable[[TopicConfig], None]) -> None:
+        """Be told of every topic that is deleted, as it was."""
+        self._mourners.append(listener)
 
     def on_change(self, listener: Callable[[], None]) -> None:
         """Be called after every change."""
