@@ -50,9 +50,9 @@ pipeline: setup  ## Spark reading our topics
 crash: setup  ## half a million crash states of the store; STATES=n of them, SEED=n to repeat a run
 	$(BIN)/python -m tests.crash --workers 2 --states $(or $(STATES),500000) $(if $(SEED),--seed $(SEED))
 
-simulate: setup  ## a cluster in virtual time, in many worlds; SEEDS=n of them, SEED=n for the first, SCENARIO=name for one kind
+simulate: setup  ## a cluster in virtual time, in many worlds; SEEDS=n, SEED=first, SCENARIO=name, REPLAY=name:seed
 	$(BIN)/python -m tests.simulation --workers 2 --seeds $(or $(SEEDS),250) $(if $(SEED),--seed $(SEED)) \
-	  $(if $(SCENARIO),--scenario $(SCENARIO))
+	  $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(REPLAY),--replay $(REPLAY))
 
 check: setup  ## format, lint, types, import contracts, house rules
 	$(BIN)/ruff format --check

@@ -44,7 +44,11 @@ class _Progress:
 
 def _replay(which: str) -> int:
     """One world again: every event, and what the servers and clients say."""
-    scenario, seed = which.split(":")
+    scenario, _, seed = which.partition(":")
+    if scenario not in SCENARIOS or not seed.isdecimal():
+        names = ", ".join(sorted(SCENARIOS))
+        print(f"error: {which!r} is not SCENARIO:SEED; scenarios: {names}", file=sys.stderr)
+        return 2
     run = play(scenario, int(seed), print)
     print(run.where, end="")
     print(run)

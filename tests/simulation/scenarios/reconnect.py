@@ -4,7 +4,7 @@ Once all is quiet again, sending and consuming go on by themselves, and everythi
 acknowledgement says: after kills always, after power loss with SYNC_FLUSH, and without it but for the last seconds.
 
 With ASYNC_FLUSH and power loss there are no consumers: a group that stood where the queue was cut misses what is stored
-there before it pulls again.  RocketMQ has the same gap.
+there before it pulls again.
 """
 
 from tests.simulation.cluster import REGISTERED_S, Cluster
