@@ -224,7 +224,10 @@ class Broker:
 
     def on_close(self, link: Link) -> None:
         for part in self.parts:
-            part.connection_lost(link)
+            try:
+                part.connection_lost(link)
+            except Exception:  # what others keep for the connection has to go all the same
+                log.exception("%s could not let go of a closed connection", type(part).__name__)
 
 
 def _advertised_host(config: BrokerConfig, addresses: Addresses) -> str:
