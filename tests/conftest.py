@@ -29,7 +29,9 @@ hypothesis.settings.load_profile("shared-machine")
 if "BOLIDE_TEST_CLOCK" in os.environ:
     shifted_clock.shift(os.environ["BOLIDE_TEST_CLOCK"])
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell leaves it to what it runs in the background
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # as a shell leaves it to what it runs in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 IN_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
