@@ -108,6 +108,9 @@ def test_a_topic_that_a_broker_deletes_can_be_used_again_at_once(tmp_path: Path)
                 for number in range(3):
                     answer = await wire.ask(send_request(b"x", 10 * round_ + number))
                     assert (answer.code, answer.fields["queueOffset"]) == (0, str(number))
+                await eventually(
+                    (tmp_path / "consumequeue" / "T").exists
+                )  # entries are written a moment later
                 fields = {"topic": "T"}
                 answer = await wire.ask(Command(RequestCode.DELETE_TOPIC_IN_BROKER, fields=fields))
                 assert answer.code == 0
