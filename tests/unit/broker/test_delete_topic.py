@@ -7,12 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from bolide.model.topic import TopicConfig
 from bolide.store.disk_os import OsDisk
 from bolide.wire.command import Command
 from tests.unit.broker.stage import fill, send_request, serving
 from tests.unit.net.stage import eventually
 
+CREATE = {
+    "topic": "T",
+    "defaultTopic": "TBW102",
+    "readQueueNums": "4",
+    "writeQueueNums": "4",
+    "perm": "6",
+    "topicFilterType": "SINGLE_TAG",
+    "topicSysFlag": "0",
+    "order": "false",
+}
 DELETE = Command(215, {"topic": "T"}, opaque=9)
 
 
@@ -74,10 +83,14 @@ def test_no_message_is_acknowledged_before_topics_json_holds_its_topic(tmp_path:
     async def main() -> None:
         async with serving(tmp_path) as (broker, wire):
             for number in range(20):
-                if by_hand:
-                    broker.state.new_topics.put(TopicConfig("T", 4, 4))
-                assert (await wire.ask(send_request(opaque=number))).code == 0
-                assert is_known()
+                if by_hand:  # both in one go: the send does not wait for the answer to the other
+                    wire.send(Command(17, CREATE, opaque=100 + number), send_request(opaque=number))
+                else:
+                    wire.send(send_request(opaque=number))
+                for _ in range(2 if by_hand else 1):
+                    answer = await wire.next()
+                    assert answer.code == 0
+                    assert is_known()
                 broker.state.topics.delete("T")
 
     asyncio.run(main())
