@@ -61,9 +61,10 @@ check: setup  ## format, lint, types, import contracts, house rules
 	$(BIN)/lint-imports
 	$(PYTEST) --quiet tests/arch
 
-fix: setup  ## format, and repair what the linter can
+fix: setup  ## format, repair what the linter can, write docs/limits.md again
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+	$(BIN)/python -m tests.docs.limits_page
 
 bench: setup  ## measure against the real peers in one run
 	$(BIN)/python -m tests.bench

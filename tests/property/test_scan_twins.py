@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from bolide.model import send_rows as column
 from bolide.model.errors import ProtocolError
-from bolide.wire.frame import FRAME_BYTES_MAX, decode_frame
+from bolide.model.limits import FRAME_BYTES_MAX
+from bolide.wire.frame import decode_frame
 from bolide.wire.headers.send import SendRequest
 from bolide.wire.send_run import SendRun
 from tests.property.twins import FRAMES

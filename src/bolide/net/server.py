@@ -9,6 +9,7 @@ from collections import deque
 
 from bolide.model.clock import Clock
 from bolide.model.errors import ConfigError
+from bolide.model.limits import CONNECTIONS_MAX
 from bolide.net.link import HotService, Link, Service
 from bolide.net.turns import Slices
 from bolide.wire.command import Command
@@ -18,7 +19,6 @@ log = logging.getLogger(__name__)
 
 IDLE_MS_MAX = 120_000
 SWEEP_MS = 10_000
-CONNECTIONS_MAX = 16_384
 BACKLOG = 1024
 CLOSED_PER_TURN = 64
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from bolide.compiled import use_compiled
 from bolide.model.errors import ProtocolError
+from bolide.model.limits import FRAME_BYTES_MAX
 from bolide.model.send_rows import FRAME_AT
 from bolide.wire.command import Command, decode_command
 from bolide.wire.pull_frame import PullFrame
@@ -27,7 +28,6 @@ else:
     from bolide.wire._pull import encode_found, scan_pull
 
 __all__ = [
-    "FRAME_BYTES_MAX",
     "INTAKE_BYTES",
     "FrameReader",
     "Intake",
@@ -35,9 +35,6 @@ __all__ = [
     "encode_found",
     "encode_send_answers",
 ]
-
-FRAME_BYTES_MAX = 16 * 1024 * 1024
-"""The original's limit (com.rocketmq.remoting.frameMaxLength).  Because of it the first byte of a frame is 0 or 1."""
 
 INTAKE_BYTES = 256 * 1024
 """How much one socket read may bring."""

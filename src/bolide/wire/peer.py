@@ -9,8 +9,9 @@ import heapq
 from typing import Any
 
 from bolide.model.errors import ProtocolError
+from bolide.model.limits import FRAME_BYTES_MAX
 from bolide.wire.command import FLAG_ONE_WAY, Command, encode_frame
-from bolide.wire.frame import FRAME_BYTES_MAX, FrameReader, Intake
+from bolide.wire.frame import FrameReader, Intake
 from bolide.wire.pull_frame import PullFrame
 from bolide.wire.send_run import SendRun
 

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from bolide.model.errors import ProtocolError
+from bolide.model.limits import FRAME_BYTES_MAX
 from bolide.wire.command import COMPACT, Command, encode_frame
-from bolide.wire.frame import FRAME_BYTES_MAX, FrameReader, Intake, decode_frame
+from bolide.wire.frame import FrameReader, Intake, decode_frame
 from bolide.wire.send_run import SendRun
 from tests.unit.wire.stage import frame, read_in_pieces, send_frame
 

@@ -8,12 +8,10 @@ from bolide.model.clock import Clock
 from bolide.model.config_json import group_as_json, group_from_json
 from bolide.model.errors import GroupNotFound, TableFull
 from bolide.model.json_pieces import Entries
+from bolide.model.limits import GROUPS_MAX
 from bolide.model.topic import GroupConfig
 from bolide.store.disk import Disk
 from bolide.store.tables.persisted import PersistedTable, member_table
-
-GROUPS_MAX = 100_000
-"""Clients create groups by naming them in a heartbeat, so there must be an end to it."""
 
 
 class GroupTable(PersistedTable):

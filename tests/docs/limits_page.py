@@ -1,0 +1,42 @@
+"""docs/limits.md, written from the table in bolide/model/limits.py: `python -m tests.docs.limits_page` writes it."""
+
+from pathlib import Path
+
+from bolide.model import limits
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "limits.md"
+
+HEAD = """# Limits
+
+Whatever others send is bounded before it costs anything: bytes, entries, waiting requests, time. This page is written from
+the table in [`model/limits.py`](../src/bolide/model/limits.py) by `make fix`; a test holds the two together.
+[SECURITY.md](../SECURITY.md) says what is promised with them.
+"""
+
+
+def rendered() -> str:
+    sections = [HEAD]
+    for where in limits.Where:
+        rows = [(name, limit) for name, limit in limits.table().items() if limit.where is where]
+        if rows:
+            sections.append(f"## {where.value}\n\n| at most | of | more than that | setting |\n| ---: | --- | --- | --- |\n")
+            sections[-1] += "".join(
+                f"| {_amount(name, limit)} | {limit.of} | {limit.beyond} | {_setting(limit)} |\n" for name, limit in rows
+            )
+    return "\n".join(sections)
+
+
+def _amount(name: str, limit: limits.Limit) -> str:
+    if "_BYTES" in name and limit >= limits.MIB and limit % limits.MIB == 0:
+        return f"{limit // limits.MIB:,} MiB"
+    if "_BYTES" in name and limit >= limits.KIB and limit % limits.KIB == 0:
+        return f"{limit // limits.KIB:,} KiB"
+    return f"{int(limit):,}" + (" ms" if "_MS" in name else "")
+
+
+def _setting(limit: limits.Limit) -> str:
+    return f"`{limit.setting}`" if limit.setting else ""
+
+
+if __name__ == "__main__":
+    PAGE.write_text(rendered())
