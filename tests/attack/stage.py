@@ -1,0 +1,46 @@
+"""What attackers do: frames of any shape, many connections, requests whose answers nobody reads."""
+
+import json
+import socket
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+
+from tests.peers import frames
+from tests.peers.server import Together
+
+ONE_WAY = 2
+COMPACT_FORM = 0x01000000
+
+
+def frame(
+    code: int, fields: Mapping[str, str] | None = None, body: bytes = b"", *, flag: int = 0, opaque: int = 1
+) -> bytes:
+    """A request with a JSON header."""
+    header = {"code": code, "language": "JAVA", "version": 453, "opaque": opaque, "flag": flag}
+    return framed(json.dumps(header | {"extFields": dict(fields or {})}).encode(), body)
+
+
+def framed(header: bytes, body: bytes = b"", form: int = 0) -> bytes:
+    """A frame with a header of one's own."""
+    return struct.pack(">ii", 4 + len(header) + len(body), len(header) | form) + header + body
+
+
+@contextmanager
+def strangers(address: str, count: int) -> Iterator[list[socket.socket]]:
+    """Connections that will be closed at the end, whatever becomes of them."""
+    host, _, port = address.rpartition(":")
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(socket.create_connection((host, int(port)), frames.TIMEOUT_SECONDS))
+            for _ in range(count)
+        ]
+
+
+@contextmanager
+def grows_at_most(server: Together, megabytes: int) -> Iterator[None]:
+    """The servers' own memory (RssAnon) at the end of the block, against the one at its beginning."""
+    before = server.rss_anon_bytes()
+    yield
+    grown = (server.rss_anon_bytes() - before) / 1e6
+    assert grown <= megabytes, f"{grown:.0f} MB more than before"
