@@ -101,7 +101,14 @@ def _attacked(key: str, title: str) -> tuple[Row, ...]:
     """What 64 honest senders notice, and what the server is made to keep."""
     return (
         Row(ATTACKED, f"{key}_p99_ms", f"under attack, {title}: sync send, 64 threads, p99", "ms", 2),
-        Row(ATTACKED, f"{key}_times", f"under attack, {title}: times the p99 before it", "x", 1, at_most(5, "x")),
+        Row(
+            ATTACKED,
+            f"{key}_times",
+            f"under attack, {title}: times the p99 before it",
+            "x",
+            1,
+            at_most(5, "x"),
+        ),
         Row(ATTACKED, f"{key}_mb", f"under attack, {title}: more memory", "MB", bar=at_most(256, "MB")),
     )
 

@@ -58,7 +58,9 @@ class Stranger:
 def main(kind: str, address: str, topic: str, count: int) -> None:
     os.nice(19)
     host, _, port = address.rpartition(":")
-    strangers = [Stranger(ATTACKS[kind], Attacker(number, topic), (host, int(port))) for number in range(count)]
+    strangers = [
+        Stranger(ATTACKS[kind], Attacker(number, topic), (host, int(port))) for number in range(count)
+    ]
     selector = selectors.DefaultSelector()
     selector.register(sys.stdin, selectors.EVENT_READ)
     for stranger in strangers:

@@ -1,7 +1,7 @@
 """The attacks: what fifty connections send, over and over, while honest senders go on.
 
-Each is a request, or a state to be kept, that once cost somebody else seconds or the server its memory.  An attack knows
-nothing of whom it attacks; the same bytes go to both sides.
+Each is a request, or a state to be kept, that once cost somebody else seconds or the server its memory.  The same
+bytes go to both sides.
 """
 
 import gzip
@@ -157,7 +157,10 @@ def _signed_pulls(who: Attacker) -> Iterator[bytes]:
 def _held_pulls(who: Attacker) -> Iterator[bytes]:
     """Two thousand pulls each at the end of the queues that are written to, for tags that nobody sends."""
     for number in range(2_000):
-        fields = _pull_fields(who, who.topic, number % 4) | {"queueOffset": str(2**40), "subscription": f"t{number}"}
+        fields = _pull_fields(who, who.topic, number % 4) | {
+            "queueOffset": str(2**40),
+            "subscription": f"t{number}",
+        }
         yield frame(PULL_MESSAGE, fields, opaque=number)
     yield PAUSE
 

@@ -23,8 +23,8 @@ def prepare(side: Side) -> None:
     """A topic with as many queues as one may have; where so many are refused, half as many, and so on."""
     queues = WIDE_QUEUES
     while queues > 1:
-        line = f"updateTopic -b {side.server.broker} -t {WIDE_TOPIC} -r {queues} -w {queues} -n {side.server.nameserver}"
-        if "success" in side.load.ask("admin", line=line)["output"]:
+        line = f"updateTopic -b {side.server.broker} -t {WIDE_TOPIC} -r {queues} -w {queues}"
+        if "success" in side.load.ask("admin", line=f"{line} -n {side.server.nameserver}")["output"]:
             return
         queues //= 2
 
