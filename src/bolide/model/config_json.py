@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
+from bolide.model import java_json
 from bolide.model.errors import InvalidRequest
 from bolide.model.topic import GroupConfig, TopicConfig
 
@@ -53,6 +54,11 @@ def topic_from_json(value: object) -> TopicConfig:
     return TopicConfig(**_from_json("topic", value, _TOPIC_KEYS, _TOPIC_READERS, {}))
 
 
+def topic_bytes(config: TopicConfig) -> int:
+    """At most so many bytes of compact JSON are a topic's in a table, which names it twice."""
+    return _TOPIC_BYTES + len((2 * config.name + config.filter_type).encode()) + _extra_bytes(config)
+
+
 def group_as_json(config: GroupConfig) -> dict[str, Any]:
     """A group as RocketMQ writes it (SubscriptionGroupConfig)."""
     return _as_json(config, _GROUP_KEYS, _GROUP_DEFAULTS)
@@ -61,6 +67,17 @@ def group_as_json(config: GroupConfig) -> dict[str, Any]:
 def group_from_json(value: object) -> GroupConfig:
     """A group from parsed JSON; `InvalidRequest` says which key is wrong."""
     return GroupConfig(**_from_json("group", value, _GROUP_KEYS, _GROUP_READERS, _GROUP_DEFAULTS))
+
+
+def group_bytes(config: GroupConfig) -> int:
+    """The same for a group."""
+    return _GROUP_BYTES + 2 * len(config.name.encode()) + _extra_bytes(config)
+
+
+def _extra_bytes(config: TopicConfig | GroupConfig) -> int:
+    if not config.attributes and not config.extras:
+        return 0
+    return len(java_json.text_of([config.attributes, config.extras]).encode())
 
 
 def _as_json(
@@ -133,3 +150,16 @@ def _readers_of(config: type) -> dict[str, Callable[[str, Any], Any]]:
 
 _TOPIC_READERS = _readers_of(TopicConfig)
 _GROUP_READERS = _readers_of(GroupConfig)
+
+
+def _bytes_beside_the_name(members: dict[str, Any]) -> int:
+    """In a table, with numbers as long as they get."""
+    widest = {
+        key: -INT32_MAX if isinstance(value, int) and not isinstance(value, bool) else value
+        for key, value in members.items()
+    }
+    return len(java_json.dumps({"": widest, " ": {}})) - len('" ":{}')
+
+
+_TOPIC_BYTES = _bytes_beside_the_name(topic_as_json(TopicConfig("", filter_type="")))
+_GROUP_BYTES = _bytes_beside_the_name(group_as_json(GroupConfig("")))

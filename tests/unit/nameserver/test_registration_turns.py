@@ -54,7 +54,7 @@ def test_what_a_turn_takes_in_does_not_grow_with_the_number_of_topics(compressed
     async def scenario() -> None:
         async with serving() as stage:
             with (
-                counted_by_turn(registration_topics, "topic_from_json") as decoded,
+                counted_by_turn(registration_topics, "told") as decoded,
                 counted_by_turn(RouteTable, "_put") as taken,
             ):
                 answer = await stage.register("broker-a", *topics(count=count), compressed=compressed)
@@ -69,7 +69,7 @@ def test_what_a_turn_takes_in_does_not_grow_with_the_number_of_topics(compressed
 @pytest.mark.parametrize(
     ("owner", "name", "number"),
     [
-        (registration_topics, "topic_from_json", 400),
+        (registration_topics, "told", 400),
         (RouteTable, "_update_topics", 1),
         (RouteTable, "_update_topics", 3),
     ],
@@ -210,6 +210,21 @@ def test_a_small_registration_waits_for_a_step_of_each_large_one_and_not_for_its
             assert steps.total <= 5 * (len(hogs) + 1)
             for answer in await asyncio.gather(*large):
                 assert answer.code == ResponseCode.SUCCESS
+
+    asyncio.run(scenario())
+
+
+def test_a_small_registration_is_heard_however_much_others_have_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "CHANGES_BYTES_MAX", 300_000)
+
+    async def scenario() -> None:
+        async with serving() as stage, callers(1) as (hog,):
+            large = [asyncio.create_task(stage.register("hog", *topics(), caller=hog)) for _ in range(3)]
+            await eventually(lambda: stage.server._state.changes._bytes > 150_000)
+            assert (await stage.register("broker-a", *topics(count=10))).code == ResponseCode.SUCCESS
+            await asyncio.gather(*large)
 
     asyncio.run(scenario())
 
