@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from bolide.admin.connection import AdminConnection
 from bolide.model.errors import ConfigError, RouteNotFound
+from bolide.wire.bodies.properties import parse_settings
 from bolide.wire.bodies.route import BrokerData, ClusterInfo, decode_kv_table
 from bolide.wire.codes import RequestCode
 
@@ -17,6 +18,12 @@ async def cluster_info(servers: AdminConnection) -> ClusterInfo:
 async def broker_state(servers: AdminConnection, address: str) -> dict[str, str]:
     """A broker's own words about itself, as `mqadmin brokerStatus` shows them."""
     return decode_kv_table((await servers.ask(address, RequestCode.GET_BROKER_RUNTIME_INFO)).body)
+
+
+async def broker_identity(servers: AdminConnection, address: str) -> tuple[str, str]:
+    """The name and the id that the broker at an address has in its own settings."""
+    settings = parse_settings((await servers.ask(address, RequestCode.GET_BROKER_CONFIG)).body)
+    return settings.get("brokerName", ""), settings.get("brokerId", "")
 
 
 async def masters(

@@ -3,7 +3,7 @@
 import re
 from collections.abc import AsyncIterator
 
-from bolide.admin.cluster import broker_state, cluster_info
+from bolide.admin.cluster import broker_identity, broker_state, cluster_info
 from bolide.admin.connection import AdminConnection
 from bolide.aio import Message, Producer, PullConsumer
 from bolide.cli.findings import Finding, doubtful, good, wrong
@@ -15,6 +15,9 @@ TIMEOUT_MS = 3_000
 PROBE_TOPIC = "bolide-doctor"
 CLOCK_MS_MAX = 5_000
 """How far the clock of a broker may be off; its own words are only exact to a second."""
+
+RIVALS = "rivalBrokerAddr"
+"""What a broker of ours says when others have its name."""
 
 _RUNTIME = re.compile(r"(\d+) days?, (\d+) hours?, (\d+) minutes?, (\d+) seconds?")
 
@@ -43,6 +46,9 @@ async def check_brokers(info: ClusterInfo, clock: Clock) -> AsyncIterator[Findin
     for name, broker in sorted(info.brokers.items()):
         if broker.master is None:
             yield doubtful("brokers", f"{name} has no master now: nobody can send to it", "Start its master.")
+        for rival in broker.rivals:
+            if await _is_called(rival, name):
+                yield _rivals(name, rival)
         for broker_id, address in sorted(broker.addresses.items()):
             label = f"{name}:{broker_id} at {address}"
             async with AdminConnection(address, timeout_ms=TIMEOUT_MS) as server:
@@ -55,6 +61,9 @@ async def check_brokers(info: ClusterInfo, clock: Clock) -> AsyncIterator[Findin
                 else:
                     version = state.get("brokerVersionDesc", "of unknown version")
                     yield good("brokers", f"{label} answers ({version})")
+                    rivals = filter(None, state.get(RIVALS, "").split(","))
+                    for rival in (one for one in rivals if one not in broker.rivals):
+                        yield _rivals(name, rival)
                     yield _compare_clocks(name, state, clock.now_ms())
 
 
@@ -76,6 +85,24 @@ async def check_probe(nameserver: str, clock: Clock) -> Finding:
         )
     took_ms = clock.monotonic_ms() - began_ms
     return good("probe", f"sent a message to {receipt.queue} and read it back in {took_ms} ms")
+
+
+async def _is_called(address: str, name: str) -> bool:
+    """Whether a broker of this name answers there.  One that has moved is still known where it was, for a while."""
+    try:
+        async with AdminConnection(address, timeout_ms=TIMEOUT_MS) as server:
+            return (await broker_identity(server, address))[0] == name
+    except BolideError:
+        return False
+
+
+def _rivals(name: str, rival: str) -> Finding:
+    return wrong(
+        "brokers",
+        f"{rival} calls itself {name}, too: clients find whichever registered last, and miss the messages of the other",
+        "Stop one of them, or give it another brokerName in its broker.conf. Then look into both stores: each has"
+        " the messages that were sent to it.",
+    )
 
 
 def _compare_clocks(name: str, state: dict[str, str], now_ms: int) -> Finding:
