@@ -56,7 +56,10 @@ FRAME_BYTES_MAX: Final = Limit(
 # Every legal request fits: a message's 32,767 bytes of properties may be written as six bytes each (\u0001), and so may
 # the 32,768 characters of a subscription.
 HEADER_BYTES_MAX: Final = Limit(
-    256 * KIB, Where.CONNECTION, "bytes of a request's header, its remark included", "the connection is closed"
+    256 * KIB,
+    Where.CONNECTION,
+    "bytes of a request's header, its remark included",
+    "the connection is closed",
 )
 HEADER_FIELDS_MAX: Final = Limit(
     128, Where.CONNECTION, "fields of a header; real clients send 20", "the connection is closed"
@@ -80,16 +83,25 @@ LARGE_FRAMES_BYTES_MAX: Final = Limit(
     "further ones wait; meanwhile who brings fewer than 64 KiB a second is closed",
 )
 IN_FLIGHT_MAX: Final = Limit(
-    100_000, Where.CONNECTION, "requests that wait for something, of all connections", "they are refused as busy"
+    100_000,
+    Where.CONNECTION,
+    "requests that wait for something, of all connections",
+    "they are refused as busy",
 )
 IN_FLIGHT_OF_ONE_MAX: Final = Limit(
-    1024, Where.CONNECTION, "requests of one connection that wait for something", "it is not read from meanwhile"
+    1024,
+    Where.CONNECTION,
+    "requests of one connection that wait for something",
+    "it is not read from meanwhile",
 )
 LARGE_ANSWERS_MAX: Final = Limit(
     16, Where.CONNECTION, "large answers in the making for one connection", "further ones are refused as busy"
 )
-UNREAD_BYTES_MAX: Final = Limit(
-    4 * MIB, Where.CONNECTION, "bytes of answers that a connection has not read", "it is not read from meanwhile"
+WRITE_BUFFER_BYTES_MAX: Final = Limit(
+    4 * MIB,
+    Where.CONNECTION,
+    "bytes of answers that a connection has not read",
+    "it is not read from meanwhile",
 )
 TURN_MS_MAX: Final = Limit(
     3,
@@ -97,8 +109,11 @@ TURN_MS_MAX: Final = Limit(
     "milliseconds that a connection's requests take in one go",
     "others have their turn; those that had theirs share as much time among them",
 )
-REQUESTS_PER_TURN_MAX: Final = Limit(
-    64, Where.CONNECTION, "requests of a connection in one go, runs of plain sends aside", "others have their turn"
+REQUESTS_PER_TURN: Final = Limit(
+    64,
+    Where.CONNECTION,
+    "requests of a connection in one go, runs of plain sends aside",
+    "others have their turn",
 )
 IDLE_MS_MAX: Final = Limit(
     120_000,
