@@ -13,8 +13,8 @@ from bolide.model.limits import LARGE_FRAMES_BYTES_MAX
 
 log = logging.getLogger(__name__)
 
-LOOK_S = 1.0
-BYTES_PER_LOOK_MIN = 64 * 1024
+LOOK_S = 0.25
+BYTES_PER_LOOK_MIN = 16 * 1024
 """What a frame with room must have brought since the last look while others wait."""
 
 

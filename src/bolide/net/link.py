@@ -317,6 +317,7 @@ class Link(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         self._stops |= _ABORTED
+        self._reader.close()
         self.account.settle()
         if self._large:
             self._commons.large_frames.leave(self)

@@ -121,6 +121,11 @@ class FrameReader:
             self.kept = self.end - self.at
             self.at = self.end = 0
 
+    def close(self) -> None:
+        """Nothing more will come: keep nothing, however long somebody still knows this reader."""
+        self._rest = b""
+        self._forget_whole()
+
     def give_back(self, run: SendRun, row: int) -> None:
         """Take the run's rows from this one on for not taken yet: they come again with the next call of `next`."""
         assert 0 < row < run.count, "a run of one request may have been the last use of its memory"
@@ -191,7 +196,7 @@ class FrameReader:
 
     def _forget_whole(self) -> None:
         """It held exactly one frame."""
-        self._whole = None
+        self._whole, self._area = None, self._intake.buffer
         self.at = self.end = self.kept = self.large_bytes = 0
 
     def _keep(self, size_bytes: int) -> None:

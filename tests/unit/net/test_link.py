@@ -119,7 +119,8 @@ def test_a_call_gets_its_answer_or_the_reason_why_not() -> None:
 
 async def unanswered(caller: Caller, address: str, clock: HeldClock, passes_ms: int) -> None:
     """A call that gets no answer, while so much time passes."""
-    call = asyncio.ensure_future(caller.call(address, Command(4), 20))
+    link = await caller.link(address)
+    call = link.call(Command(4), 20)
     await pause()
     clock.ms += passes_ms
     with pytest.raises(CallTimeout):

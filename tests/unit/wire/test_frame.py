@@ -81,6 +81,7 @@ def test_a_reader_between_frames_holds_nothing() -> None:
             while reader.next() is not None:
                 pass
             assert bool(reader._rest or reader._whole) == bool(data)
+        assert reader._area is reader._intake.buffer  # nor does it know the memory of the last one
 
 
 def test_two_readers_share_an_intake_without_mixing_their_bytes() -> None:
