@@ -40,6 +40,14 @@ def test_the_tolerant_reader_reads_all_that_the_strict_one_reads(value: object) 
     assert java_json.loads(wrapped) == {"0": value}
 
 
+@given(st.dictionaries(st.integers(), st.text('{}[],:"\\ 01-\n'), min_size=1))
+def test_what_looks_like_a_bare_key_inside_a_text_is_left_alone(texts: dict[int, str]) -> None:
+    read = {str(key): text for key, text in texts.items()}
+    assert java_json.loads(java_json.dumps(texts)) == read
+    keys = {java_json.Bare(java_json.dumps({"t": text}).decode()): key for key, text in texts.items()}
+    assert java_json.loads(java_json.dumps(keys)) == {str(key): number for key, number in keys.items()}
+
+
 def test_read_only_maps_are_written_like_others() -> None:
     assert java_json.text_of(MappingProxyType({}), "\n").encode() == b"{}"
 
