@@ -96,7 +96,7 @@ IN_FLIGHT_OF_ONE_MAX: Final = Limit(
 LARGE_ANSWERS_MAX: Final = Limit(
     16, Where.CONNECTION, "large answers in the making for one connection", "further ones are refused as busy"
 )
-UNREAD_BYTES_MAX: Final = Limit(
+WRITE_BUFFER_BYTES_MAX: Final = Limit(
     4 * MIB,
     Where.CONNECTION,
     "bytes of answers that a connection has not read",
@@ -108,7 +108,7 @@ TURN_MS_MAX: Final = Limit(
     "milliseconds that a connection's requests take in one go",
     "others have their turn; those that had theirs share as much time among them",
 )
-REQUESTS_PER_TURN_MAX: Final = Limit(
+REQUESTS_PER_TURN: Final = Limit(
     64,
     Where.CONNECTION,
     "requests of a connection in one go, runs of plain sends aside",

@@ -6,6 +6,7 @@ from bolide.machines.routes import Registration
 from bolide.model import java_json
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import InvalidRequest, NothingFound, RequestError
+from bolide.model.limits import DIALECT_BYTES_MAX
 from bolide.model.topic import TOLD_QUEUES_MAX
 from bolide.nameserver.kv import ORDER_TOPICS
 from bolide.nameserver.state import NameServerState
@@ -112,7 +113,7 @@ async def register_topic(state: NameServerState, link: Link, request: Command) -
     topic = TopicRequest.decode(request.fields).topic
     if not 0 < len(topic) <= TOPIC_NAME_LENGTH_MAX:
         raise InvalidRequest(f"an impossible topic name: {topic[:64]!r}")
-    queues = TopicRoute.decode(request.body).queues
+    queues = TopicRoute.decode(request.body, dialect_bytes_max=DIALECT_BYTES_MAX).queues
     for queue in queues:
         if not (0 <= queue.read_queues <= TOLD_QUEUES_MAX and 0 <= queue.write_queues <= TOLD_QUEUES_MAX):
             raise InvalidRequest(f"topic {topic} has an impossible number of queues")

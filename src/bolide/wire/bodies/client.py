@@ -6,6 +6,7 @@ from typing import Any
 
 from bolide.model import java_json
 from bolide.model.errors import ProtocolError, RequestError
+from bolide.model.limits import ANSWER_DIALECT_BYTES_MAX
 from bolide.model.offsets import MessageQueue
 from bolide.model.topic import TOLD_QUEUES_MAX, Permission
 from bolide.wire.bodies.group import decode_member_ids
@@ -51,7 +52,7 @@ class Route:
 def decode_route(body: bytes) -> Route:
     """TopicRouteData; broker ids may come as text or as bare numbers."""
     try:
-        data = java_json.loads(body)
+        data = java_json.loads(body, dialect_length_max=ANSWER_DIALECT_BYTES_MAX)
         queues = [
             RouteQueues(
                 str(item["brokerName"]),

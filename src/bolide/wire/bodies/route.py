@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bolide.model import java_json, json_pieces
+from bolide.model.limits import ANSWER_DIALECT_BYTES_MAX
 from bolide.wire.bodies.members import (
     as_number,
     as_texts,
     flag,
     number,
+    parse_answer,
     parse_object,
     rows,
     table,
@@ -115,8 +117,9 @@ class TopicRoute:
         return java_json.dumps(members)
 
     @classmethod
-    def decode(cls, body: bytes) -> "TopicRoute":
-        members = parse_object(body, "the route")
+    def decode(cls, body: bytes, *, dialect_bytes_max: int = ANSWER_DIALECT_BYTES_MAX) -> "TopicRoute":
+        """An answer to 105; 217 has it in its request."""
+        members = parse_object(body, "the route", dialect_bytes_max=dialect_bytes_max)
         servers = table(members, "filterServerTable")
         return cls(
             queues=tuple(QueueData.from_json(row) for row in rows(members, "queueDatas")),
@@ -143,7 +146,7 @@ class ClusterInfo:
 
     @classmethod
     def decode(cls, body: bytes) -> "ClusterInfo":
-        members = parse_object(body, "the cluster info")
+        members = parse_answer(body, "the cluster info")
         brokers, clusters = table(members, "brokerAddrTable"), table(members, "clusterAddrTable")
         return cls(
             brokers={name: BrokerData.from_json(table(brokers, name)) for name in brokers},
@@ -166,7 +169,7 @@ class TopicList:
 
     @classmethod
     def decode(cls, body: bytes) -> "TopicList":
-        members = parse_object(body, "the topic list")
+        members = parse_answer(body, "the topic list")
         return cls(tuple(texts(members, "topicList")), text(members, "brokerAddr") or None)
 
 
@@ -184,7 +187,7 @@ def encode_kv_table(pairs: Mapping[str, str]) -> bytes:
 
 
 def decode_kv_table(body: bytes) -> dict[str, str]:
-    pairs = table(parse_object(body, "the table"), "table")
+    pairs = table(parse_answer(body, "the table"), "table")
     return {name: text(pairs, name) for name in pairs}
 
 
@@ -200,7 +203,7 @@ def encode_member_group(cluster: str, broker_name: str, addresses: Mapping[int, 
 
 def decode_member_group(body: bytes) -> dict[int, str]:
     """Broker id to address."""
-    return addresses_from_json(table(parse_object(body, "the member group"), "brokerMemberGroup"))
+    return addresses_from_json(table(parse_answer(body, "the member group"), "brokerMemberGroup"))
 
 
 def addresses_as_json(addresses: Mapping[int, str], *, bare_keys: bool) -> dict[Any, str]:
