@@ -12,8 +12,8 @@ from bolide.model.clock import Clock
 from bolide.model.config_json import topic_as_json, topic_from_json
 from bolide.model.errors import InvalidRequest, TableFull, TopicNotFound
 from bolide.model.json_pieces import Entries
-from bolide.model.limits import TOPICS_MAX
-from bolide.model.topic import TOPIC_QUEUES_MAX, TopicConfig
+from bolide.model.limits import TOPIC_QUEUES_MAX, TOPICS_MAX
+from bolide.model.topic import TopicConfig
 from bolide.store.disk import Disk
 from bolide.store.tables.persisted import PersistedTable, member_table
 
