@@ -189,6 +189,8 @@ class Cleaner:
                 self._stuck.met(error)
             else:
                 self._stuck.over()
+            if self._stuck_queues:
+                self._trim_wanted.set()
 
     async def clean(self) -> int:
         """One run: delete what is due, and return how many segments that was."""
