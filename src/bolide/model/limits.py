@@ -129,6 +129,33 @@ CONNECTIONS_MAX: Final = Limit(16_384, Where.CONNECTION, "open connections", "ne
 
 TOPICS_MAX: Final = Limit(100_000, Where.BROKER, "topics", "no more are made")
 GROUPS_MAX: Final = Limit(100_000, Where.BROKER, "consumer groups", "no more are made")
+# Each queue costs a folder once it is written to.
+TOPIC_QUEUES_MAX: Final = Limit(16_384, Where.BROKER, "queues of one topic", "refused")
+# More than the limit above, because others have other limits; larger numbers are no numbers of queues.
+TOLD_QUEUES_MAX: Final = Limit(
+    65_536, Where.CONNECTION, "queues of one topic of which somebody else tells", "that message is refused"
+)
+CONFIG_BYTES_MAX: Final = Limit(
+    64 * KIB,
+    Where.BROKER,
+    "bytes of a group's settings; of a topic's attributes and unknown members",
+    "refused",
+)
+SETTINGS_BYTES_MAX: Final = Limit(64 * KIB, Where.BROKER, "bytes of settings in one request", "refused")
+PULL_BYTES_MAX: Final = Limit(
+    8 * MIB, Where.BROKER, "bytes of messages in one pull, unless it is a single larger one", "the next pull has them",
+    setting="maxTransferBytesOnMessageInMemory",
+)  # fmt: skip
+PULL_COUNT_MAX: Final = Limit(
+    32_768, Where.BROKER, "messages in one pull", "the next pull has them",
+    setting="maxTransferCountOnMessageInMemory",
+)  # fmt: skip
+# Clients give a pull up after 30 s, so it must be answered before, whatever it asks for.
+HOLD_MS_MAX: Final = Limit(
+    25_000, Where.BROKER, "a pull waits for messages", "it is answered that there are none",
+    setting="shortPollingTimeMills",
+)  # fmt: skip
+JSON_DEPTH_MAX: Final = Limit(64, Where.CONNECTION, "levels of nested JSON, in files too", "refused")
 
 # ---- name server -----------------------------------------------------------------------------------------------
 

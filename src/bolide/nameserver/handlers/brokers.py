@@ -6,8 +6,7 @@ from bolide.machines.routes import Registration
 from bolide.model import java_json
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import InvalidRequest, NothingFound, RequestError
-from bolide.model.limits import DIALECT_BYTES_MAX
-from bolide.model.topic import TOLD_QUEUES_MAX
+from bolide.model.limits import DIALECT_BYTES_MAX, TOLD_QUEUES_MAX
 from bolide.nameserver.kv import ORDER_TOPICS
 from bolide.nameserver.state import NameServerState
 from bolide.net.link import Link

@@ -6,10 +6,11 @@ from typing import Any
 
 from bolide.model import java_json
 from bolide.model.errors import ProtocolError, RequestError
-from bolide.model.limits import ANSWER_DIALECT_BYTES_MAX
+from bolide.model.limits import ANSWER_DIALECT_BYTES_MAX, TOLD_QUEUES_MAX
 from bolide.model.offsets import MessageQueue
-from bolide.model.topic import TOLD_QUEUES_MAX, Permission
+from bolide.model.topic import Permission
 from bolide.wire.bodies.group import decode_member_ids
+from bolide.wire.bodies.members import as_number
 from bolide.wire.bodies.route import MASTER_ID
 
 
@@ -58,13 +59,14 @@ def decode_route(body: bytes) -> Route:
                 str(item["brokerName"]),
                 _queue_count(item["readQueueNums"]),
                 _queue_count(item["writeQueueNums"]),
-                int(item["perm"]),
+                as_number(item["perm"], "perm"),
             )
             for item in data.get("queueDatas") or ()
         ]
         brokers = {
             str(item["brokerName"]): {
-                int(broker_id): str(address) for broker_id, address in (item["brokerAddrs"] or {}).items()
+                as_number(broker_id, "a broker id"): str(address)
+                for broker_id, address in (item["brokerAddrs"] or {}).items()
             }
             for item in data.get("brokerDatas") or ()
         }
@@ -74,7 +76,7 @@ def decode_route(body: bytes) -> Route:
 
 
 def _queue_count(value: Any) -> int:
-    count = int(value)
+    count = as_number(value, "a number of queues")
     if not 0 <= count <= TOLD_QUEUES_MAX:
         raise ValueError(f"{count} queues")
     return count

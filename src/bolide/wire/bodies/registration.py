@@ -24,8 +24,9 @@ from bolide.model import java_json, json_pieces
 from bolide.model.config_json import topic_as_json, topic_from_json
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import InvalidRequest
+from bolide.model.limits import TOLD_QUEUES_MAX
 from bolide.model.steps import Steps, at_once
-from bolide.model.topic import TOLD_QUEUES_MAX, TopicConfig
+from bolide.model.topic import TopicConfig
 from bolide.wire.bodies.members import as_number, as_texts, parse_object, table, texts
 
 UNPACKED_BYTES_MAX = 64 * 1024 * 1024

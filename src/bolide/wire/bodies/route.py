@@ -15,10 +15,10 @@ from bolide.wire.bodies.members import (
     as_number,
     as_texts,
     flag,
-    number,
     parse_answer,
     parse_object,
     rows,
+    small_number,
     table,
     text,
     texts,
@@ -53,11 +53,11 @@ class QueueData:
     def from_json(cls, members: Mapping[str, Any]) -> "QueueData":
         return cls(
             broker_name=text(members, "brokerName"),
-            read_queues=number(members, "readQueueNums"),
-            write_queues=number(members, "writeQueueNums"),
-            perm=number(members, "perm"),
+            read_queues=small_number(members, "readQueueNums"),
+            write_queues=small_number(members, "writeQueueNums"),
+            perm=small_number(members, "perm"),
             # 4.8 and older spell it with an n.
-            sys_flag=number(members, "topicSysFlag", number(members, "topicSynFlag")),
+            sys_flag=small_number(members, "topicSysFlag", small_number(members, "topicSynFlag")),
         )
 
 
