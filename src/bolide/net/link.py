@@ -110,6 +110,11 @@ class Link(asyncio.BufferedProtocol):
         """Whether the other side is far behind in reading; large answers had better wait."""
         return self._congested
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether the other side is far behind in reading what it is sent, on a caller's link too."""
+        return self._drained is not None
+
     def silent_ms(self, now_ms: int) -> int:
         """For how long nothing was received, to whoever asks regularly: the clock is read here, not at every read."""
         if self._heard:

@@ -17,8 +17,8 @@ import pytest
 import bolide
 import bolide.aio
 from bolide import Message, Producer, PullConsumer, PushConsumer, RouteNotFound, StoredMessage
-from bolide.client import blocking
-from bolide.client.blocking import LoopThread
+from bolide.client import loop_thread
+from bolide.client.loop_thread import LoopThread
 from bolide.model.errors import ClientNotRunning
 from tests.peers.waiting import wait_until
 from tests.unit.client.scripted import Cluster, cluster
@@ -102,10 +102,10 @@ def test_a_call_on_the_clients_own_loop_is_refused_instead_of_waiting_for_itself
 
 
 def test_a_forked_process_gets_a_loop_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = blocking.shared_loop()
-    assert blocking.shared_loop() is first
+    first = loop_thread.shared_loop()
+    assert loop_thread.shared_loop() is first
     monkeypatch.setattr(first, "pid", os.getpid() + 1)
-    second = blocking.shared_loop()
+    second = loop_thread.shared_loop()
     assert second is not first
 
     async def answer() -> int:
