@@ -4,8 +4,8 @@ Each round asks for the members, shares the queues out as every member does (`ru
 ours any more and takes what is new from the group's offset on.  Offsets go to the broker every few seconds, when a
 queue is let go, and at the end; once a queue is let go its offset is never sent again, because it has another owner.
 
-Brokers are asked side by side, and one that does not answer is asked no more in the same round: it keeps nobody from
-the queues of the others.
+Topics and brokers are asked side by side, and a broker that does not answer is asked no more in the same round: it
+keeps nobody from the queues of the others.
 """
 
 import asyncio
@@ -58,6 +58,7 @@ class Assignment:
         self._held: dict[MessageQueue, HeldQueue] = {}
         self._missing: set[str] = set()  # topics that nobody has, as far as was said
         self._has_too_many = False
+        self._is_forgotten = False
         self._tasks = Tasks()
 
     @property
@@ -75,42 +76,35 @@ class Assignment:
             except RouteNotFound:
                 continue
         await self._instance.greet_all()
-        settled = True
-        for topic, subscription in subscriptions.items():
-            try:
-                settled &= await self._rebalance_topic(topic, subscription)
-            except RouteNotFound as error:
-                settled = False
-                self._say_missing(topic, error)
-            except BolideError as error:
-                settled = False
-                log.warning("sharing the queues of %s: %s", topic, error)
-        return None if settled else UNSETTLED_PAUSE_MS
+        self._is_forgotten = False
+        settled = await asyncio.gather(*(self._settle(*one) for one in subscriptions.items()))
+        if self._is_forgotten:
+            await self._instance.beat_now()
+        return None if all(settled) else UNSETTLED_PAUSE_MS
+
+    async def _settle(self, topic: str, subscription: Subscription) -> bool:
+        try:
+            return await self._rebalance_topic(topic, subscription)
+        except RouteNotFound as error:
+            self._say_missing(topic, error)
+        except BolideError as error:
+            log.warning("sharing the queues of %s: %s", topic, error)
+        return False
 
     async def _rebalance_topic(self, topic: str, subscription: Subscription) -> bool:
         queues = (await self._instance.routes.route(topic)).readable(topic)
         self._say_found(topic)
         members = await self._calls.members(topic)
         if self._instance.client_id not in members:
-            await self._instance.beat_now()  # the broker has lost us: tell it again, keep what we have
+            self._is_forgotten = True  # the broker has lost us: tell it again, keep what we have
             return False
         ours = set(allocate_average(queues, members, self._instance.client_id))
         mine_before = [held for held in self._held.values() if held.queue.topic == topic]
         await asyncio.gather(*(self._let_go(held) for held in mine_before if held.queue not in ours))
         for held in mine_before:
             held.subscription = subscription
-        new = self._within_limit(sorted(ours - self._held.keys()))
+        new = sorted(ours - self._held.keys())
         return await _each_broker(new, _broker_of, lambda queue: self._take(queue, subscription))
-
-    def _within_limit(self, queues: list[MessageQueue]) -> list[MessageQueue]:
-        room = max(0, CONSUMER_QUEUES_MAX - len(self._held))
-        if len(queues) > room and not self._has_too_many:
-            self._has_too_many = True
-            log.warning(
-                "%d queues would belong to this consumer; it reads %d, so the group needs more members",
-                *(len(self._held) + len(queues), CONSUMER_QUEUES_MAX),
-            )
-        return queues[:room]
 
     def _say_missing(self, topic: str, error: RouteNotFound) -> None:
         if not topic.startswith(RETRY_PREFIX) and topic not in self._missing:
@@ -124,6 +118,9 @@ class Assignment:
             log.warning("the topic %r is there now, and is consumed", topic)
 
     async def _take(self, queue: MessageQueue, subscription: Subscription) -> bool:
+        if len(self._held) >= CONSUMER_QUEUES_MAX:
+            self._say_too_many()
+            return True  # there is nothing to wait for
         try:
             start = await self._start_offset(queue)
         except _SILENT:
@@ -135,6 +132,14 @@ class Assignment:
         held.reader = self._tasks.start(read_queue(held, self._reading), f"reader of {queue}")
         log.info("took %s from offset %d", queue, start)
         return True
+
+    def _say_too_many(self) -> None:
+        if not self._has_too_many:
+            self._has_too_many = True
+            log.warning(
+                "more queues than the %d that one consumer reads would be its own: the group needs more members",
+                CONSUMER_QUEUES_MAX,
+            )
 
     async def _start_offset(self, queue: MessageQueue) -> GroupOffset:
         """The group's offset; for a group without one, where the consumer was told to begin."""
