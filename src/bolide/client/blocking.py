@@ -359,7 +359,7 @@ class PullConsumer:
         return self._loop.run(self._core.max_offset(queue))
 
     def offset_at(self, queue: MessageQueue, moment: datetime | int) -> QueueOffset:
-        """The first message stored at or after a moment (milliseconds, or a datetime), else the end."""
+        """The first message of a queue stored at or after a moment (milliseconds, or a datetime), else its end."""
         return self._loop.run(self._core.offset_at(queue, moment))
 
     def committed_offset(self, queue: MessageQueue) -> GroupOffset | None:
@@ -367,5 +367,5 @@ class PullConsumer:
         return self._loop.run(self._core.committed_offset(queue))
 
     def commit(self, queue: MessageQueue, offset: int) -> None:
-        """Set the group's offset: the next message that the group wants."""
+        """Set the group's offset in a queue: the next message that the group wants."""
         self._loop.run(self._core.commit(queue, offset))

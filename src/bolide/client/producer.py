@@ -142,15 +142,18 @@ class Producer:
     ) -> SendReceipt:
         """Store one message; returns when the broker has acknowledged it.
 
-        Without `queue` and `selector` the queues take turns, and a failed try is repeated on another broker.  A
-        `selector` gets the topic's queues and the message, and returns one of them: messages that must stay in order
-        go to the same queue.  A chosen queue is never exchanged for another.
+        Without `queue` and `selector` the queues take turns, and a failed try is repeated on another broker.  Messages
+        that must stay in order go to the same queue; a chosen queue is never exchanged for another.
 
         Args:
             message: what to send.
             queue: where to send it, one of `queues(topic)`.
             selector: who chooses the queue, as in `lambda queues, message: queues[customer % len(queues)]`.
             timeout_ms: how long it may take with all its tries, instead of the producer's own.
+
+        Returns:
+            Where the message went.  Unless its `status` is `SEND_OK`, the message is stored, but not as safely as the
+            broker is configured for.
 
         Raises:
             MessageIllegal, InvalidRequest: the message itself cannot be sent.
@@ -177,7 +180,15 @@ class Producer:
     ) -> list[SendReceipt]:
         """Store several messages of one topic with one request, in one queue, one behind the other.
 
-        All are stored or none.  Together they may have 4 MiB.  Returns one receipt per message.
+        All are stored or none.  Together they may have 4 MiB.
+
+        Args:
+            messages: what to send; all to one topic.
+            queue: where to send them, one of `queues(topic)`.
+            timeout_ms: how long it may take with all its tries, instead of the producer's own.
+
+        Returns:
+            One receipt per message.
         """
         self._instance.check_running()
         if isinstance(messages, Message) or not isinstance(messages, Iterable):
@@ -187,7 +198,12 @@ class Producer:
         return await self._send(outgoing, queue, timeout_ms)
 
     async def send_oneway(self, message: Message, *, queue: MessageQueue | None = None) -> None:
-        """Send without asking for an acknowledgement: nobody learns whether the message was stored."""
+        """Send without asking for an acknowledgement: nobody learns whether the message was stored.
+
+        Args:
+            message: what to send.
+            queue: where to send it, one of `queues(topic)`.
+        """
         outgoing = await self._prepare(message)
         _check_queue(outgoing, queue)
         try:

@@ -186,7 +186,7 @@ class PullConsumer:
         return await self._calls.max_offset(checks.queue(queue))
 
     async def offset_at(self, queue: MessageQueue, moment: datetime | int) -> QueueOffset:
-        """The first message stored at or after a moment (milliseconds, or a datetime), else the end."""
+        """The first message of a queue stored at or after a moment (milliseconds, or a datetime), else its end."""
         return await self._calls.offset_at(checks.queue(queue), checks.moment_ms("moment", moment))
 
     async def committed_offset(self, queue: MessageQueue) -> GroupOffset | None:
@@ -194,5 +194,5 @@ class PullConsumer:
         return await self._calls.committed_offset(checks.queue(queue))
 
     async def commit(self, queue: MessageQueue, offset: int) -> None:
-        """Set the group's offset: the next message that the group wants."""
+        """Set the group's offset in a queue: the next message that the group wants."""
         await self._calls.commit(checks.queue(queue), checks.offset(offset))
