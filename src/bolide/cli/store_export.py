@@ -16,6 +16,7 @@ from bolide.cli.progress import progress_bar
 from bolide.cli.since import format_moment, is_in_calendar
 from bolide.model.errors import ConfigError, MalformedRecord
 from bolide.model.message import StoredMessage
+from bolide.model.printable import printable_json
 from bolide.offline.export import Export, Selection, records_of
 from bolide.offline.files import StoreFiles
 from bolide.offline.scan import Progress
@@ -75,6 +76,7 @@ def _write_parquet(output: Path, export: Export) -> None:
 def _write_lines(output: Path | None, export: Export) -> int:
     """Every message as a line; returns how many could not be decoded."""
     failed = 0
+    is_shown = output is None and sys.stdout.isatty()
     with _opened(output) as file:
         for block in export.blocks():
             try:
@@ -83,7 +85,8 @@ def _write_lines(output: Path | None, export: Export) -> int:
                 messages, bad = _one_by_one(block, export.broker_name)
                 failed += bad
             try:
-                file.write(b"".join(map(export_line, messages)))
+                lines = b"".join(map(export_line, messages))
+                file.write(printable_json(lines.decode()).encode() if is_shown else lines)
             except BrokenPipeError:
                 reader_gone()
                 break
