@@ -211,6 +211,8 @@ def print_examination(found: "Examination", root: str, *, as_json: bool) -> None
         f"{found.records} records, {found.entries} queue entries and {found.index_entries} index entries"
         f" in {found.log_end - found.log_start} bytes of log"
     )
-    write_line(f"sound: {looked}" if found.is_sound else f"damaged in {counted(len(damages), 'place')}: {looked}")
+    write_line(
+        f"sound: {looked}" if found.is_sound else f"damaged in {counted(len(damages), 'place')}: {looked}"
+    )
     if not found.is_sound:
         say(f"`bolide store repair {shlex.quote(root)}` tells what can be done about it")

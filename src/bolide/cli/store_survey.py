@@ -21,7 +21,9 @@ def print_survey(found: "Survey", counts: "dict[tuple[str, int], RecordCount] | 
     write_line(f"store      {found.root} ({state})")
     write_line(f"on disk    {_size(found.allocated_bytes)} of {_size(found.size_bytes)} apparent")
     first_ms = found.segments[0].first_ms if found.segments else 0
-    write_line(f"log        {found.log_start} to {found.log_end}, {_moment(first_ms)} to {_moment(found.last_ms)}")
+    write_line(
+        f"log        {found.log_start} to {found.log_end}, {_moment(first_ms)} to {_moment(found.last_ms)}"
+    )
     if found.checkpoint is not None:
         times = found.checkpoint
         write_line(f"checkpoint log {_moment(times.log_ms)}, queues {_moment(times.queues_ms)},", end=" ")

@@ -45,9 +45,7 @@ EVIL = "pay\x1b[2J\u202e"
     ],
     ids=["table", "line", "json", "json line", "words", "error"],
 )
-def test_no_name_steers_the_terminal(
-    show: Callable[[], None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_name_steers_the_terminal(show: Callable[[], None], capsys: pytest.CaptureFixture[str]) -> None:
     show()
     captured = capsys.readouterr()
     shown = captured.out + captured.err
@@ -64,7 +62,13 @@ def test_a_name_in_the_log_neither_steers_nor_forges_a_line() -> None:
         raise ValueError("\x1b[2J")
     except ValueError:
         record = logging.LogRecord(
-            "bolide", logging.ERROR, __file__, 1, "topic %s is odd", ("a\n2026 ERROR b\x1b[2J",), sys.exc_info()
+            "bolide",
+            logging.ERROR,
+            __file__,
+            1,
+            "topic %s is odd",
+            ("a\n2026 ERROR b\x1b[2J",),
+            sys.exc_info(),
         )
     handler.handle(record)
     first, *traceback = stream.getvalue().splitlines()

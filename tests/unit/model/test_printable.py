@@ -17,7 +17,9 @@ def test_what_steers_a_terminal_becomes_an_escape(text: str) -> None:
         assert shown.endswith(text[1:] + "b")
 
 
-@pytest.mark.parametrize("text", ["orders", "注文\u3000一覧", "zażółć", "👩\u200d🚀", "a b", r"C:\x1b", "می\u200cخواهم"])
+@pytest.mark.parametrize(
+    "text", ["orders", "注文\u3000一覧", "zażółć", "👩\u200d🚀", "a b", r"C:\x1b", "می\u200cخواهم"]
+)
 def test_what_can_be_seen_stays_as_it_is(text: str) -> None:
     assert printable(text) == printable_lines(text) == text
     assert printable_bytes(text.encode()) == text.encode()
