@@ -45,11 +45,7 @@ def read_batches(options: ReadOptions, wanted: QueueRange, schema: pa.Schema) ->
     if builder.rows:
         yield make_batch(schema, builder.rows, builder.take())
     if builder.skipped:
-        log.warning(
-            "%s: %d messages are left out, their bodies do not unpack (badBodies=skip)",
-            wanted,
-            builder.skipped,
-        )
+        log.warning("%s: messages left out because their bodies do not unpack: %d", wanted, builder.skipped)
 
 
 def _append(builder: ColumnBuilder, block: Block, wanted: QueueRange, options: ReadOptions) -> Iterator[None]:

@@ -41,7 +41,9 @@ def test_bad_bodies_that_are_left_out_are_counted_in_the_log(
 ) -> None:
     blocks = (record(queue_offset=1) + spoiled(2), spoiled(3) + record(queue_offset=4))
     assert read(monkeypatch, *blocks, badBodies="skip") == [1, 4]
-    assert "orders@broker-a:0 [0, 100): 2 messages are left out" in caplog.text
+    assert (
+        "orders@broker-a:0 [0, 100): messages left out because their bodies do not unpack: 2" in caplog.text
+    )
 
 
 def test_bad_bodies_fail_when_the_user_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
