@@ -96,27 +96,25 @@ class ReadOptions:
 def parse_options(given: Mapping[str, str]) -> ReadOptions:
     """The options of a read; `ConfigError` says everything that is wrong with them."""
     wrong = _Complaints()
+    hear = wrong.hear
     options = _known(given, wrong)
-    topics = wrong.hear("subscribe", _topics, options, otherwise=())
-    start = wrong.hear("", _bound, options, "starting", EARLIEST, topics, otherwise=Bound(EARLIEST))
-    end = wrong.hear("", _bound, options, "ending", LATEST, topics, otherwise=Bound(LATEST))
-    wrong.hear("", _check_order, start, end, otherwise=None)
+    nothing: tuple[str, ...] = ()
+    topics = hear(nothing, _topics, options)
+    start = hear(Bound(EARLIEST), _bound, options, "starting", EARLIEST, topics)
+    end = hear(Bound(LATEST), _bound, options, "ending", LATEST, topics)
+    hear(None, _check_order, start, end)
     found = ReadOptions(
-        nameserver=wrong.hear("nameserver", _nameserver, options, otherwise=""),
+        nameserver=hear("", _nameserver, options),
         topics=topics,
         start=start,
         end=end,
-        fail_on_data_loss=wrong.hear("", _flag, options, "failOnDataLoss", True, otherwise=True),
-        bad_bodies=wrong.hear("", _choice, options, "badBodies", BAD_BODIES, otherwise=""),
-        min_partitions=wrong.hear("", _number, options, "minPartitions", 1, 1, SPARK_TASKS_MAX, otherwise=1),
-        tags=wrong.hear("tags", _tags, options, otherwise=""),
-        group=wrong.hear(
-            "consumerGroup", check_group, options.get("consumerGroup", GROUP_DEFAULT), otherwise=""
-        ),
-        pull_bytes_max=wrong.hear(
-            "",
-            *(_number, options, "maxBytesPerPull", PULL_BYTES_DEFAULT, 1, SPARK_PULL_BYTES_MAX),
-            otherwise=1,
+        fail_on_data_loss=hear(True, _flag, options, "failOnDataLoss", True),
+        bad_bodies=hear("", _choice, options, "badBodies", BAD_BODIES),
+        min_partitions=hear(0, _number, options, "minPartitions", 1, SPARK_TASKS_MAX, 1),
+        tags=hear("", _named, "tags", _tags, options),
+        group=hear("", _named, "consumerGroup", check_group, options.get("consumerGroup", GROUP_DEFAULT)),
+        pull_bytes_max=hear(
+            0, _number, options, "maxBytesPerPull", 1, SPARK_PULL_BYTES_MAX, PULL_BYTES_DEFAULT
         ),
     )
     wrong.say()
@@ -129,12 +127,12 @@ class _Complaints:
     def __init__(self) -> None:
         self._texts: list[str] = []
 
-    def hear(self, name: str, check: Callable[..., T], *arguments: Any, otherwise: T) -> T:
-        """What the check returns.  Where it does not name the option itself, `name` is put before its error."""
+    def hear(self, otherwise: T, check: Callable[..., T], *arguments: Any) -> T:
+        """What the check returns, or something in its place that nobody will ever see."""
         try:
             return check(*arguments)
-        except BolideError as error:
-            self.add(f"{name}: {error}" if name else str(error))
+        except ConfigError as error:
+            self.add(str(error))
             return otherwise
 
     def add(self, text: str) -> None:
@@ -179,19 +177,28 @@ def _quoted(value: object) -> str:
 def _required(options: Mapping[str, str], name: str, example: str) -> str:
     value = options.get(name)
     if not value:
-        raise ConfigError(f'the option is missing; give .option("{name}", "{example}")')
+        raise ConfigError(f'the option {name} is missing: .option("{name}", "{example}")')
     return value
 
 
+def _named(name: str, check: Callable[..., T], *arguments: Any) -> T:
+    """For checks that do not know that they are asked about an option."""
+    try:
+        return check(*arguments)
+    except BolideError as error:
+        raise ConfigError(f"{name}: {error}") from error
+
+
 def _nameserver(options: Mapping[str, str]) -> str:
-    return ";".join(parse_addresses(_required(options, "nameserver", "127.0.0.1:9876")))
+    text = _required(options, "nameserver", "127.0.0.1:9876")
+    return ";".join(_named("nameserver", parse_addresses, text))
 
 
 def _topics(options: Mapping[str, str]) -> tuple[str, ...]:
-    text = _required(options, "subscribe", "topic")
-    topics = [check_topic(topic.strip()) for topic in text.split(",") if topic.strip()]
+    names = [name.strip() for name in _required(options, "subscribe", "topic").split(",")]
+    topics = [_named("subscribe", check_topic, name) for name in names if name]
     if not topics:
-        raise ConfigError(f"{_quoted(text)} names no topic")
+        raise ConfigError(f"subscribe: {_quoted(options['subscribe'])} names no topic")
     return tuple(dict.fromkeys(topics))
 
 
@@ -212,7 +219,7 @@ def _choice(options: Mapping[str, str], name: str, choices: tuple[str, ...]) -> 
     return text.lower()
 
 
-def _number(options: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:
+def _number(options: Mapping[str, str], name: str, low: int, high: int, default: int) -> int:
     text = options.get(name)
     if text is None:
         return default
@@ -228,7 +235,7 @@ def _number(options: Mapping[str, str], name: str, default: int, low: int, high:
 def _bound(options: Mapping[str, str], side: str, default: int, topics: tuple[str, ...]) -> Bound:
     """A timestamp wins over offsets, as with Kafka."""
     if f"{side}Timestamp" in options:
-        return Bound(default, timestamp_ms=_number(options, f"{side}Timestamp", 0, 0, LAST_MS))
+        return Bound(default, timestamp_ms=_number(options, f"{side}Timestamp", 0, LAST_MS, 0))
     name = f"{side}Offsets"
     text = options.get(name)
     if text is None or text.lower() == ("earliest" if default == EARLIEST else "latest"):

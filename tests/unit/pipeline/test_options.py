@@ -54,9 +54,9 @@ def test_a_timestamp_wins_over_offsets() -> None:
     [
         (
             {"nameserver": ""},
-            r'^nameserver: the option is missing; give .option\("nameserver", "127.0.0.1:9876"\)$',
+            r'^the option nameserver is missing: .option\("nameserver", "127.0.0.1:9876"\)$',
         ),
-        ({"subscribe": ""}, "^subscribe: the option is missing"),
+        ({"subscribe": ""}, "^the option subscribe is missing"),
         ({"subscribe": ","}, "^subscribe: ',' names no topic"),
         ({"subscribe": "../etc"}, "^subscribe: the topic name '../etc' contains '.'"),
         ({"consumerGroup": "a b"}, "^consumerGroup: the group name 'a b' contains ' '"),
@@ -115,9 +115,9 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
     assert str(caught.value).splitlines() == [
         "5 things are wrong with the options:",
         "  there is no option 'subscrib': did you mean subscribe?",
-        '  subscribe: the option is missing; give .option("subscribe", "topic")',
+        '  the option subscribe is missing: .option("subscribe", "topic")',
         "  startingOffsets=latest leaves nothing to read in a batch: say earliest or offsets",
-        '  nameserver: the option is missing; give .option("nameserver", "127.0.0.1:9876")',
+        '  the option nameserver is missing: .option("nameserver", "127.0.0.1:9876")',
         "  minPartitions is a number from 1 to 100000, not 'many'",
     ]
 

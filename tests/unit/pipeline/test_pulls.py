@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from bolide.client.results import PullBlock, PullStatus
 from bolide.model.errors import ConnectionLost, ProtocolError
+from bolide.model.limits import SPARK_PULLS_AHEAD_MAX
 from bolide.model.offsets import GroupOffset, MessageQueue, QueueOffset
 from bolide.model.topic import Subscription
 from bolide.pipeline import pulls
@@ -122,7 +123,7 @@ def test_the_range_arrives_once_and_in_order(begin: int, length: int, caps: list
 def test_several_pulls_are_under_way_at_once() -> None:
     queue = Queue(0, 6000, cap=lambda offset: 32 if offset < 1000 else 100)
     assert len(read(queue, 0, 5000)) == queue.given == 5000
-    assert 4 <= queue.in_flight_max <= pulls.SPARK_PULLS_AHEAD_MAX
+    assert 4 <= queue.in_flight_max <= SPARK_PULLS_AHEAD_MAX
 
 
 def test_large_answers_are_not_hoarded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +166,7 @@ def test_what_is_not_read_yet_is_bounded_in_bytes_when_messages_become_large(
     found = asyncio.run(work())
     assert [begin for begin, _ in found] == [0, *(end for _, end in found[:-1])]
     assert found[-1][1] == 3000
-    assert queue.held_max <= enough + (1 + pulls.SPARK_PULLS_AHEAD_MAX) * 100
+    assert queue.held_max <= enough + (1 + SPARK_PULLS_AHEAD_MAX) * 100
 
 
 def test_a_broken_connection_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
