@@ -95,7 +95,7 @@ cdef class ColumnBuilder:
         self.rows_max = rows_max
         self.size_bytes_max = size_bytes_max
         self.skips_bad_bodies, self.fails_on_bad_bodies = bad_bodies == "skip", bad_bodies == "fail"
-        self.looks_into_bodies = bad_bodies != "keep" or not {"body", "bodyError"}.isdisjoint(columns)
+        self.looks_into_bodies = bad_bodies != "deliver" or not {"body", "bodyError"}.isdisjoint(columns)
         self.properties = Properties()
         self.start()
 

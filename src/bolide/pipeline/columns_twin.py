@@ -30,7 +30,7 @@ SIZE_BYTES_MAX = 1 << 29
 BROKER_NAME_BYTES_MAX = 1024
 """Together they keep every text column of a batch below 2 GiB, as far as Arrow's 32-bit offsets reach."""
 
-BAD_BODIES = ("keep", "skip", "fail")
+BAD_BODIES = ("deliver", "skip", "fail")
 """What becomes of a message whose body does not unpack.  Brokers do not look into bodies, so anybody can send one."""
 
 TIME_MS_MAX = (2**63 - 1) // 1000
@@ -67,7 +67,7 @@ class ColumnBuilder:
         self._rows_max = rows_max
         self._size_bytes_max = size_bytes_max
         self._bad_bodies = bad_bodies
-        self._looks_into_bodies = bad_bodies != "keep" or not {"body", "bodyError"}.isdisjoint(columns)
+        self._looks_into_bodies = bad_bodies != "deliver" or not {"body", "bodyError"}.isdisjoint(columns)
         self.skipped = 0
         """Messages left out because of their bodies, in all batches so far."""
         self._start()

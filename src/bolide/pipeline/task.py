@@ -56,7 +56,7 @@ def _append(builder: ColumnBuilder, block: Block, wanted: QueueRange, options: R
         try:
             at = builder.append(data, at, begin, end)
         except BadBody as error:
-            advice = "badBodies=keep hands it out as it is stored, badBodies=skip leaves it out"
+            advice = "badBodies=deliver hands it out as it is stored, badBodies=skip leaves it out"
             raise BadBody(f"{wanted.queue}: {error}; {advice}") from error
         except MalformedRecord as error:
             lost = DataLost(

@@ -140,7 +140,7 @@ def test_bad_bodies_are_left_out_and_counted_or_an_error_as_the_user_chose(
     assert (builder.rows, builder.skipped) == (2, 3)
     with pytest.raises(BadBody, match="the message at offset 3: the body does not unpack"):
         make("b", names, bad_bodies="fail").append(data, 0, *EVERYTHING)
-    with pytest.raises(ValueError, match="keep, skip, fail, not 'lose'"):
+    with pytest.raises(ValueError, match="deliver, skip, fail, not 'lose'"):
         make("b", names, bad_bodies="lose")
 
 

@@ -97,7 +97,7 @@ def test_a_timestamp_wins_over_offsets() -> None:
         ({"startingTimestamp": "1" + 400 * "0"}, "startingTimestamp is a number"),
         ({"startingTimestamp": "\u0661"}, "startingTimestamp is a number"),
         ({"failOnDataLoss": "maybe"}, "failOnDataLoss is true or false, not 'maybe'"),
-        ({"badBodies": "ignore"}, "badBodies is keep, skip or fail, not 'ignore'"),
+        ({"badBodies": "ignore"}, "badBodies is deliver, skip or fail, not 'ignore'"),
         ({"minPartitions": "0"}, "minPartitions is a number from 1"),
         ({"maxBytesPerPull": "1e6"}, "maxBytesPerPull is a number"),
     ],

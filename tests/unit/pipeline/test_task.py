@@ -48,7 +48,7 @@ def test_bad_bodies_that_are_left_out_are_counted_in_the_log(
 
 def test_bad_bodies_fail_when_the_user_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where lost data is no error: nothing is lost here."""
-    with pytest.raises(BadBody, match=r"orders@broker-a:0: the message at offset 2: .*badBodies=keep"):
+    with pytest.raises(BadBody, match=r"orders@broker-a:0: the message at offset 2: .*badBodies=deliver"):
         read(monkeypatch, spoiled(2), badBodies="fail", failOnDataLoss="false")
 
 
