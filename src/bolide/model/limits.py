@@ -300,6 +300,38 @@ CONSUMER_QUEUES_MAX: Final = Limit(
 ANSWER_DIALECT_BYTES_MAX: Final = Limit(
     1 * MIB, Where.CLIENT, "bytes of an answer in Java's dialect of JSON", "the answer counts as malformed"
 )
+SPARK_TASKS_MAX: Final = Limit(
+    100_000, Where.CLIENT, "tasks of a Spark read", "the read is refused", setting="minPartitions"
+)
+SPARK_OFFSETS_TEXT_MAX: Final = Limit(
+    16 * MIB, Where.CLIENT, "characters of offsets by queue, as an option of Spark", "the read is refused"
+)
+SPARK_PULL_BYTES_MAX: Final = Limit(
+    8 * MIB,
+    Where.CLIENT,
+    "bytes that a Spark task asks a broker for at a time",
+    "the read is refused",
+    setting="maxBytesPerPull",
+)
+SPARK_PULLS_AHEAD_MAX: Final = Limit(
+    16, Where.CLIENT, "pulls of a Spark task under way at once", "the next one waits for the task"
+)
+SPARK_AHEAD_BYTES_MAX: Final = Limit(
+    8 * MIB,
+    Where.CLIENT,
+    "bytes that a Spark task holds before its turn comes to read them",
+    "pulls that are under way end, one answer each; no others are made",
+)
+SPARK_BATCH_ROWS_MAX: Final = Limit(
+    65_536, Where.CLIENT, "rows of a batch given to Spark", "a new batch begins"
+)
+# Checked before every message, so a batch has at most this and one body, unpacked.
+SPARK_BATCH_BYTES_MAX: Final = Limit(
+    8 * MIB,
+    Where.CLIENT,
+    "bytes of a batch given to Spark, its bodies unpacked, before its last message",
+    "a new batch begins",
+)
 
 # ---- files -----------------------------------------------------------------------------------------------------
 
