@@ -47,7 +47,7 @@ async def message_by_unique_id(servers: AdminConnection, topic: str, message_id:
         servers, header, lambda message: message.properties.get(Property.UNIQUE_KEY) == message_id
     )
     if not found:
-        raise NothingFound(f"{topic} has no message with the id {message_id}")
+        raise NothingFound(f"no broker of {topic} that is up has a message with the id {message_id}")
     return found[-1]  # a producer that tries again may store it twice
 
 
@@ -64,7 +64,10 @@ async def message_by_offset_id(servers: AdminConnection, message_id: str) -> Sto
             raise
         raise NothingFound(nothing) from error
     except (ConnectionLost, CallTimeout) as error:  # any other id names an address too, where nobody is
-        raise NothingFound(f"{nothing}: {error}") from error
+        raise NothingFound(
+            f"the offset id {message_id} names a broker at {address}, where nobody answers ({error}). Is that broker"
+            " down? Or is it a unique id? Then its topic is needed too"
+        ) from error
     (message,) = decode_messages(answer.body, await _name_of(servers, address))
     return message
 

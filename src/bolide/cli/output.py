@@ -4,7 +4,7 @@ import io
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 TABLE_WIDTH_MAX = 10_000
 
@@ -49,8 +49,29 @@ def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
         is_numeric = bool(listed) and all(isinstance(row[number], int) for row in listed)
         table.add_column(name, justify="right" if is_numeric else "left", no_wrap=True)
     for row in listed:
-        table.add_row(*(Text(str(value)) for value in row))
+        table.add_row(*(Text(plain(str(value))) for value in row))
     Console(width=TABLE_WIDTH_MAX, highlight=False).print(table)
+
+
+def plain(text: str) -> str:
+    r"""Text for a terminal: names and remarks come from the network, and must not steer it.
+
+    >>> plain("safe é"), plain("\x1b[2J")
+    ('safe é', '\\x1b[2J')
+    """
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() or one == "\n" else repr(one)[1:-1] for one in text)
+
+
+def can_be_steered(stream: TextIO) -> bool:
+    """Whether a line can be written again: a terminal that is more than paper."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def takes_color(stream: TextIO) -> bool:
+    """The same, where nobody has asked for no colour (no-color.org)."""
+    return can_be_steered(stream) and not os.environ.get("NO_COLOR")
 
 
 def counted(number: int, what: str) -> str:
@@ -63,13 +84,21 @@ def counted(number: int, what: str) -> str:
 
 def say(text: str) -> None:
     """A line for people; stays out of pipes."""
-    print(text, file=sys.stderr)
+    print(plain(text), file=sys.stderr)
 
 
 def say_error(text: str) -> None:
-    print(f"error: {text}", file=sys.stderr)
+    say(f"error: {text}")
+
+
+def show(text: str) -> None:
+    """A result whose last word is the exit code: the work goes on when nobody reads the words any more."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        reader_gone()
 
 
 def reader_gone() -> None:
-    """Whoever read our output has enough, as in `bolide tail t | head`: no error, but nobody hears us any more."""
+    """Whoever read our output has enough, as in `bolide tail t | head`: what is still written leads nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
