@@ -20,7 +20,7 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
-from bolide.cli.options import DEFAULT_DATA, Data, Settings, Verbose
+from bolide.cli.options import DEFAULT_DATA, Data, Settings, Verbose, nameserver_of_environment
 from bolide.cli.outcome import CannotStart, ExitCode, StoreFailed
 from bolide.cli.output import say
 from bolide.cli.settings import naming_file, parse_assignments, read_settings
@@ -91,7 +91,7 @@ def up(
         option = "" if service.nameserver == "127.0.0.1:9876" else f"-n {shlex.quote(service.nameserver)} "
         print(f"bolide serves: name server {service.nameserver}, broker {service.broker}")
         print(f"Messages are stored in {service.data.resolve()}")
-        print(f"Send a first message: echo hello | bolide send {option}greetings", flush=True)
+        print(f"Send a first message: bolide send {option}greetings hello", flush=True)
 
     _run(_serve(service, announce, recovery.interrupt))
 
@@ -152,18 +152,29 @@ def broker(
         Path | None,
         typer.Option("--config", "-c", metavar="FILE", help="The original's broker.conf, or TOML."),
     ] = None,
+    nameserver: Annotated[
+        str | None,
+        typer.Option(
+            "--nameserver",
+            "-n",
+            metavar="ADDRESS",
+            help="Name server to register with, host:port; several with ';' between them.",
+            show_default="namesrvAddr of the file, else BOLIDE_NAMESERVER or NAMESRV_ADDR",
+        ),
+    ] = None,
     settings: Settings = None,
     verbose: Verbose = False,
 ) -> None:
     """Run a broker alone.
 
-    --set wins over the file. Without namesrvAddr in one of them it registers nowhere,
-    and clients do not find it. Without storePathRootDir it stores in ~/store.
+    Options and --set win over the file, and the file over the environment.
+    Without a name server it registers nowhere, and clients do not find it.
+    Without storePathRootDir it stores in ~/store.
 
     [bold]Examples[/bold]
 
         bolide broker -c broker.conf
-        bolide broker --set brokerName=broker-b --set namesrvAddr=10.0.0.5:9876
+        bolide broker -n 10.0.0.5:9876 --set brokerName=broker-b
     """
     from bolide.broker.app import Broker
     from bolide.broker.config import BrokerConfig
@@ -171,7 +182,10 @@ def broker(
     from bolide.cli.standalone import make_directory
 
     _set_up_logging(verbose)
-    given = read_settings(config, "broker") if config else {}
+    given = {"namesrvAddr": nameserver_of_environment()}
+    given |= read_settings(config, "broker") if config else {}
+    if nameserver is not None:
+        given["namesrvAddr"] = nameserver
     with naming_file(config, own := parse_assignments(settings or ())):
         chosen = BrokerConfig.from_settings(given | own)
     make_directory(Path(chosen.root).expanduser())
@@ -183,7 +197,7 @@ def broker(
         where = (
             f"registers with {names}"
             if names
-            else "registers nowhere: set namesrvAddr so that clients find it"
+            else "registers nowhere: give it a name server (-n, namesrvAddr) so that clients find it"
         )
         print(f"broker {chosen.broker_name} serves at {server.address}, {where}", flush=True)
 
