@@ -8,9 +8,9 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "limits.md"
 
 HEAD = """# Limits
 
-Whatever others send is bounded before it costs anything: bytes, entries, waiting requests, time. This page is written from
-the table in [`model/limits.py`](../src/bolide/model/limits.py) by `make fix`; a test holds the two together.
-[SECURITY.md](../SECURITY.md) says what is promised with them.
+Whatever others send is bounded before it costs anything: bytes, entries, waiting requests, time. This page is
+written from the table in [`model/limits.py`](../src/bolide/model/limits.py) by `make fix`; a test holds the two
+together. [SECURITY.md](../SECURITY.md) says what is promised with them.
 """
 
 

@@ -1,17 +1,23 @@
 """JSON as Java's fastjson writes it: integer and object map keys without quotes.
 
 Standard text goes through orjson.  Only what orjson refuses is looked over for such keys, `{0:"a"}` and
-`{{"queueId":0}:5}`, which get their quotes; object keys come back as their compact JSON text.
+`{{"queueId":0}:5}`, which get their quotes; object keys come back as their compact JSON text.  Bounded in depth.
 """
 
 import re
 from collections.abc import Collection, Mapping
+from itertools import accumulate
 from typing import Any
 
 import orjson
 
 from bolide.model.errors import InvalidRequest
-from bolide.model.limits import DIALECT_BYTES_MAX
+from bolide.model.limits import DIALECT_BYTES_MAX, JSON_DEPTH_MAX
+
+_MARKS = b'[]{}"'
+_NO_MARKS = bytes(set(range(256)) - set(_MARKS))
+_STEPS = bytes({0x5B: 1, 0x7B: 1, 0x5D: 0xFF, 0x7D: 0xFF}.get(mark, 0) for mark in range(256))
+"""A bracket that opens is a step down, one that closes a step up: 1 and -1 as bytes with a sign."""
 
 
 class Bare(str):
@@ -28,16 +34,28 @@ def loads(
     The dialect is read many times more slowly, so its length is bounded, unless it comes from a file of ours.
     """
     try:
-        return orjson.loads(text)
+        value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         if dialect_length_max is not None and len(text) > dialect_length_max:
             raise InvalidRequest(f"{len(text)} bytes that are not standard JSON: {error}") from error
-        try:
-            return orjson.loads(_standard(text if isinstance(text, str) else bytes(text).decode()))
-        except UnicodeDecodeError as error:
-            raise InvalidRequest(f"the text is not UTF-8: {error}") from error
-        except orjson.JSONDecodeError as error:
-            raise InvalidRequest(f"malformed JSON: {error}") from error
+        text = _standard(text)
+        value = _read(text)
+    if (depth := _depth_of(text)) > JSON_DEPTH_MAX:
+        raise InvalidRequest(f"JSON nested {depth} deep; {JSON_DEPTH_MAX} levels are allowed")
+    return value
+
+
+def _depth_of(text: bytes | bytearray | memoryview | str) -> int:
+    """How deep sound JSON is nested.  What was read is written again some day, by functions that call themselves."""
+    raw = text.encode() if isinstance(text, str) else bytes(text)
+    brackets = raw.count(b"[") + raw.count(b"{")
+    if brackets <= JSON_DEPTH_MAX:
+        return brackets  # at most
+    if b"\\" in raw:  # only in strings, and of interest only before a quote
+        raw = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
+    outside = b"".join(raw.translate(None, _NO_MARKS).split(b'"')[::2])
+    steps = memoryview(outside.translate(_STEPS)).cast("b")
+    return max(accumulate(steps), default=0)
 
 
 def dumps(value: Any) -> bytes:
@@ -116,8 +134,11 @@ _BARE_KEY = re.compile(
 """Everything up to a key without quotes, and the key: in one go, so that a text of any kind is looked over once."""
 
 
-def _standard(text: str) -> str:
-    return _BARE_KEY.sub(_quoted, text)
+def _standard(text: bytes | bytearray | memoryview | str) -> str:
+    try:
+        return _BARE_KEY.sub(_quoted, text if isinstance(text, str) else bytes(text).decode())
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(f"the text is not UTF-8: {error}") from error
 
 
 def _quoted(match: re.Match[str]) -> str:
@@ -125,6 +146,13 @@ def _quoted(match: re.Match[str]) -> str:
     if mark is None:  # the end of the text
         return str(before)
     if number is None:
-        number = orjson.dumps(orjson.loads(members)).decode()
-        number = orjson.dumps(number)[1:-1].decode()
+        words = orjson.dumps(_read(members)).decode()
+        number = orjson.dumps(words)[1:-1].decode()
     return f'{before}{mark}"{number}":'
+
+
+def _read(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise InvalidRequest(f"malformed JSON: {error}") from error

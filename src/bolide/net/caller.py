@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from bolide.model.clock import Clock
 from bolide.model.errors import ConfigError, ConnectionLost
@@ -48,6 +48,16 @@ class Caller:
             attempt = asyncio.ensure_future(self._connect(address))
             self._links[address] = attempt
         return await asyncio.shield(attempt)
+
+    def keep_only(self, addresses: Collection[str]) -> None:
+        """Close the connections to all other addresses, and forget that there were any."""
+        for address, attempt in list(self._links.items()):
+            if (
+                address not in addresses and attempt.done()
+            ):  # one that is being made has somebody who waits for it
+                del self._links[address]
+                if _is_open(attempt):
+                    attempt.result().close()
 
     async def close(self) -> None:
         """Close every connection; none is made any more."""

@@ -122,6 +122,11 @@ class Link(asyncio.BufferedProtocol):
         """Whether the other side is far behind in reading; large answers had better wait."""
         return bool(self._stops & _CONGESTED)
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether the other side is far behind in reading what it is sent, on a caller's link too."""
+        return self._drained is not None
+
     def answer(self, answer: Command) -> None:
         """Send a response.  A link that has closed meanwhile swallows it: nobody is there to read it."""
         if not self.is_open:

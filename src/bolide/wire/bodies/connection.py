@@ -11,7 +11,7 @@ from bolide.wire.bodies.group import (
     subscription_as_json,
     subscription_from_json,
 )
-from bolide.wire.bodies.members import number, parse_answer, rows, table, text
+from bolide.wire.bodies.members import parse_answer, rows, small_number, table, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ClientConnection:
             client_id=text(members, "clientId"),
             address=text(members, "clientAddr"),
             language=text(members, "language", "OTHER"),
-            version=number(members, "version"),
+            version=small_number(members, "version"),
         )
 
 
