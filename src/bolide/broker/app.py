@@ -173,6 +173,7 @@ class Broker:
             self.parts.append(part)
             self.registry.add(part.handlers())
             self.state.figures.append(part.figures)
+        self.state.figures.append(self._server.figures)
         self.on_request = self.state.dispatcher.on_request
         self.on_sends = self.part(Sending).on_sends
         self.on_pull = self.part(Pulling).on_pull

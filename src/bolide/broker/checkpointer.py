@@ -105,7 +105,7 @@ class Checkpointer:
     def _is_due(self) -> bool:
         now_ms = self._clock.monotonic_ms()
         checkpoints, durable = self._store.checkpoints, self._store.durability.durable
-        if now_ms >= self._due_ms or checkpoints.is_wanted(durable):
+        if now_ms >= self._due_ms:
             return True
         return durable - checkpoints.end >= BEHIND_BYTES_MAX and now_ms >= self._last_ms + PAUSE_MS
 

@@ -96,7 +96,8 @@ class Indexer:
                 offsets, (stored_ms, offset) = await self._do(
                     lambda: (index.find(*wanted), index.last_update)
                 )
-            places = places_of(self._store.log, offsets, self._store.reader.readable_end)
+            start = self._store.queues.deletions.place_of(lookup.topic)
+            places = places_of(self._store.log, offsets, start, self._store.reader.readable_end)
             records = await self._do(lambda: read_matching(lookup, places)) if places else []
             return Found(records, stored_ms, offset)
         finally:

@@ -2,8 +2,8 @@
 
 On the event loop a topic's folder is only moved to the trash (`store/trash.py`), however many files it has.  Making
 that last and deleting the files follows here; so does what an earlier process has left.  Whoever deletes a topic can
-wait until its queues are gone for good.  Its newest records stay in the log: a recovery that walks over them, after a
-kill before the next checkpoint, makes queues of them again.
+wait until it is gone for good: its records stay in the log until they expire, but nobody goes over them any more
+(`store/deletions.py`).
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from bolide.broker.sync_thread import SyncThread
 from bolide.net.surroundings import Surroundings
 from bolide.net.ticks import ticks
 from bolide.net.trouble import goes_on
-from bolide.store.disk import NOT_OF_THE_DISK
+from bolide.store.disk import NOT_NOW
 from bolide.store.store import MessageStore
 
 log = logging.getLogger(__name__)
@@ -65,8 +65,8 @@ class TopicRemover:
             await self._thread.sync(self._trash.settle)
         except Exception as error:
             self._waiting = waiting + self._waiting
-            if isinstance(error, OSError) and error.errno not in NOT_OF_THE_DISK:
-                log.critical("syncing the folder of the consume queues failed: %s", error)
+            if isinstance(error, OSError) and error.errno not in NOT_NOW:
+                log.critical("making the deletion of topics last failed: %s", error)
                 self._store.durability.failed(error)
                 self._on_failure()
             raise
@@ -88,9 +88,9 @@ class TopicRemover:
     def close(self) -> None:
         """End the thread.  A sync that outlived its task may have failed since."""
         error = self._thread.close()
-        if error is None or error.errno in NOT_OF_THE_DISK or self._store.durability.failure is not None:
+        if error is None or error.errno in NOT_NOW or self._store.durability.failure is not None:
             return
-        log.critical("the last sync of the folder of the consume queues failed: %s", error)
+        log.critical("making the last deletion of a topic last failed: %s", error)
         self._store.durability.failed(error)
 
     def _say(self, error: OSError) -> None:

@@ -7,7 +7,6 @@ A broker that can no longer trust its disk says so and ends with an exit code of
 
 import asyncio
 import gc
-import logging
 import os
 import resource
 import shlex
@@ -20,6 +19,7 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
+from bolide.cli.logs import set_up_logging
 from bolide.cli.options import DEFAULT_DATA, Data, Settings, Verbose
 from bolide.cli.outcome import CannotStart, ExitCode, StoreFailed
 from bolide.cli.output import say
@@ -32,8 +32,6 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PORT_HELP = "0 takes a free one."
 GARBAGE_THRESHOLD = 50_000
 """Requests leave few cycles behind, so looking for them can be rare."""
-
-LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s"
 
 
 class Service(Protocol):
@@ -75,7 +73,7 @@ def up(
     from bolide.cli.recovery import watch_recovery
     from bolide.cli.standalone import Standalone, check_directory
 
-    _set_up_logging(verbose)
+    set_up_logging(verbose)
     recovery = watch_recovery()
     service = Standalone(
         data=data,
@@ -130,7 +128,7 @@ def nameserver(
     from bolide.nameserver.app import NameServer
     from bolide.nameserver.config import NameServerConfig
 
-    _set_up_logging(verbose)
+    set_up_logging(verbose)
     given = read_settings(config, "nameserver") if config else {}
     if data is not None:
         given["kvConfigPath"] = str(data.expanduser() / "kvConfig.json")
@@ -175,7 +173,7 @@ def broker(
     from bolide.cli.recovery import watch_recovery
     from bolide.cli.standalone import check_directory
 
-    _set_up_logging(verbose)
+    set_up_logging(verbose)
     given = BrokerSettings(config, settings or ())
     if check:
         raise typer.Exit(ExitCode.OK if given.check() else ExitCode.FAILED)
@@ -285,9 +283,3 @@ def _raise_file_limit() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-def _set_up_logging(verbose: bool) -> None:
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING, format=LOG_FORMAT, stream=sys.stderr
-    )

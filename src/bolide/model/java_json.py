@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from bolide.model.errors import InvalidRequest
-from bolide.model.limits import JSON_DEPTH_MAX
+from bolide.model.limits import DIALECT_BYTES_MAX, JSON_DEPTH_MAX
 from bolide.model.numbers import is_int64
 
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
@@ -36,10 +36,12 @@ class Bare(str):
     __slots__ = ()
 
 
-def loads(text: bytes | bytearray | memoryview | str, *, dialect_length_max: int | None = None) -> Any:
+def loads(
+    text: bytes | bytearray | memoryview | str, *, dialect_length_max: int | None = DIALECT_BYTES_MAX
+) -> Any:
     """Any JSON value, standard or in Java's dialect.
 
-    The dialect is read a hundred times more slowly, so whoever reads from strangers bounds its length.
+    The dialect is read a hundred times more slowly, so its length is bounded, unless it comes from a file of ours.
     """
     try:
         value = orjson.loads(text)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bolide.model import java_json
 from bolide.model.errors import InvalidRequest
-from bolide.model.limits import JSON_DEPTH_MAX
+from bolide.model.limits import DIALECT_BYTES_MAX, JSON_DEPTH_MAX
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
@@ -66,7 +66,14 @@ def test_malformed_text_is_refused(text: bytes) -> None:
         java_json.loads(text)
 
 
-def test_the_slow_dialect_can_be_bounded_and_standard_text_is_not() -> None:
+def test_the_slow_dialect_is_bounded_unless_told_otherwise() -> None:
+    dialect = b'{0:"' + b"a" * DIALECT_BYTES_MAX + b'"}'
+    with pytest.raises(InvalidRequest, match="that are not standard JSON"):
+        java_json.loads(dialect)
+    assert java_json.loads(dialect, dialect_length_max=None) == {"0": "a" * DIALECT_BYTES_MAX}
+
+
+def test_another_bound_may_be_given_and_standard_text_has_none() -> None:
     dialect, standard = b'{0:"' + b"a" * 100 + b'"}', b'{"0":"' + b"a" * 100 + b'"}'
     assert java_json.loads(standard, dialect_length_max=10) == java_json.loads(dialect)
     with pytest.raises(InvalidRequest, match="106 bytes that are not standard JSON"):

@@ -66,10 +66,12 @@ def delete_topic(state: BrokerState, link: Link, request: Command) -> Awaitable[
     """215: forget the topic, its messages and everybody's progress in it.  One that is not there is no error."""
     topic = names.check_topic(TopicRequest.decode(request.fields).topic)
     _check_not_built_in(state, topic)
-    if state.topics.delete(topic):
-        state.offsets.drop_topic(topic)
-        return _answer_when_gone(state, request, state.remover.delete(topic))
-    return _answer_when_registered(state, request)
+    if topic not in state.topics:
+        return _answer_when_registered(state, request)
+    gone = state.remover.delete(topic)  # first: a topic that cannot be deleted now stays as it is
+    state.topics.delete(topic)
+    state.offsets.drop_topic(topic)
+    return _answer_when_gone(state, request, gone)
 
 
 def all_topics(state: BrokerState, link: Link, request: Command) -> Awaitable[Command | None]:

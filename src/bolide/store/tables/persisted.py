@@ -72,7 +72,7 @@ class PersistedTable(ABC):
         """The table as the original writes it; what grows with it is `Entries`."""
 
     def _read(self, data: bytes) -> None:
-        members = java_json.loads(data)
+        members = java_json.loads(data, dialect_length_max=None)
         if not isinstance(members, Mapping):
             raise InvalidRequest("the file is not a JSON object")
         version = self.version

@@ -8,11 +8,13 @@ from typing import Any
 
 from bolide.model import java_json
 from bolide.model.errors import InvalidRequest
+from bolide.model.limits import ANSWER_DIALECT_BYTES_MAX, DIALECT_BYTES_MAX
 from bolide.model.numbers import is_int32, is_int64, parse_whole
 
-DIALECT_BYTES_MAX = 1024 * 1024
-"""Of a body in Java's dialect of JSON.  Requests are small where they use it; a frame full of it would keep a server
-busy for seconds."""
+
+def parse_answer(body: bytes, what: str) -> dict[str, Any]:
+    """The JSON object of an answer, which the original writes in its dialect, however large the cluster is."""
+    return parse_object(body, what, dialect_bytes_max=ANSWER_DIALECT_BYTES_MAX)
 
 
 def parse_object(
