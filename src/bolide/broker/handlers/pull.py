@@ -15,6 +15,7 @@ from bolide.broker.part import Part, Work, every
 from bolide.broker.pull_plans import PullPlans
 from bolide.broker.pull_terms import PullTerms, pull_terms
 from bolide.broker.state import BrokerState
+from bolide.model.limits import HOLD_MS_MAX
 from bolide.model.offsets import GroupOffset
 from bolide.model.response_code import ResponseCode
 from bolide.model.topic import TopicConfig
@@ -27,9 +28,6 @@ from bolide.wire.command import Command
 from bolide.wire.frame import decode_frame
 from bolide.wire.headers.pull import PullAnswer, PullFlag, PullRequest
 from bolide.wire.pull_frame import PullFrame
-
-HOLD_MS_MAX = 25_000
-"""Clients give a pull up after 30 s, so it must be answered before, whatever it asks for."""
 
 SWEEP_HOLD_S = 0.5
 
