@@ -1,5 +1,6 @@
 """Topics, groups and subscriptions as values."""
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntFlag
@@ -8,12 +9,10 @@ from typing import Any
 from bolide.model.errors import SubscriptionMalformed
 from bolide.model.filter import EVERYTHING, Filter
 from bolide.model.java_hash import java_hash
+from bolide.model.limits import EXPRESSION_LENGTH_MAX
 
 TAG = "TAG"
 """The kind of expression that every consumer knows (RocketMQ: ExpressionType)."""
-
-EXPRESSION_LENGTH_MAX = 32_768
-"""Of a tag expression: each of its characters goes into a hash, and pulls may bring one each."""
 
 TOPIC_QUEUES_MAX = 16_384
 """Queues that a broker gives one topic; each costs a folder once it is written to."""
@@ -21,6 +20,8 @@ TOPIC_QUEUES_MAX = 16_384
 TOLD_QUEUES_MAX = 65_536
 """Queues of one topic on one broker that are believed when somebody else tells of them, in a registration or a route.
 More than the limit above, because others have other limits; larger numbers are no numbers of queues."""
+
+_VALUE_BYTES, _NUMBER_BYTES = 256, 36  # of a value with its fields, of a number in a set of them
 
 UNIT_SUBSCRIPTION = 2
 """Bit of a retry topic's sysFlag: its group has members in unit mode."""
@@ -116,17 +117,24 @@ class Subscription:
         """What its tags want; other kinds of expression are the business of `rules.filters`."""
         return EVERYTHING if self.takes_all else Filter(self.codes)
 
+    @property
+    def kept_bytes(self) -> int:
+        """About what it takes in memory."""
+        texts = (self.topic, self.expression, self.expression_type, *self.tags)
+        sets = sys.getsizeof(self.tags) + sys.getsizeof(self.codes)
+        return _VALUE_BYTES + sum(map(sys.getsizeof, texts)) + sets + _NUMBER_BYTES * len(self.codes)
+
     @classmethod
     def parse(
         cls, topic: str, expression: str | None, version: int = 0, expression_type: str = TAG
     ) -> "Subscription":
         """A tag expression: `*` or nothing for all, else `A || B`.  One of another kind is kept as it is."""
-        if expression_type != TAG:
-            return cls(topic, expression or "", version=version, expression_type=expression_type)
         if expression is not None and len(expression) > EXPRESSION_LENGTH_MAX:
             raise SubscriptionMalformed(
-                f"the tag expression has {len(expression)} characters; {EXPRESSION_LENGTH_MAX} are allowed"
+                f"the expression has {len(expression)} characters; {EXPRESSION_LENGTH_MAX} are allowed"
             )
+        if expression_type != TAG:
+            return cls(topic, expression or "", version=version, expression_type=expression_type)
         tags = [tag.strip() for tag in (expression or "*").split("||")]
         tags = [tag for tag in tags if tag]
         if not tags or tags == ["*"]:
