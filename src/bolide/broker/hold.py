@@ -5,7 +5,7 @@ then executed again, without permission to wait a second time.  However many are
 at a bounded number of them, and at those of different queues in turn.
 
 What they take is bounded in bytes, for each connection and for all.  When there is no room left, the connection that
-takes most is answered early, so that others can wait too (`machines/shares.py`).
+takes most is answered early, so that others can wait too (`machines/fair_shares.py`).
 """
 
 from collections import OrderedDict, deque
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from bolide.broker.waiting_pulls import HeldPull, Pulls, QueueKey, WaitingPulls
-from bolide.machines.shares import Shares
+from bolide.machines.fair_shares import FairShares
 from bolide.model.limits import HELD_BYTES_MAX, HELD_CONNECTION_BYTES_MAX
 from bolide.net.link import Link
 from bolide.net.turns import Slices
@@ -42,7 +42,7 @@ class PullHold:
         self._waiting: dict[QueueKey, WaitingPulls] = {}
         self._by_link: dict[Link, Pulls] = {}
         self._buckets: dict[int, Pulls] = {}  # by deadline
-        self._shares: Shares[Link] = Shares(HELD_BYTES_MAX, HELD_CONNECTION_BYTES_MAX)
+        self._shares: FairShares[Link] = FairShares(HELD_BYTES_MAX, HELD_CONNECTION_BYTES_MAX)
         self._count = 0
         self._looks: OrderedDict[WaitingPulls, Iterator[HeldPull | None]] = OrderedDict()  # at what has come
         self._over: deque[Iterator[HeldPull]] = deque()  # pulls whose time is over

@@ -13,6 +13,7 @@ from bolide.machines.waiters import Tell, Waiters
 from bolide.model.clock import Clock
 from bolide.model.limits import UNSAFE_ANSWERS_MAX
 from bolide.net.ticks import ticks
+from bolide.net.trouble import goes_on
 from bolide.net.turns import Slices
 from bolide.store.marks import Marks
 
@@ -65,6 +66,7 @@ class Safety:
             except Exception:  # whoever moved the mark has done its work
                 log.exception("somebody who waits for messages that may be seen now was not told")
 
+    @goes_on("answering those for whom the disk is too slow")
     async def watch_deadlines(self) -> None:
         """Answer those for whom it takes too long; their messages stay stored."""
         async for _ in ticks(DEADLINE_CHECK_S):

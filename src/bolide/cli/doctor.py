@@ -11,6 +11,7 @@ import typer
 from bolide.cli.options import DEFAULT_DATA, DEFAULT_NAMESERVER, AsJson, Data, Nameserver
 from bolide.cli.outcome import ExitCode
 from bolide.cli.output import counted, write_json
+from bolide.model.printable import printable
 
 if TYPE_CHECKING:
     from bolide.cli.findings import Finding
@@ -90,6 +91,6 @@ def _print(finding: "Finding") -> None:
         mark = f"[{finding.verdict.value}]"
     if sys.stdout.isatty():
         mark = typer.style(mark, fg=color)
-    print(f"{mark} {finding.check}: {finding.text}")
+    print(f"{mark} {printable(f'{finding.check}: {finding.text}')}")
     if finding.advice:
-        print(f"    -> {finding.advice}", flush=True)
+        print(f"    -> {printable(finding.advice)}", flush=True)

@@ -11,7 +11,7 @@ as an opaque token, and what has to be done comes back as effects:
 A group has one set of subscriptions, not one per member: the newest heartbeat wins for all of them, as in the
 original.  Unlike the original, an expired member is announced like any other that leaves.
 
-What a connection brings is counted in bytes, and bounded for each and for all (`machines/shares.py`).  When there is no
+What a connection brings is counted in bytes, and bounded for each and for all (`machines/fair_shares.py`).  When there is no
 room left, whoever takes most of it gives up a group for whoever takes less.
 
 Invariants: a client id is in a group at most once; a group exists exactly while it has members; `_held` lists for each
@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from typing import Generic, TypeVar
 
-from bolide.machines.shares import Shares
+from bolide.machines.fair_shares import FairShares
 from bolide.model.limits import CLIENTS_BYTES_MAX, CONNECTION_CLIENT_BYTES_MAX, CONNECTION_GROUPS_MAX
 from bolide.model.topic import Subscription
 from bolide.wire.bodies.group import ConsumeFrom, ConsumerData, ConsumeType, HeartbeatData, MessageModel
@@ -108,7 +108,7 @@ class ClientTable(Generic[C]):
         self._producers: dict[str, dict[C, Member[C]]] = {}
         self._held: dict[C, _Held] = {}
         self._heard: dict[_Seat[C], int] = {}  # who was heard when, in that order
-        self._shares: Shares[C] = Shares(CLIENTS_BYTES_MAX, CONNECTION_CLIENT_BYTES_MAX)
+        self._shares: FairShares[C] = FairShares(CLIENTS_BYTES_MAX, CONNECTION_CLIENT_BYTES_MAX)
 
     @property
     def bytes_kept(self) -> int:

@@ -22,7 +22,17 @@ from bolide.model.limits import (
 )
 from bolide.model.names import check_id
 from bolide.model.topic import TAG, Subscription
-from bolide.wire.bodies.members import as_number, flag, number, parse_object, rows, table, text, texts
+from bolide.wire.bodies.members import (
+    as_number,
+    flag,
+    number,
+    parse_answer,
+    parse_object,
+    rows,
+    table,
+    text,
+    texts,
+)
 
 
 class ConsumeType(StrEnum):
@@ -150,7 +160,7 @@ def encode_member_ids(client_ids: list[str]) -> bytes:
 
 
 def decode_member_ids(body: bytes) -> list[str]:
-    members = parse_object(body, "the member list")
+    members = parse_answer(body, "the member list")
     if "consumerIdList" not in members:
         raise InvalidRequest("the member list has no consumerIdList")
     return texts(members, "consumerIdList")

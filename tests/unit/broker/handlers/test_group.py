@@ -213,13 +213,13 @@ def test_the_connections_of_a_large_group_are_written_a_slice_per_turn(desk: Des
         data = HeartbeatData(f"c{number}", ("makers",), (ConsumerData("billing"),))
         desk.ask(34, data.encode(), by=f"{number}")
 
-    async def main(code: int, **group: str) -> tuple[int, Turns]:
+    async def main(code: int) -> tuple[int, Turns]:
         with counted_by_turn(client, "_connection") as described:
-            answer = await desk.asked(code, **group)
+            answer = await desk.asked(code, consumerGroup="billing", producerGroup="makers")
         return len(java_json.loads(answer.body)["connectionSet"]), described
 
-    for code, name in ((203, "consumerGroup"), (204, "producerGroup")):
-        shown, described = desk.run(main(code, **{name: "billing" if code == 203 else "makers"}))
+    for code in (203, 204):
+        shown, described = desk.run(main(code))
         assert shown == described.total == 3 * PIECE_ENTRIES
         assert described.most <= PIECE_ENTRIES
     desk.settle()
