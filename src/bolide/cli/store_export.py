@@ -16,6 +16,7 @@ from bolide.cli.progress import progress_bar
 from bolide.cli.since import format_moment, is_in_calendar
 from bolide.model.errors import ConfigError
 from bolide.model.message import StoredMessage
+from bolide.model.printable import printable_json
 from bolide.offline.export import Export, Selection
 from bolide.offline.files import StoreFiles
 from bolide.offline.scan import Progress
@@ -75,12 +76,14 @@ def _write_parquet(output: Path, export: Export) -> None:
 def _write_lines(output: Path | None, export: Export) -> int:
     """Every message as a line; returns how many could not be decoded."""
     failed = 0
+    is_shown = output is None and sys.stdout.isatty()
     with _opened(output) as file:
         try:
             for block in export.blocks():
                 for message in each_message(block, export.broker_name):
                     if message.body_error is None:
-                        file.write(export_line(message))
+                        line = export_line(message)
+                        file.write(printable_json(line.decode()).encode() if is_shown else line)
                     else:
                         failed += 1
                         say(f"the message at log offset {message.log_offset}: {message.body_error}")

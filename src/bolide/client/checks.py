@@ -13,10 +13,10 @@ from typing import Any
 
 from bolide.model.errors import BolideError, ConfigError, InvalidRequest, SubscriptionMalformed
 from bolide.model.names import check_group, check_topic
+from bolide.model.numbers import INT64_MAX
 from bolide.model.offsets import GroupOffset, MessageQueue
 from bolide.model.shown import shown
 from bolide.model.topic import Subscription
-from bolide.wire.schema import INT64_MAX
 
 DAY_MS = 24 * 60 * 60 * 1000
 HOLD_MS_MAX = 10 * 60 * 1000

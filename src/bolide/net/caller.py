@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection
 
 from bolide.model.clock import Clock
 from bolide.model.errors import ConfigError, ConnectionLost
+from bolide.net.commons import Commons
 from bolide.net.link import Link
 from bolide.wire.command import Command
-from bolide.wire.frame import Intake
 
 CONNECT_TIMEOUT_MS = 3_000
 
@@ -23,10 +23,9 @@ class Caller:
         on_request: Callable[[Link, Command], None] | None = None,
         on_close: Callable[[str], None] | None = None,
     ) -> None:
-        self._clock = clock
         self._handle = on_request
         self._closed = on_close
-        self._intake = Intake()
+        self._commons = Commons(clock, serves=False)
         self._links: dict[str, asyncio.Future[Link]] = {}
         self._addresses: dict[Link, str] = {}
         self._is_closed = False
@@ -76,9 +75,7 @@ class Caller:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_MS / 1000):
-                _, link = await loop.create_connection(
-                    lambda: Link(self._intake, self, self._clock), host, port
-                )
+                _, link = await loop.create_connection(lambda: Link(self._commons, self), host, port)
         except TimeoutError as error:
             raise ConnectionLost(f"{address} did not accept a connection in time") from error
         except OSError as error:

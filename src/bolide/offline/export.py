@@ -1,8 +1,8 @@
 """Messages of a store as their records, in the order of the log, without a broker.
 
 Given is what consumers would get after the next start: records that their queues have an entry for, records that
-came too late for one, and records whose entry is damaged.  Records of topics that were deleted are not given, nor
-halves of transactions.  Holes in the log are passed over and counted.
+came too late for one, and records whose entry is damaged.  Records of topics that were deleted are not given, though
+the log still has them, nor are halves of transactions.  Holes in the log are passed over and counted.
 """
 
 from collections.abc import Iterator
@@ -71,7 +71,7 @@ class Export:
 
     def blocks(self) -> Iterator[bytes]:
         """Records back to back, some megabytes at a time."""
-        walk = LogWalk(self._find, self._mend)
+        walk = LogWalk(self._find, self._mend, None, self._store.deleted)
         for step in LogScan(self._store, walk, self._progress).run(self._start()):
             if isinstance(step, Hole):
                 self.holes.append(step)

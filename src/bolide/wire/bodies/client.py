@@ -14,9 +14,10 @@ from bolide.model.limits import (
     ROUTE_BROKERS_MAX,
     ROUTE_BYTES_MAX,
     ROUTE_QUEUES_MAX,
+    TOLD_QUEUES_MAX,
 )
 from bolide.model.offsets import MessageQueue
-from bolide.model.topic import TOLD_QUEUES_MAX, Permission
+from bolide.model.topic import Permission
 from bolide.wire.bodies.group import decode_member_ids
 from bolide.wire.bodies.route import MASTER_ID, BrokerData, QueueData, TopicRoute
 
