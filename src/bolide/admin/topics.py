@@ -17,8 +17,9 @@ from bolide.model.errors import (
     RouteNotFound,
     TopicExists,
 )
+from bolide.model.limits import TOLD_QUEUES_MAX
 from bolide.model.names import RETRY_PREFIX, check_topic, is_system_topic, reply_topic
-from bolide.model.topic import TOLD_QUEUES_MAX, Permission, TopicConfig
+from bolide.model.topic import Permission, TopicConfig
 from bolide.net.ticks import pause
 from bolide.wire.bodies.route import BrokerData, TopicList, TopicRoute
 from bolide.wire.bodies.topic import QueueBounds, decode_topic_config, decode_topic_stats

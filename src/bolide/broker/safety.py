@@ -12,6 +12,7 @@ from collections.abc import Callable
 from bolide.machines.waiters import Tell, Waiters
 from bolide.model.clock import Clock
 from bolide.net.ticks import ticks
+from bolide.net.trouble import goes_on
 from bolide.net.turns import Slices
 from bolide.store.marks import Marks
 
@@ -67,6 +68,7 @@ class Safety:
             except Exception:  # whoever moved the mark has done its work
                 log.exception("somebody who waits for messages that may be seen now was not told")
 
+    @goes_on("answering those for whom the disk is too slow")
     async def watch_deadlines(self) -> None:
         """Answer those for whom it takes too long; their messages stay stored."""
         async for _ in ticks(DEADLINE_CHECK_S):

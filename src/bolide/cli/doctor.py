@@ -10,7 +10,8 @@ import typer
 
 from bolide.cli.options import DEFAULT_DATA, DEFAULT_NAMESERVER, AsJson, Data, Nameserver
 from bolide.cli.outcome import ExitCode
-from bolide.cli.output import counted, plain, show, takes_color, write_json
+from bolide.cli.output import counted, show, takes_color, write_json
+from bolide.model.printable import printable
 
 if TYPE_CHECKING:
     from bolide.cli.findings import Finding
@@ -99,6 +100,6 @@ def _print(finding: "Finding") -> None:
         mark = f"[{finding.verdict.value}]"
     if takes_color(sys.stdout):
         mark = typer.style(mark, fg=color)
-    show(f"{mark} {finding.check}: {plain(finding.text)}")
+    show(f"{mark} {printable(f'{finding.check}: {finding.text}')}")
     if finding.advice:
-        show(f"    -> {plain(finding.advice)}")
+        show(f"    -> {printable(finding.advice)}")

@@ -11,6 +11,7 @@ from bolide.cli.options import DEFAULT_NAMESERVER, Nameserver
 from bolide.cli.output import say, write_table
 from bolide.cli.since import format_moment, parse_since
 from bolide.model.errors import ConfigError, NothingFound
+from bolide.model.printable import printable_bytes
 
 if TYPE_CHECKING:
     from bolide.model.message import StoredMessage
@@ -153,8 +154,6 @@ def _write_list(messages: "list[StoredMessage]") -> None:
 
 
 def _write_whole(message: "StoredMessage") -> None:
-    from bolide.cli.layout import tame
-
     rows = {
         "id": message.message_id,
         "offset id": message.offset_message_id,
@@ -171,14 +170,12 @@ def _write_whole(message: "StoredMessage") -> None:
         "".join(f"{name:<{width}}  {value}\n" for name, value in rows.items()).encode() + b"\n" + message.body
     )
     out = sys.stdout.buffer
-    out.write(tame(text) if sys.stdout.isatty() else text)
+    out.write(printable_bytes(text) if sys.stdout.isatty() else text)
     out.write(b"" if text.endswith(b"\n") else b"\n")
     out.flush()
 
 
 def _beginning(body: bytes) -> str:
-    """The first characters of a body, made harmless for a terminal."""
-    from bolide.cli.layout import tame
-
-    text = tame(body[: 4 * BODY_SHOWN].replace(b"\n", b" ").replace(b"\t", b" ")).decode("utf-8", "replace")
+    """The first characters of a body, in one line."""
+    text = body[: 4 * BODY_SHOWN].decode("utf-8", "replace").replace("\n", " ").replace("\t", " ")
     return text[:BODY_SHOWN] + ("…" if len(text) > BODY_SHOWN or len(body) > 4 * BODY_SHOWN else "")

@@ -41,7 +41,7 @@ MEANINGS = {
     ExitCode.UNREACHABLE: "no answer from a name server or broker, or no broker there",
     ExitCode.NOT_FOUND: "the topic, message, cluster, broker or store does not exist",
     ExitCode.CANNOT_START: "a server cannot start, for example because its port is in use",
-    ExitCode.STORE_FAILED: "the server stopped itself because its disk failed",
+    ExitCode.STORE_FAILED: "the server stopped itself because its disk failed, or could not write everything down",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C",
 }
 

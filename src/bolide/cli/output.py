@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, TextIO
 
+from bolide.model.printable import printable, printable_json, printable_lines
+
 TABLE_WIDTH_MAX = 10_000
 
 
@@ -30,7 +32,19 @@ def write_json(value: Any) -> None:
     import orjson
 
     text = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
-    print(text.decode())
+    print(printable_json(text.decode()))
+
+
+def write_json_line(value: Any) -> None:
+    """One JSON document in one line, for whoever reads line by line."""
+    import orjson
+
+    print(printable_json(orjson.dumps(value).decode()))
+
+
+def write_line(text: str = "", *, end: str = "\n") -> None:
+    """A line of a result; what strangers have put into it steers no terminal."""
+    print(printable(text), end=end)
 
 
 def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -49,19 +63,8 @@ def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
         is_numeric = bool(listed) and all(isinstance(row[number], int) for row in listed)
         table.add_column(name, justify="right" if is_numeric else "left", no_wrap=True)
     for row in listed:
-        table.add_row(*(Text(plain(str(value))) for value in row))
+        table.add_row(*(Text(printable(str(value))) for value in row))
     Console(width=TABLE_WIDTH_MAX, highlight=False).print(table)
-
-
-def plain(text: str) -> str:
-    r"""Text for a terminal: names and remarks come from the network, and must not steer it.
-
-    >>> plain("safe é"), plain("\x1b[2J")
-    ('safe é', '\\x1b[2J')
-    """
-    if text.isprintable():
-        return text
-    return "".join(one if one.isprintable() or one == "\n" else repr(one)[1:-1] for one in text)
 
 
 def can_be_steered(stream: TextIO) -> bool:
@@ -83,12 +86,12 @@ def counted(number: int, what: str) -> str:
 
 
 def say(text: str) -> None:
-    """A line for people; stays out of pipes."""
-    print(plain(text), file=sys.stderr)
+    """A line for people, or some; stays out of pipes."""
+    print(printable_lines(text), file=sys.stderr)
 
 
 def say_error(text: str) -> None:
-    say(f"error: {text}")
+    print(f"error: {printable(text)}", file=sys.stderr)
 
 
 def show(text: str) -> None:

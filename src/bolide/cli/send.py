@@ -19,7 +19,7 @@ from bolide.cli import complete
 from bolide.cli.ask import why_missing
 from bolide.cli.options import DEFAULT_NAMESERVER, Nameserver
 from bolide.cli.outcome import Partly, explain
-from bolide.cli.output import counted, reader_gone, say
+from bolide.cli.output import counted, reader_gone, say, write_json_line
 from bolide.cli.progress import progress_bar
 from bolide.model.errors import BolideError, ConfigError
 
@@ -307,8 +307,6 @@ def _parse_properties(words: Sequence[str]) -> dict[str, str]:
 
 
 def _print_receipt(receipt: "SendReceipt") -> None:
-    import orjson
-
     members = {
         "id": receipt.message_id,
         "topic": receipt.queue.topic,
@@ -318,6 +316,6 @@ def _print_receipt(receipt: "SendReceipt") -> None:
         "status": receipt.status.name,
     }
     try:
-        print(orjson.dumps(members).decode())
+        write_json_line(members)
     except BrokenPipeError:  # `| head`: the messages are what this is about
         reader_gone()

@@ -181,9 +181,9 @@ class _Printer:
 
 
 def _tamed(write: "Callable[[StoredMessage], bytes]") -> "Callable[[StoredMessage], bytes]":
-    from bolide.cli.layout import tame
+    from bolide.model.printable import printable_bytes
 
-    return lambda message: tame(write(message))
+    return lambda message: printable_bytes(write(message))
 
 
 def _once_in_a_row() -> Callable[[str], None]:

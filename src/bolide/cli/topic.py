@@ -7,7 +7,7 @@ import typer
 from bolide.cli import complete
 from bolide.cli.ask import ask, confirm
 from bolide.cli.options import DEFAULT_NAMESERVER, AsJson, Nameserver, Yes
-from bolide.cli.output import counted, plain, say, write_json, write_table
+from bolide.cli.output import counted, say, write_json, write_line, write_table
 from bolide.cli.since import format_moment
 from bolide.model.errors import ConfigError
 
@@ -72,7 +72,8 @@ def list_(
     if as_json:
         write_json(topics)
     elif topics:
-        print("\n".join(map(plain, topics)))
+        for name in topics:
+            write_line(name)
     else:
         say("the brokers have no topics yet; `bolide topic create NAME` makes one, and so does a first send")
 

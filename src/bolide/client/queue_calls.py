@@ -85,17 +85,17 @@ class QueueCalls:
 
     async def min_offset(self, queue: MessageQueue) -> QueueOffset:
         header = QueueRequest(queue.topic, queue.queue_id)
-        return QueueOffset(await self._ask_offset(queue, RequestCode.GET_MIN_OFFSET, header.encode()))
+        return _not_negative(await self._ask_offset(queue, RequestCode.GET_MIN_OFFSET, header.encode()))
 
     async def max_offset(self, queue: MessageQueue) -> QueueOffset:
         header = QueueRequest(queue.topic, queue.queue_id)
-        return QueueOffset(await self._ask_offset(queue, RequestCode.GET_MAX_OFFSET, header.encode()))
+        return _not_negative(await self._ask_offset(queue, RequestCode.GET_MAX_OFFSET, header.encode()))
 
     async def offset_at(self, queue: MessageQueue, timestamp_ms: int) -> QueueOffset:
         """The first message stored at or after the time; the end of the queue when there is none."""
         header = SearchOffset(queue.topic, queue.queue_id, timestamp_ms)
         code = RequestCode.SEARCH_OFFSET_BY_TIMESTAMP
-        return QueueOffset(await self._ask_offset(queue, code, header.encode()))
+        return _not_negative(await self._ask_offset(queue, code, header.encode()))
 
     async def committed_offset(
         self, queue: MessageQueue, *, zero_for_young: bool = False
@@ -151,6 +151,12 @@ class QueueCalls:
             raise ProtocolError(f"an answer to {code.name} that cannot be read: {error}") from error
 
 
+def _not_negative(offset: int) -> QueueOffset:
+    if offset < 0:
+        raise ProtocolError(f"an answer with offset {offset}")
+    return QueueOffset(offset)
+
+
 def _read_pull(answer: Command) -> PullBlock:
     status = _STATUSES.get(answer.code)
     if status is None:
@@ -159,6 +165,8 @@ def _read_pull(answer: Command) -> PullBlock:
         header = PullAnswer.decode(answer.fields)
     except RequestError as error:
         raise ProtocolError(f"a pull answer that cannot be read: {error}") from error
+    if header.next_begin_offset < 0:
+        raise ProtocolError(f"a pull answer that goes on at offset {header.next_begin_offset}")
     return PullBlock(
         status,
         GroupOffset(header.next_begin_offset),

@@ -2,25 +2,32 @@
 
 Standard text goes through orjson.  Only what orjson refuses reaches the tolerant reader below, which accepts
 `{0:"a"}` and `{{"queueId":0}:5}`; object keys come back as their compact JSON text.  Bounded in depth and never
-evaluates anything.
+evaluates anything.  Numbers are those of Java: whole ones of 64 bits, others finite.
 """
 
 import re
 from collections.abc import Collection, Mapping
+from itertools import accumulate
+from math import isfinite
 from typing import Any
 
 import orjson
 
 from bolide.model.errors import InvalidRequest
+from bolide.model.limits import DIALECT_BYTES_MAX, JSON_DEPTH_MAX
+from bolide.model.numbers import is_int64
 
-DEPTH_MAX = 64
-
-_NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _STRING = re.compile(
     r'"[^"\\]*(?:\\.[^"\\]*)*"'
 )  # in runs: a choice per character takes a hundred bytes for each
 _BLANK = re.compile(r"[ \t\r\n]*")
 _LITERALS = {"true": True, "false": False, "null": None}
+
+_MARKS = b'[]{}"'
+_NO_MARKS = bytes(set(range(256)) - set(_MARKS))
+_STEPS = bytes({0x5B: 1, 0x7B: 1, 0x5D: 0xFF, 0x7D: 0xFF}.get(mark, 0) for mark in range(256))
+"""A bracket that opens is a step down, one that closes a step up: 1 and -1 as bytes with a sign."""
 
 
 class Bare(str):
@@ -29,13 +36,15 @@ class Bare(str):
     __slots__ = ()
 
 
-def loads(text: bytes | bytearray | memoryview | str, *, dialect_length_max: int | None = None) -> Any:
+def loads(
+    text: bytes | bytearray | memoryview | str, *, dialect_length_max: int | None = DIALECT_BYTES_MAX
+) -> Any:
     """Any JSON value, standard or in Java's dialect.
 
-    The dialect is read a hundred times more slowly, so whoever reads from strangers bounds its length.
+    The dialect is read a hundred times more slowly, so its length is bounded, unless it comes from a file of ours.
     """
     try:
-        return orjson.loads(text)
+        value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         if dialect_length_max is not None and len(text) > dialect_length_max:
             raise InvalidRequest(f"{len(text)} bytes that are not standard JSON: {error}") from error
@@ -44,6 +53,22 @@ def loads(text: bytes | bytearray | memoryview | str, *, dialect_length_max: int
         except UnicodeDecodeError as error:
             raise InvalidRequest(f"the text is not UTF-8: {error}") from error
         return _Reader(words).document()
+    if (depth := _depth_of(text)) > JSON_DEPTH_MAX:
+        raise InvalidRequest(f"JSON nested {depth} deep; {JSON_DEPTH_MAX} levels are allowed")
+    return value
+
+
+def _depth_of(text: bytes | bytearray | memoryview | str) -> int:
+    """How deep sound JSON is nested.  What was read is written again some day, by functions that call themselves."""
+    raw = text.encode() if isinstance(text, str) else bytes(text)
+    brackets = raw.count(b"[") + raw.count(b"{")
+    if brackets <= JSON_DEPTH_MAX:
+        return brackets  # at most
+    if b"\\" in raw:  # only in strings, and of interest only before a quote
+        raw = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
+    outside = b"".join(raw.translate(None, _NO_MARKS).split(b'"')[::2])
+    steps = memoryview(outside.translate(_STEPS)).cast("b")
+    return max(accumulate(steps), default=0)
 
 
 def dumps(value: Any) -> bytes:
@@ -130,7 +155,7 @@ class _Reader:
         head = self._text[self._at : self._at + 1]
         if head in ("{", "["):
             self._depth += 1
-            if self._depth > DEPTH_MAX:
+            if self._depth > JSON_DEPTH_MAX:
                 raise self._bad("too deeply nested")
             value = self._object() if head == "{" else self._array()
             self._depth -= 1
@@ -140,9 +165,12 @@ class _Reader:
         if match := _NUMBER.match(self._text, self._at):
             self._at = match.end()
             try:
-                return float(match[0]) if match[1] or match[2] else int(match[0])
+                number = float(match[0]) if match[1] or match[2] else int(match[0])
             except ValueError as error:  # thousands of digits
                 raise self._bad(f"an impossible number ({error})") from error
+            if not (is_int64(number) or (isinstance(number, float) and isfinite(number))):
+                raise self._bad(f"an impossible number ({match[0][:32]})")
+            return number
         for word, literal in _LITERALS.items():
             if self._text.startswith(word, self._at):
                 self._at += len(word)

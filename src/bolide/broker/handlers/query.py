@@ -44,8 +44,8 @@ class Querying(Part):
     async def query_message(self, link: Link, request: Command) -> Command:
         """12: the newest messages of a topic that have a key, oldest of them first.
 
-        Nobody is asked whether the topic exists: its messages may outlive it.  Keys of the same hash are not told
-        apart.
+        Nobody is asked whether the topic exists: what was deleted is not found.  Keys of the same
+        hash are not told apart.
         """
         header = QueryMessage.decode(request.fields)
         for what, text in (("topic", header.topic), ("key", header.key)):

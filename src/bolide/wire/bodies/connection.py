@@ -11,7 +11,7 @@ from bolide.wire.bodies.group import (
     subscription_as_json,
     subscription_from_json,
 )
-from bolide.wire.bodies.members import number, parse_object, rows, table, text
+from bolide.wire.bodies.members import parse_answer, rows, small_number, table, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ClientConnection:
             client_id=text(members, "clientId"),
             address=text(members, "clientAddr"),
             language=text(members, "language", "OTHER"),
-            version=number(members, "version"),
+            version=small_number(members, "version"),
         )
 
 
@@ -63,7 +63,7 @@ class GroupConnections:
 
     @classmethod
     def decode(cls, group: str, body: bytes) -> "GroupConnections":
-        members = parse_object(body, "the connections")
+        members = parse_answer(body, "the connections")
         subscriptions = table(members, "subscriptionTable")
         read: list[Subscription] = [
             subscription_from_json(table(subscriptions, topic)) for topic in subscriptions
@@ -87,7 +87,7 @@ def encode_producer_connections(connections: tuple[ClientConnection, ...]) -> by
 
 
 def decode_producer_connections(body: bytes) -> tuple[ClientConnection, ...]:
-    return _connections(parse_object(body, "the connections"))
+    return _connections(parse_answer(body, "the connections"))
 
 
 def _connections(members: Mapping[str, Any]) -> tuple[ClientConnection, ...]:

@@ -14,7 +14,17 @@ from bolide.model import java_json
 from bolide.model.errors import InvalidRequest
 from bolide.model.java_hash import java_hash
 from bolide.model.topic import Subscription
-from bolide.wire.bodies.members import as_number, flag, number, parse_object, rows, table, text, texts
+from bolide.wire.bodies.members import (
+    as_number,
+    flag,
+    number,
+    parse_answer,
+    parse_object,
+    rows,
+    table,
+    text,
+    texts,
+)
 
 GROUPS_MAX = 4096
 SUBSCRIPTIONS_MAX = 16_384
@@ -152,7 +162,7 @@ def encode_member_ids(client_ids: list[str]) -> bytes:
 
 
 def decode_member_ids(body: bytes) -> list[str]:
-    members = parse_object(body, "the member list")
+    members = parse_answer(body, "the member list")
     if "consumerIdList" not in members:
         raise InvalidRequest("the member list has no consumerIdList")
     return texts(members, "consumerIdList")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from bolide.model import java_json
 from bolide.model.errors import InvalidRequest
 from bolide.model.offsets import MessageQueue
-from bolide.wire.bodies.members import parse_object, rows, text
+from bolide.wire.bodies.members import parse_answer, parse_object, rows, text
 from bolide.wire.bodies.queue import queue_as_json, queue_from_json
 
 LOCKED_AT_ONCE_MAX = 65_536
@@ -50,4 +50,4 @@ def encode_locked(queues: Iterable[MessageQueue]) -> bytes:
 
 
 def decode_locked(body: bytes) -> list[MessageQueue]:
-    return [queue_from_json(row) for row in rows(parse_object(body, "the locks"), "lockOKMQSet")]
+    return [queue_from_json(row) for row in rows(parse_answer(body, "the locks"), "lockOKMQSet")]
