@@ -7,7 +7,7 @@ Time comes in as `now_ms`, a connection as an opaque token.
 What grows with topics goes in steps.  A broker that leaves is gone at once; its topics are swept out afterwards by
 `tidy`, and count as nobody's until then.
 
-Nobody can take the table from the others (`shares.py`).
+Nobody can take the table from the others (`route_shares.py`).
 
 Invariants: a broker name exists exactly while at least one address holds it; an address holds one id of a name and
 is alive under that name; a broker's queue data is live exactly while the broker lists it.  An address may be alive
@@ -23,7 +23,7 @@ from typing import Any
 
 from bolide.machines.registered import AliveBroker, RegisteredBroker
 from bolide.machines.registration import Master, NamedQueues, Registration
-from bolide.machines.shares import check_count, check_room, room
+from bolide.machines.route_shares import check_count, check_room, room
 from bolide.model import limits
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import RequestError, TopicNotFound

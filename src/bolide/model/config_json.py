@@ -2,7 +2,7 @@
 
 Writing gives RocketMQ's keys in its alphabetical order.  Reading is lenient about what is missing, strict about the
 type of what is there, and keeps keys it does not know in `extras`, so that a file of another version survives us.
-Names are not checked here: what comes from the wire goes through `model.names` first.
+How large a number or a text may be the values themselves say; names from the wire go through `model.names` as well.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,9 +11,8 @@ from typing import Any
 
 from bolide.model import java_json
 from bolide.model.errors import InvalidRequest
+from bolide.model.numbers import INT32_MIN, INT64_MIN, is_int64
 from bolide.model.topic import GroupConfig, TopicConfig
-
-INT32_MAX = 0x7FFF_FFFF
 
 _TOPIC_KEYS = {
     "attributes": "attributes",
@@ -125,8 +124,8 @@ def _flag(key: str, value: Any) -> bool:
 
 
 def _number(key: str, value: Any) -> int:
-    if type(value) is not int or not -INT32_MAX - 1 <= value <= INT32_MAX:
-        raise InvalidRequest(f"{key} is not a 32-bit number")
+    if not is_int64(value):
+        raise InvalidRequest(f"{key} is not a number")
     return value
 
 
@@ -152,14 +151,13 @@ _TOPIC_READERS = _readers_of(TopicConfig)
 _GROUP_READERS = _readers_of(GroupConfig)
 
 
-def _bytes_beside_the_name(members: dict[str, Any]) -> int:
-    """In a table, with numbers as long as they get."""
-    widest = {
-        key: -INT32_MAX if isinstance(value, int) and not isinstance(value, bool) else value
-        for key, value in members.items()
+def _bytes_beside_texts(members: dict[str, Any], texts: int, widest: int) -> int:
+    """In a table, with numbers as long as they get, and without texts of so many characters."""
+    numbers = {
+        key for key, value in members.items() if isinstance(value, int) and not isinstance(value, bool)
     }
-    return len(java_json.dumps({"": widest, " ": {}})) - len('" ":{}')
+    return len(java_json.dumps({"": {**members, **dict.fromkeys(numbers, widest)}})) - texts
 
 
-_TOPIC_BYTES = _bytes_beside_the_name(topic_as_json(TopicConfig("", filter_type="")))
-_GROUP_BYTES = _bytes_beside_the_name(group_as_json(GroupConfig("")))
+_TOPIC_BYTES = _bytes_beside_texts(topic_as_json(TopicConfig("t", filter_type="F")), 2, INT32_MIN)
+_GROUP_BYTES = _bytes_beside_texts(group_as_json(GroupConfig("g")), 1, INT64_MIN)

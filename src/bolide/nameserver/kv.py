@@ -134,7 +134,7 @@ def _parse(path: str, text: bytes | None) -> _Table:
     if text is None or not text.strip():
         return {}
     try:
-        table = java_json.loads(text).get("configTable") or {}
+        table = java_json.loads(text, dialect_length_max=None).get("configTable") or {}
         return {
             str(name): {str(key): str(value) for key, value in pairs.items()} for name, pairs in table.items()
         }

@@ -8,7 +8,7 @@ everything else that is not as it must be is damage, with its file, its place an
 from dataclasses import dataclass, field
 
 from bolide.offline.damage import Findings
-from bolide.offline.files import Geometry, StoreFiles, used_bytes
+from bolide.offline.files import Geometry, StoreFiles
 from bolide.offline.scan import Hole, LogScan, OddBlank, Progress
 from bolide.offline.verify_index import IndexCheck
 from bolide.offline.verify_queues import QueueCheck, QueueFix
@@ -72,7 +72,7 @@ def examine(store: StoreFiles, progress: Progress | None = None) -> Examination:
     topics = None if tables.topics is None else frozenset(tables.topics)
     safe_ms = 0 if times is None else times.safe_ms
     queues = QueueCheck(store, found.holes, findings, topics=topics, checkpoint_ms=safe_ms)
-    walk = LogWalk(queues.find, queues.mend, queues.deliver)
+    walk = LogWalk(queues.find, queues.mend, queues.deliver, store.deleted)
     scan = LogScan(store, walk, progress)
     found.log_start = store.log.start
     for step in scan.run():
@@ -155,7 +155,7 @@ def _tell_tail(store: StoreFiles, scan: LogScan, findings: Findings) -> None:
     base = store.log.base_of(scan.end)
     if base is None:
         return
-    if used_bytes(store.log.view(base)) > scan.end - base:
+    if store.log.used_bytes(base) > scan.end - base:
         findings.note(
             store.name(store.log.path(base)),
             f"the log ends at {scan.end}; behind it is what a stop or a recovery has left, without meaning",

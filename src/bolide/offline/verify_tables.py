@@ -6,7 +6,7 @@ JSON, a table of another shape, times that no message has, progress of a group b
 
 import os
 
-from bolide.model.errors import InvalidRequest
+from bolide.model.errors import InvalidRequest, StoreError
 from bolide.offline.damage import Findings
 from bolide.offline.files import StoreFiles
 from bolide.offline.table_files import Tables, read_tables
@@ -29,7 +29,7 @@ def check_config(store: StoreFiles, findings: Findings) -> Tables:
             other = states[path + ".bak" if name == path else path]
             if name != path:
                 consequence = "nothing to fall back to when the file itself is damaged"
-            elif other or store.disk.read_whole(path + ".bak") is None:
+            elif other or not store.disk.exists(path + ".bak"):
                 consequence = "the broker does not start"
             else:
                 consequence = "the broker uses the older copy"
@@ -39,14 +39,14 @@ def check_config(store: StoreFiles, findings: Findings) -> Tables:
 
 def table_state(store: StoreFiles, path: str) -> str:
     """What is wrong with a file; empty when nothing is, or when there is none."""
-    data = store.disk.read_whole(path)
-    if data is None:
-        return ""
-    if not data:
-        return "the file is empty"
     try:
+        data = store.disk.read_whole(path)
+        if data is None:
+            return ""
+        if not data:
+            return "the file is empty"
         Tables().take(os.path.basename(path).removesuffix(".bak"), data)
-    except InvalidRequest as error:
+    except (InvalidRequest, StoreError) as error:
         return str(error)
     return ""
 
@@ -67,7 +67,11 @@ def check_offsets(store: StoreFiles, tables: Tables, findings: Findings) -> None
 
 def check_checkpoint(store: StoreFiles, findings: Findings) -> Checkpoint | None:
     """The checkpoint, as far as it can be one."""
-    data = store.disk.read_whole(store.path("checkpoint"))
+    try:
+        data = store.disk.read_whole(store.path("checkpoint"))
+    except StoreError as error:
+        findings.damage("checkpoint", 0, str(error), "the broker does not start")
+        return None
     if data is None:
         return None
     if len(data) != CHECKPOINT_BYTES:

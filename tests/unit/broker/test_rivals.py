@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bolide.broker import register
-from bolide.broker.register import BrokerIdentity, RegisterOptions, Registrar
+from bolide.broker.register import BrokerIdentity, Registrar
 from bolide.broker.rivals import Rivals, check_no_rival
 from bolide.cli import checks_there
 from bolide.cli.findings import Finding, Verdict
@@ -81,11 +80,11 @@ def test_a_broker_whose_place_is_taken_says_so_rarely_and_tells_operators(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Both started while neither was known, so neither was refused."""
-    monkeypatch.setattr(register, "PERIOD_MS_MIN", 50)
+    monkeypatch.setattr(Registrar, "period_ms", 50)
 
     async def main() -> None:
         async with serving() as stage, callers(1) as (caller,):
-            settings = {**NAME, "namesrvAddr": stage.address, "registerNameServerPeriod": "50"}
+            settings = {**NAME, "namesrvAddr": stage.address}
             async with broker_serving(tmp_path / "one", settings) as (first, _):
                 me = BrokerIdentity("DefaultCluster", "broker-a", "127.0.0.1:1")
                 rivals = Rivals(me, SystemClock())
@@ -94,7 +93,6 @@ def test_a_broker_whose_place_is_taken_says_so_rarely_and_tells_operators(
                     [stage.address],
                     me,
                     Topics(),
-                    options=RegisterOptions(period_ms=50),
                     rivals=rivals,
                 )
                 await second.start()

@@ -7,8 +7,8 @@ from unittest import mock
 import pytest
 
 from bolide.machines import routes
+from bolide.machines.route_shares import room
 from bolide.machines.routes import Registration, RouteTable
-from bolide.machines.shares import room
 from bolide.model import limits
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import RequestError, TopicNotFound

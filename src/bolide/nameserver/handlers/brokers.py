@@ -180,7 +180,7 @@ def register_topic(state: NameServerState, link: Link, request: Command) -> Awai
 
 def _add_topic(state: NameServerState, request: Command) -> Command:
     topic = TopicRequest.decode(request.fields).topic
-    queues = TopicRoute.decode(request.body).queues
+    queues = TopicRoute.decode(request.body, dialect_bytes_max=limits.DIALECT_BYTES_MAX).queues
     for queue in queues:
         told(topic, queue.read_queues, queue.write_queues, queue.perm, queue.sys_flag)
     state.routes.register_topic(topic, queues)

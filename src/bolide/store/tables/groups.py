@@ -11,7 +11,7 @@ from bolide.model.json_pieces import Entries
 from bolide.model.limits import GROUP_TABLE_BYTES_MAX, GROUPS_MAX
 from bolide.model.topic import GroupConfig
 from bolide.store.disk import Disk
-from bolide.store.tables.persisted import PersistedTable, member_table
+from bolide.store.tables.persisted import PersistedTable, member_table, read_entries
 
 
 class GroupTable(PersistedTable):
@@ -86,8 +86,7 @@ class GroupTable(PersistedTable):
 
     def _take(self, members: Mapping[str, Any]) -> None:
         forbidden = dict(member_table(members, "forbiddenTable"))
-        table = member_table(members, "subscriptionGroupTable")
-        self._groups |= {name: group_from_json(value) for name, value in table.items()}
+        self._groups |= read_entries(members, "subscriptionGroupTable", group_from_json)
         self._bytes = sum(map(group_bytes, self._groups.values()))
         self._forbidden = forbidden
 

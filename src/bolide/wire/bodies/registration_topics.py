@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from bolide.model.config_json import INT32_MAX
 from bolide.model.errors import InvalidRequest
-from bolide.model.limits import BROKER_TOPICS_MAX, REGISTERED_NAME_LENGTH_MAX
-from bolide.model.topic import TOLD_QUEUES_MAX, TopicConfig
+from bolide.model.limits import BROKER_TOPICS_MAX, REGISTERED_NAME_LENGTH_MAX, TOLD_QUEUES_MAX
+from bolide.model.numbers import is_int32
+from bolide.model.topic import TopicConfig
 
 
 class ToldTopic(NamedTuple):
@@ -19,7 +19,7 @@ class ToldTopic(NamedTuple):
     sys_flag: int = 0
 
 
-_DEFAULT = TopicConfig("")
+_DEFAULT = TopicConfig("any")
 
 
 def format_topic_line(topic: TopicConfig) -> str:
@@ -60,7 +60,7 @@ def told(name: Any, read_queues: Any, write_queues: Any, perm: Any, sys_flag: An
         if type(queues) is not int or not 0 <= queues <= TOLD_QUEUES_MAX:
             raise InvalidRequest(f"topic {name!r} has an impossible number of queues")
     for flags in (perm, sys_flag):
-        if type(flags) is not int or not 0 <= flags <= INT32_MAX:
+        if not is_int32(flags):
             raise InvalidRequest(f"topic {name!r} has an impossible permission or flag")
     return ToldTopic(name, read_queues, write_queues, perm, sys_flag)
 
@@ -76,5 +76,7 @@ def _member(members: Mapping[str, Any], key: str, default: Any) -> Any:
 
 
 def _number(word: bytes) -> int:
-    """-1 for what is none, which nobody takes."""
-    return int(word) if word.isdigit() and len(word) <= 10 else -1
+    digits = word.removeprefix(b"-")
+    if not digits.isdigit() or len(digits) > 10:
+        raise InvalidRequest(f"not a 32-bit number in a topic line: {word[:32]!r}")
+    return int(word)

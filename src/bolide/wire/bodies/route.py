@@ -10,13 +10,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bolide.model import java_json, json_pieces
+from bolide.model.limits import ANSWER_DIALECT_BYTES_MAX
 from bolide.wire.bodies.members import (
     as_number,
     as_texts,
     flag,
-    number,
+    parse_answer,
     parse_object,
     rows,
+    small_number,
     table,
     text,
     texts,
@@ -51,11 +53,11 @@ class QueueData:
     def from_json(cls, members: Mapping[str, Any]) -> "QueueData":
         return cls(
             broker_name=text(members, "brokerName"),
-            read_queues=number(members, "readQueueNums"),
-            write_queues=number(members, "writeQueueNums"),
-            perm=number(members, "perm"),
+            read_queues=small_number(members, "readQueueNums"),
+            write_queues=small_number(members, "writeQueueNums"),
+            perm=small_number(members, "perm"),
             # 4.8 and older spell it with an n.
-            sys_flag=number(members, "topicSysFlag", number(members, "topicSynFlag")),
+            sys_flag=small_number(members, "topicSysFlag", small_number(members, "topicSynFlag")),
         )
 
 
@@ -127,8 +129,9 @@ class TopicRoute:
         return members
 
     @classmethod
-    def decode(cls, body: bytes) -> "TopicRoute":
-        members = parse_object(body, "the route")
+    def decode(cls, body: bytes, *, dialect_bytes_max: int = ANSWER_DIALECT_BYTES_MAX) -> "TopicRoute":
+        """An answer to 105; 217 has it in its request."""
+        members = parse_object(body, "the route", dialect_bytes_max=dialect_bytes_max)
         servers = table(members, "filterServerTable")
         return cls(
             queues=tuple(QueueData.from_json(row) for row in rows(members, "queueDatas")),
@@ -160,7 +163,7 @@ class ClusterInfo:
 
     @classmethod
     def decode(cls, body: bytes) -> "ClusterInfo":
-        members = parse_object(body, "the cluster info")
+        members = parse_answer(body, "the cluster info")
         brokers, clusters = table(members, "brokerAddrTable"), table(members, "clusterAddrTable")
         return cls(
             brokers={name: BrokerData.from_json(table(brokers, name)) for name in brokers},
@@ -183,7 +186,7 @@ class TopicList:
 
     @classmethod
     def decode(cls, body: bytes) -> "TopicList":
-        members = parse_object(body, "the topic list")
+        members = parse_answer(body, "the topic list")
         return cls(tuple(texts(members, "topicList")), text(members, "brokerAddr") or None)
 
 
@@ -201,7 +204,7 @@ def encode_kv_table(pairs: Mapping[str, str]) -> bytes:
 
 
 def decode_kv_table(body: bytes) -> dict[str, str]:
-    pairs = table(parse_object(body, "the table"), "table")
+    pairs = table(parse_answer(body, "the table"), "table")
     return {name: text(pairs, name) for name in pairs}
 
 
@@ -217,7 +220,7 @@ def encode_member_group(cluster: str, broker_name: str, addresses: Mapping[int, 
 
 def decode_member_group(body: bytes) -> dict[int, str]:
     """Broker id to address."""
-    return addresses_from_json(table(parse_object(body, "the member group"), "brokerMemberGroup"))
+    return addresses_from_json(table(parse_answer(body, "the member group"), "brokerMemberGroup"))
 
 
 def addresses_as_json(addresses: Mapping[int, str], *, bare_keys: bool) -> dict[Any, str]:

@@ -132,7 +132,7 @@ def test_a_malformed_compressed_body_is_refused(data: bytes) -> None:
         b'{"topicConfigSerializeWrapper":{"topicConfigTable":{"T":{"readQueueNums":-1}}}}',
         b'{"topicConfigSerializeWrapper":{"topicConfigTable":{"T":{"readQueueNums":70000}}}}',
         b'{"topicConfigSerializeWrapper":{"topicConfigTable":{"T":{"readQueueNums":true}}}}',
-        b'{"topicConfigSerializeWrapper":{"topicConfigTable":{"T":{"perm":-1}}}}',
+        b'{"topicConfigSerializeWrapper":{"topicConfigTable":{"T":{"perm":2147483648}}}}',
         b'{"topicConfigSerializeWrapper":{"topicConfigTable":{"T":{"topicSysFlag":1099511627776}}}}',
         b'{"topicConfigSerializeWrapper":{"topicConfigTable":{"T":{"topicName":5}}}}',
         b'{"topicConfigSerializeWrapper":{"topicConfigTable":{"T":[]}}}',
