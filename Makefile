@@ -61,10 +61,11 @@ check: setup  ## format, lint, types, import contracts, house rules
 	$(BIN)/lint-imports
 	$(PYTEST) --quiet tests/arch
 
-fix: setup  ## format, repair what the linter can, write docs/limits.md again
+fix: setup  ## format, repair what the linter can, write docs/limits.md and docs/settings.md again
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 	$(BIN)/python -m tests.docs.limits_page
+	$(BIN)/python -m tests.docs.settings_page
 
 bench: setup  ## measure against the real peers in one run
 	$(BIN)/python -m tests.bench
