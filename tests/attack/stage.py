@@ -90,15 +90,14 @@ def ask_all(connection: socket.socket, data: bytes) -> list[dict[str, Any]]:
     Requests of a connection are served in order, so a last one tells.
     """
     answers = receive(connection, data + frame(frames.GET_CLUSTER_INFO, opaque=LAST))
-    assert answers.pop()["opaque"] == LAST
-    return answers
+    return [answer for answer in answers if answer["opaque"] != LAST]
 
 
 def receive(connection: socket.socket, data: bytes = b"", count: int | None = None) -> list[dict[str, Any]]:
     """Send, and read answers meanwhile, until there are so many, or until the last request is answered."""
     connection.setblocking(False)
     received, answers, sent = bytearray(), list[dict[str, Any]](), 0
-    while not answers or (answers[-1]["opaque"] != LAST if count is None else len(answers) < count):
+    while not _is_all(answers, count):
         writers = [connection] if sent < len(data) else []
         readable, writable, _ = select.select([connection], writers, [], frames.TIMEOUT_SECONDS)
         assert readable or writable, f"{len(answers)} answers, and then nothing more"
@@ -110,6 +109,12 @@ def receive(connection: socket.socket, data: bytes = b"", count: int | None = No
     connection.setblocking(True)
     connection.settimeout(frames.TIMEOUT_SECONDS)
     return answers
+
+
+def _is_all(answers: list[dict[str, Any]], count: int | None) -> bool:
+    if count is not None:
+        return len(answers) >= count
+    return any(answer["opaque"] == LAST for answer in reversed(answers))
 
 
 def _closed() -> bytes:
