@@ -8,17 +8,26 @@ from bolide.broker.config import BrokerConfig, Examined, Finding, SettingsError,
 from bolide.cli.output import counted, say_error
 from bolide.cli.settings import FileSettings, parse_assignments, read_settings
 
+NAMESERVER = "namesrvAddr"
+
 
 class BrokerSettings:
-    def __init__(self, file: Path | None, assignments: Sequence[str]) -> None:
-        """`ConfigError` for a file that cannot be read, and for what is no assignment."""
+    def __init__(
+        self, file: Path | None, assignments: Sequence[str], nameserver: str | None, usual_nameserver: str
+    ) -> None:
+        """`ConfigError` for a file that cannot be read, and for what is no assignment.
+
+        The usual name server is the environment's, for a file that names none; `nameserver` is an option.
+        """
         self._file = file
-        self._own = parse_assignments(assignments)
+        self._usual = {NAMESERVER: usual_nameserver}
         self._given = FileSettings() if file is None else read_settings(file, "broker")
+        self._option = {} if nameserver is None else {NAMESERVER: nameserver}
+        self._own = parse_assignments(assignments)
 
     @property
     def all(self) -> Mapping[str, str]:
-        return self._given | self._own
+        return self._usual | self._given | self._option | self._own
 
     def config(self) -> BrokerConfig | None:
         """What they come to; None, with every problem said, when no broker starts with them."""
@@ -50,8 +59,12 @@ class BrokerSettings:
 
     def _placed(self, findings: Sequence[Finding]) -> "Iterator[Remark]":
         for key, text in findings:
-            if key in self._own or self._file is None:
+            if key in self._own:
                 yield Remark(0, "--set: ", text)
+            elif key in self._option:
+                yield Remark(0, "--nameserver: ", text)
+            elif key not in self._given:
+                yield Remark(0, f"{self._file}: " if self._file else "", text)
             else:
                 line = self._given.lines.get(key, 0)
                 yield Remark(line, f"{self._file}:{line}: " if line else f"{self._file}: ", text)

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Protocol
 import typer
 
 from bolide.cli.logs import set_up_logging
-from bolide.cli.options import DEFAULT_DATA, Data, Settings, Verbose
+from bolide.cli.options import DEFAULT_DATA, Data, Settings, Verbose, nameserver_of_environment
 from bolide.cli.outcome import CannotStart, ExitCode, StoreFailed
 from bolide.cli.output import say
 from bolide.cli.settings import naming_file, parse_assignments, read_settings
@@ -89,7 +89,7 @@ def up(
         option = "" if service.nameserver == "127.0.0.1:9876" else f"-n {shlex.quote(service.nameserver)} "
         print(f"bolide serves: name server {service.nameserver}, broker {service.broker}")
         print(f"Messages are stored in {service.data.resolve()}")
-        print(f"Send a first message: echo hello | bolide send {option}greetings", flush=True)
+        print(f"Send a first message: bolide send {option}greetings hello", flush=True)
 
     _run(_serve(service, announce, recovery.interrupt))
 
@@ -150,6 +150,16 @@ def broker(
         Path | None,
         typer.Option("--config", "-c", metavar="FILE", help="The original's broker.conf, or TOML."),
     ] = None,
+    nameserver: Annotated[
+        str | None,
+        typer.Option(
+            "--nameserver",
+            "-n",
+            metavar="ADDRESS",
+            help="Name server to register with, host:port; several with ';' between them.",
+            show_default="namesrvAddr of the file, else BOLIDE_NAMESERVER or NAMESRV_ADDR",
+        ),
+    ] = None,
     settings: Settings = None,
     check: Annotated[
         bool, typer.Option("--check", help="Say what is wrong with the settings, and start nothing.")
@@ -158,15 +168,16 @@ def broker(
 ) -> None:
     """Run a broker alone.
 
-    --set wins over the file. Without namesrvAddr in one of them it registers nowhere,
-    and clients do not find it. Without storePathRootDir it stores in ~/store.
+    Options and --set win over the file, and the file over the environment.
+    Without a name server it registers nowhere, and clients do not find it.
+    Without storePathRootDir it stores in ~/store.
     --check ends with 0 when a broker would start, and with 1 when not.
 
     [bold]Examples[/bold]
 
         bolide broker -c broker.conf
         bolide broker -c broker.conf --check
-        bolide broker --set brokerName=broker-b --set namesrvAddr=10.0.0.5:9876
+        bolide broker -n 10.0.0.5:9876 --set brokerName=broker-b
     """
     from bolide.broker.app import Broker
     from bolide.cli.broker_settings import BrokerSettings
@@ -174,7 +185,7 @@ def broker(
     from bolide.cli.standalone import check_directory
 
     set_up_logging(verbose)
-    given = BrokerSettings(config, settings or ())
+    given = BrokerSettings(config, settings or (), nameserver, nameserver_of_environment())
     if check:
         raise typer.Exit(ExitCode.OK if given.check() else ExitCode.FAILED)
     chosen = given.config()
@@ -189,7 +200,7 @@ def broker(
         where = (
             f"registers with {names}"
             if names
-            else "registers nowhere: set namesrvAddr so that clients find it"
+            else "registers nowhere: give it a name server (-n, namesrvAddr) so that clients find it"
         )
         print(f"broker {chosen.broker_name} serves at {server.address}, {where}", flush=True)
 

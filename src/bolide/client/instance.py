@@ -15,7 +15,6 @@ from bolide.client.routes import RouteCache
 from bolide.model.errors import (
     BolideError,
     CallTimeout,
-    ClientError,
     ClientNotRunning,
     RemoteError,
     RequestError,
@@ -202,7 +201,7 @@ class ClientInstance:
         header = UnregisterClient(self.client_id, self._producer_group, group)
         try:
             await link.call(Command(RequestCode.UNREGISTER_CLIENT, header.encode()), CALL_TIMEOUT_MS)
-        except ClientError as error:
+        except BolideError as error:
             log.info("leaving without a goodbye: %s", error)  # the broker notices the closed connection
 
     # ---- what comes by itself ------------------------------------------------------------------------------

@@ -122,6 +122,14 @@ class RouteNotFound(ClientError):
     """No name server knows where the topic lives."""
 
 
+class NoBroker(ClientError):
+    """A name server answers, but no broker is registered with it: what the brokers have stored is unknown, not gone."""
+
+
+class TopicExists(ClientError):
+    """What was to be created is there already, and was left as it is."""
+
+
 class ClientNotRunning(ClientError):
     """The client was not started, runs already, or is closed."""
 
