@@ -7,7 +7,7 @@ the files themselves unless they are given, and nothing is believed that was not
 
 import os
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bolide.model.errors import NotAStore, StoreError
@@ -170,7 +170,8 @@ class FileRow:
         return self._files.written(self._paths[base])
 
     def view(self, base: int) -> memoryview:
-        return self._files.view(self._paths[base])
+        """The bytes of a file, as far as they have a place in the row."""
+        return self._files.view(self._paths[base])[: self.file_bytes]
 
 
 class OfflineQueue(FileRow):
@@ -319,7 +320,7 @@ class StoreFiles:
         folder = self.path("commitlog")
         sizes = self._sizes_in(folder)
         names = sorted(sizes)
-        file_bytes = wanted or _most_common(iter(sizes.values())) or SEGMENT_BYTES
+        file_bytes = wanted or _most_common([sizes]) or SEGMENT_BYTES
         if names and sizes[names[-1]] < file_bytes and self._is_blank(os.path.join(folder, names[-1])):
             path = os.path.join(folder, names.pop())
             self.odd.append(OddFile(path, "was being made at the last stop; nothing is in it", harmless=True))
@@ -345,8 +346,7 @@ class StoreFiles:
                 sizes = {} if queue_id is None else self._sizes_in(os.path.join(folder, number))
                 if queue_id is not None and sizes:
                     found[topic, queue_id] = sizes
-        whole = (size for sizes in found.values() for size in sizes.values() if size % ENTRY_BYTES == 0)
-        file_bytes = wanted or _most_common(whole) or QUEUE_FILE_BYTES
+        file_bytes = wanted or _most_common(found.values(), ENTRY_BYTES) or QUEUE_FILE_BYTES
         self.queue_file_bytes = file_bytes
         queues: dict[QueueKey, OfflineQueue] = {}
         for key, sizes in found.items():
@@ -455,6 +455,12 @@ def _path_in(folder: str, base: int) -> str:
     return os.path.join(folder, name_of(base))
 
 
-def _most_common(sizes: Iterator[int]) -> int:
-    counted = Counter(sizes)
+def _most_common(rows: Iterable[dict[str, int]], unit: int = 1) -> int:
+    """The size of most files, of those that have a whole number of units and a name that is a multiple of it."""
+    counted: Counter[int] = Counter()
+    for sizes in rows:
+        for name, size in sizes.items():
+            place = place_of(name)
+            counted[size] += place is not None and size > 0 and size % unit == place % size == 0
+    counted = +counted
     return max(counted, key=lambda size: (counted[size], size), default=0)
