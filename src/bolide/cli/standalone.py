@@ -15,6 +15,7 @@ from bolide.model.errors import ConfigError
 from bolide.nameserver.app import NameServer
 from bolide.nameserver.config import NameServerConfig
 from bolide.net.surroundings import Surroundings
+from bolide.store.disk_os import OsDisk
 from bolide.store.progress import Progress
 
 LOOPBACK = "127.0.0.1"
@@ -92,7 +93,7 @@ def join_address(host: str, port: int) -> str:
 def make_directory(data: Path) -> None:
     """Create the data directory; `ConfigError` says why it cannot be used."""
     try:
-        data.mkdir(parents=True, exist_ok=True)
+        OsDisk().make_dirs(str(data))
     except OSError as error:
         why = "it is a file" if data.is_file() else error.strerror
         raise ConfigError(
