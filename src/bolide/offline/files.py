@@ -15,7 +15,8 @@ from bolide.model.limits import QUEUE_FILES_MISSING_MAX, SEGMENTS_MISSING_MAX, S
 from bolide.model.printable import printable
 from bolide.offline.faults import forget, lost_pages, watch
 from bolide.store.checkpoint import is_foreign
-from bolide.store.deletions import deletions_in
+from bolide.store.deletions import FILE as DELETIONS_FILE
+from bolide.store.deletions import decode_deletions
 from bolide.store.disk import File, ReadingDisk
 from bolide.store.file_names import PLACE_DIGITS, name_of, number_of, place_of, queue_id_of
 from bolide.store.index_layout import HEADER_BYTES, SLOT_BYTES
@@ -268,7 +269,7 @@ class StoreFiles:
         self.files = OpenFiles(disk)
         self.odd: list[OddFile] = []
         self.is_foreign = is_foreign(self.read_small("checkpoint"))
-        self.deleted = deletions_in(disk, self.root, is_foreign=self.is_foreign)
+        self.deleted = self._find_deletions()
         """Places in the log by topic: records of theirs before are those of deleted topics."""
         self.is_clean = not disk.exists(self.path("abort"))
         self.is_locked = disk.is_locked(self.path("lock"))
@@ -315,6 +316,11 @@ class StoreFiles:
         """The tables that have a file, or only its copy."""
         names = {name.removesuffix(".bak") for name in self.disk.list(self.path("config"))}
         return [self.path("config", name) for name in sorted(names) if name.endswith(".json")]
+
+    def _find_deletions(self) -> dict[bytes, int]:
+        data = None if self.is_foreign else self.read_small(DELETIONS_FILE)
+        places = decode_deletions(data or b"") or {}
+        return {topic.encode(): place for topic, place in places.items()}
 
     def _find_log(self, wanted: int | None) -> FileRow:
         folder = self.path("commitlog")

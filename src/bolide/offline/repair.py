@@ -348,9 +348,10 @@ class Repair:
                 yield RepairStep(self._store.name(path), "put its .bak in its place", _restore(path, copy))
             elif is_good and copy_is_good is False:
                 yield RepairStep(self._store.name(copy), "take the damaged copy away", _move(copy))
-        if any(damage.file == "checkpoint" for damage in found.findings.damages):
-            path = self._store.path("checkpoint")
-            yield RepairStep("checkpoint", "write it again", _move(path))
+        damaged = {damage.file for damage in found.findings.damages}
+        for name, what in (("checkpoint", "write it again"), (DELETIONS_FILE, "take it away")):
+            if name in damaged:
+                yield RepairStep(name, what, _move(self._store.path(name)))
 
 
 def _intent(fix: QueueFix) -> str:

@@ -114,6 +114,16 @@ def repaired(root: Path, clock: Clock) -> None:
         plan.close()
 
 
+def test_a_damaged_list_of_deletions_is_named_and_taken_away(tmp_path: Path) -> None:
+    make(tmp_path, again=0, stop="clean")
+    data = bytearray((tmp_path / FILE).read_bytes())
+    data[20] ^= 1
+    (tmp_path / FILE).write_bytes(data)
+    assert any(damage.file == FILE for damage in examine(tmp_path).findings.damages)
+    repaired(tmp_path, HeldClock())
+    assert not (tmp_path / FILE).exists()
+
+
 def test_a_repair_of_a_store_that_the_original_has_used_forgets_deletions_for_good(tmp_path: Path) -> None:
     make(tmp_path, again=0, stop="clean")
     says = Checkpoint.decode((tmp_path / "checkpoint").read_bytes())
