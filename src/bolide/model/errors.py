@@ -1,12 +1,18 @@
 """One tree of errors.  What each becomes on the wire is for the edge to know (`net/error_codes.py`)."""
 
 from bolide.model.limits import REMARK_LENGTH_MAX
-from bolide.model.printable import printable_part
+from bolide.model.printable import printable_lines, printable_part
 from bolide.model.response_code import ResponseCode
 
 
 class BolideError(Exception):
-    """Anything this package raises on purpose."""
+    """Anything this package raises on purpose.
+
+    Its text may hold names and remarks of strangers.  It reaches logs, terminals and users as it can be shown.
+    """
+
+    def __str__(self) -> str:
+        return printable_lines(super().__str__())
 
 
 # ---- errors that a server answers with -------------------------------------------------------------------

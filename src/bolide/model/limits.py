@@ -450,5 +450,8 @@ SEGMENTS_MISSING_MAX: Final = Limit(
     "what lies behind is not of the same log",
 )
 QUEUE_FILES_MISSING_MAX: Final = Limit(
-    16, Where.FILES, "files missing in a queue, for the offline tools", "likewise, of the same queue"
+    16,
+    Where.FILES,
+    "files missing in a queue, for the offline tools",
+    "what lies behind is not of the same queue",
 )
