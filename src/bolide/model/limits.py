@@ -431,6 +431,15 @@ DELETIONS_MAX: Final = Limit(
     "deleted topics that still have messages in the log",
     "no more are deleted until these have expired",
 )
+SETTINGS_FILE_BYTES_MAX: Final = Limit(
+    MIB, Where.FILES, "bytes of a file with settings, given with `-c`", "it is refused"
+)
+LINE_BYTES_MAX: Final = Limit(
+    16 * MIB,
+    Where.FILES,
+    "bytes of one line that `bolide send` reads",
+    "it ends there, and says what is stored",
+)
 SMALL_FILE_BYTES_MAX: Final = Limit(
     256 * MIB,
     Where.FILES,
