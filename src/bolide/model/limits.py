@@ -227,6 +227,13 @@ HEARTBEAT_SUBSCRIPTIONS_MAX: Final = Limit(
 HEARTBEAT_TAGS_MAX: Final = Limit(
     32_768, Where.BROKER, "tags and tag codes of one heartbeat", "the request is refused"
 )
+# Each character goes into a hash.
+HEARTBEAT_TAGS_LENGTH_MAX: Final = Limit(
+    262_144,
+    Where.BROKER,
+    "characters of the tags and expressions of one heartbeat",
+    "the request is refused",
+)
 HEARTBEAT_NEW_GROUPS_MAX: Final = Limit(
     64, Where.BROKER, "consumer groups that one heartbeat brings into being", "the next heartbeat brings more"
 )
@@ -452,5 +459,8 @@ SEGMENTS_MISSING_MAX: Final = Limit(
     "what lies behind is not of the same log",
 )
 QUEUE_FILES_MISSING_MAX: Final = Limit(
-    16, Where.FILES, "files missing in a queue, for the offline tools", "likewise, of the same queue"
+    16,
+    Where.FILES,
+    "files missing in a queue, for the offline tools",
+    "what lies behind is not of the same queue",
 )
