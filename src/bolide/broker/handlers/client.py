@@ -63,6 +63,10 @@ class Clients(Part):
         """What the connection held is gone, and its groups hear of it at once."""
         self._carry_out(self._state.clients.connection_lost(link))
 
+    def figures(self) -> dict[str, str]:
+        """What clients take, against the limit that they have."""
+        return {"clientBytes": str(self._state.clients.bytes_kept)}
+
     def close(self) -> None:
         self._notices.close()
         self._expiring.close()
