@@ -1,9 +1,10 @@
 """What attackers do: frames of any shape, many connections, requests whose answers nobody reads."""
 
 import json
+import select
 import socket
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 from tests.peers import frames
@@ -35,6 +36,39 @@ def strangers(address: str, count: int) -> Iterator[list[socket.socket]]:
             stack.enter_context(socket.create_connection((host, int(port)), frames.TIMEOUT_SECONDS))
             for _ in range(count)
         ]
+
+
+QUIET_SECONDS = 0.5
+
+
+def pour(connections: Sequence[socket.socket], data: bytes) -> list[int]:
+    """Push the same bytes into each connection until none takes any for a moment; gives how many each has taken."""
+    taken = dict.fromkeys(connections, 0)
+    left = set(connections)
+    while left:
+        _, writable, _ = select.select([], list(left), [], QUIET_SECONDS)
+        if not writable:
+            break
+        for connection in writable:
+            try:
+                taken[connection] += connection.send(data[taken[connection] : taken[connection] + 65_536])
+            except OSError:  # closed by the server
+                left.discard(connection)
+            if taken[connection] == len(data):
+                left.discard(connection)
+    return list(taken.values())
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Whether the server closes the connection, after whatever it has sent.  Waits for that."""
+    try:
+        while connection.recv(1 << 20):
+            pass
+    except TimeoutError:
+        return False
+    except OSError:
+        pass
+    return True
 
 
 @contextmanager

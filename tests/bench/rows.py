@@ -3,10 +3,12 @@
 A later issue adds a workload to WORKLOADS (or a runner of its own in `run.py`) and its rows to ROWS.
 """
 
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tests.bench import breadth, durable, rolls, workloads
+from tests.bench.attacks.kinds import ATTACKS
 from tests.bench.callbacks.kinds import KINDS
 from tests.bench.scale import Scale
 from tests.bench.sides import ASYNC_FLUSH, Side
@@ -36,7 +38,8 @@ FRESH_WORKLOADS: dict[str, tuple[Mapping[str, str], Workload]] = {
 OWN_WORKLOADS: dict[str, Workload] = {"breadth": breadth.many_topics_and_connections}
 START = "start"
 CALLBACKS = "callbacks"
-KEYS = (*WORKLOADS, START, *FRESH_WORKLOADS, *OWN_WORKLOADS, CALLBACKS)
+ATTACKED = "attacks"
+KEYS = (*WORKLOADS, START, *FRESH_WORKLOADS, *OWN_WORKLOADS, CALLBACKS, ATTACKED)
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,10 @@ def below(limit: float, unit: str) -> Bar:
     return Bar(f"under {limit:g} {unit}", False, lambda ours: ours < limit)
 
 
+def at_most(limit: float, unit: str) -> Bar:
+    return Bar(f"at most {limit:g} {unit}", False, lambda ours: ours <= limit)
+
+
 def at_least(limit: float) -> Bar:
     return Bar(f"at least {limit:g}", False, lambda ours: ours >= limit)
 
@@ -87,6 +94,22 @@ def _rolls(workload: str, title: str) -> tuple[Row, ...]:
         Row(workload, "p99_ms", f"{title}: p99", "ms", 2),
         Row(workload, "p999_ms", f"{title}: p99.9", "ms", 2, below_theirs()),
         Row(workload, "max_ms", f"{title}: longest", "ms", 1, below_theirs()),
+    )
+
+
+def _attacked(key: str, title: str) -> tuple[Row, ...]:
+    """What 64 honest senders notice, and what the server is made to keep."""
+    return (
+        Row(ATTACKED, f"{key}_p99_ms", f"under attack, {title}: sync send, 64 threads, p99", "ms", 2),
+        Row(
+            ATTACKED,
+            f"{key}_times",
+            f"under attack, {title}: times the p99 before it",
+            "x",
+            1,
+            at_most(5, "x"),
+        ),
+        Row(ATTACKED, f"{key}_mb", f"under attack, {title}: more memory", "MB", bar=at_most(256, "MB")),
     )
 
 
@@ -145,4 +168,5 @@ ROWS = (
         Row(CALLBACKS, key, f"longest callback: {title}", "ms", 1, below(20, "ms"))
         for key, title in KINDS.items()
     ),
+    *itertools.chain.from_iterable(_attacked(key, attack.title) for key, attack in ATTACKS.items()),
 )

@@ -1,12 +1,14 @@
 """Runs the chosen workloads, side against side, and keeps every sample."""
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection
 from pathlib import Path
 
+from tests.bench.attacks.kinds import ATTACKS
+from tests.bench.attacks.measure import prepare, under_attack
 from tests.bench.callbacks.measure import longest_callbacks, table_of
 from tests.bench.callbacks.scene import Scene
-from tests.bench.rows import CALLBACKS, FRESH_WORKLOADS, OWN_WORKLOADS, START, WORKLOADS
+from tests.bench.rows import ATTACKED, CALLBACKS, FRESH_WORKLOADS, OWN_WORKLOADS, START, WORKLOADS
 from tests.bench.scale import Scale
 from tests.bench.sides import OURS, THEIRS, running_side
 from tests.bench.starting import seconds_to_first_send
@@ -45,6 +47,8 @@ def run(chosen: Collection[str], sides: Collection[str], scale: Scale, home: Pat
         _run_own(chosen, scale, home, samples, say)
     if OURS in sides and CALLBACKS in chosen:
         _run_callbacks(scale, home, samples, say)
+    for side in sides if ATTACKED in chosen else ():
+        _run_attacks(side, scale, home / f"{ATTACKED}-{side}", samples, say)
     return samples
 
 
@@ -100,6 +104,26 @@ def _run_callbacks(scale: Scale, home: Path, samples: Samples, say: Say) -> None
     found = longest_callbacks(scene, home / CALLBACKS, say)
     samples.add(OURS, CALLBACKS, {key: longest.ms for key, longest in found.items()})
     samples.notes += table_of(found)
+
+
+def _run_attacks(name: str, scale: Scale, home: Path, samples: Samples, say: Say) -> None:
+    """One after the other on one server; where theirs does not survive one, the next has a fresh server."""
+    left = deque(ATTACKS)
+    while left:
+        try:
+            with running_side(name, home) as side:
+                warm_up(side, scale)
+                prepare(side)
+                while left:
+                    kind = left.popleft()
+                    figures = under_attack(side, scale, kind)
+                    samples.add(name, ATTACKED, figures)
+                    say(f"attack {kind} on {name}: {_brief(figures)}")
+        except Exception as error:
+            if name == OURS:
+                raise
+            samples.notes.append(f"{name} did not get through the attack {kind!r}: {type(error).__name__}")
+            say(f"attack {kind} on {name}: {error}")
 
 
 def _brief(figures: dict[str, float]) -> str:

@@ -24,6 +24,7 @@ class Scale:
     scene_topics: int
     scene_groups: int
     held_pulls: int
+    attack_seconds: int
 
 
 FULL = Scale(
@@ -44,6 +45,7 @@ FULL = Scale(
     scene_topics=10_000,
     scene_groups=10_000,
     held_pulls=1_000,
+    attack_seconds=10,
 )
 QUICK = Scale(
     name="quick",
@@ -63,6 +65,7 @@ QUICK = Scale(
     scene_topics=10_000,
     scene_groups=10_000,
     held_pulls=1_000,
+    attack_seconds=4,
 )
 SMOKE = Scale(
     name="smoke",
@@ -82,4 +85,5 @@ SMOKE = Scale(
     scene_topics=100,
     scene_groups=100,
     held_pulls=70,
+    attack_seconds=1,
 )

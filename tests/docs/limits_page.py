@@ -8,9 +8,9 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "limits.md"
 
 HEAD = """# Limits
 
-Whatever others send is bounded before it costs anything: bytes, entries, waiting requests, time. This page is written from
-the table in [`model/limits.py`](../src/bolide/model/limits.py) by `make fix`; a test holds the two together.
-[SECURITY.md](../SECURITY.md) says what is promised with them.
+Whatever others send is bounded before it costs anything: bytes, entries, waiting requests, time. This page is
+written from the table in [`model/limits.py`](../src/bolide/model/limits.py) by `make fix`; a test holds the two
+together. [SECURITY.md](../SECURITY.md) says what is promised with them.
 """
 
 
@@ -19,9 +19,12 @@ def rendered() -> str:
     for where in limits.Where:
         rows = [(name, limit) for name, limit in limits.table().items() if limit.where is where]
         if rows:
-            sections.append(f"## {where.value}\n\n| at most | of | more than that | setting |\n| ---: | --- | --- | --- |\n")
+            sections.append(
+                f"## {where.value}\n\n| at most | of | more than that | setting |\n| ---: | --- | --- | --- |\n"
+            )
             sections[-1] += "".join(
-                f"| {_amount(name, limit)} | {limit.of} | {limit.beyond} | {_setting(limit)} |\n" for name, limit in rows
+                f"| {_amount(name, limit)} | {limit.of} | {limit.beyond} | {_setting(limit)} |\n"
+                for name, limit in rows
             )
     return "\n".join(sections)
 

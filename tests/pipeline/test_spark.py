@@ -1,5 +1,6 @@
 """`spark.read.format("rocketmq")` in a real Spark, on a real server."""
 
+import asyncio
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,9 +10,14 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from bolide import Message, Producer, PullConsumer
+from bolide.admin.connection import AdminConnection
+from bolide.admin.topics import create_topic
 from bolide.model.offsets import MessageQueue
+from bolide.model.topic import TopicConfig
 from bolide.pipeline.schema import whole_schema
 from bolide.testing import EmbeddedServer
+from tests.peers import frames
+from tests.peers.waiting import PATIENCE_SECONDS
 from tests.pipeline.conftest import ORDERS
 
 pytestmark = pytest.mark.needs("java")
@@ -108,21 +114,148 @@ def test_a_frame_keeps_its_ends_and_a_new_one_sees_more(spark: SparkSession, ser
         assert load().count() == 3
 
 
-def test_recreated_is_an_error_or_a_shorter_read(spark: SparkSession, server: EmbeddedServer) -> None:
+def test_recreated_is_a_shorter_read_if_the_user_says_so(spark: SparkSession, server: EmbeddedServer) -> None:
     beyond = offsets_text({queue: end + 7 for queue, end in queues_of(server).items()})
-    with pytest.raises(PySparkException, match="QueueRecreated: orders@broker-a:0"):
-        read(spark, server.nameserver, endingOffsets=beyond).count()
     frame = read(spark, server.nameserver, endingOffsets=beyond, failOnDataLoss="false")
     assert frame.count() == ORDERS + 1
 
 
-def test_what_is_wrong_is_said_before_anything_is_read(spark: SparkSession, server: EmbeddedServer) -> None:
-    with pytest.raises(AnalysisException, match="did you mean startingOffsets"):
-        read(spark, server.nameserver, startingOfsets="earliest").count()
-    with pytest.raises(AnalysisException, match="no column 'value'"):
-        read(spark, server.nameserver, "value binary").count()
-    with pytest.raises(PySparkException, match="no broker has the topic 'nothing'"):
+# ---- nothing to read -------------------------------------------------------------------------------------------
+
+
+def test_a_topic_without_messages_is_an_empty_table(spark: SparkSession, server: EmbeddedServer) -> None:
+    async def create() -> None:
+        async with AdminConnection(server.nameserver) as servers:
+            await create_topic(servers, TopicConfig("empty", 4, 4))
+
+    asyncio.run(create())
+    frame = read(spark, server.nameserver, subscribe="empty", minPartitions="8")
+    assert (frame.schema, frame.collect(), frame.count()) == (whole_schema(), [], 0)
+    assert read(spark, server.nameserver, subscribe="empty,orders").count() == ORDERS + 1
+    few = read(spark, server.nameserver, "body binary", subscribe="empty")
+    assert (few.columns, few.collect()) == (["body"], [])
+
+
+def test_a_range_with_nothing_in_it_is_an_empty_table(spark: SparkSession, server: EmbeddedServer) -> None:
+    ends = offsets_text(queues_of(server))
+    beginning = offsets_text(dict.fromkeys(queues_of(server), 0))
+    late, early = "9" * 15, "1"
+    ranges: list[dict[str, str]] = [
+        {"startingTimestamp": late},
+        {"startingTimestamp": late, "endingTimestamp": late},
+        {"startingTimestamp": late, "endingOffsets": beginning},
+        {"endingTimestamp": early},
+        {"startingOffsets": ends},
+        {"startingOffsets": ends, "endingOffsets": ends},
+        {"startingOffsets": ends, "endingTimestamp": early},
+        {"endingOffsets": beginning},
+        {"tags": "nobody"},
+    ]
+    for options in ranges:
+        frame = read(spark, server.nameserver, "queueOffset long, body binary", **options)
+        assert frame.collect() == [], options
+
+
+# ---- messages that are not as they should be -------------------------------------------------------------------
+
+
+def test_a_body_that_does_not_unpack_costs_nobody_theirs(spark: SparkSession, server: EmbeddedServer) -> None:
+    with frames.Connection(server.broker) as connection:
+        for body, sys_flag in ((b"before", "0"), (b"never packed", "1"), (b"after", "0")):
+            fields = frames.send_fields("spoiled", queues=1) | {"f": sys_flag}
+            assert connection.ask(frames.SEND_MESSAGE_V2, fields, body).code == frames.SUCCESS
+    rows = read(spark, server.nameserver, subscribe="spoiled").orderBy("queueOffset").collect()
+    assert [row.body for row in rows] == [b"before", b"never packed", b"after"]
+    assert [row.bodyError is None for row in rows] == [True, False, True]
+    assert read(spark, server.nameserver, subscribe="spoiled", badBodies="skip").count() == 2
+    with pytest.raises(PySparkException) as caught:
+        read(spark, server.nameserver, subscribe="spoiled", badBodies="fail").count()
+    text = said(caught.value)
+    assert "BadBody: spoiled@broker-a:0: the message at offset 1: the body does not unpack" in text
+
+
+# ---- what is wrong is said, at the first moment and in few words -------------------------------------------------
+
+
+def said(error: PySparkException) -> str:
+    """What a user reads, if it is short."""
+    text = str(error)
+    assert "Traceback" not in text
+    assert 'File "' not in text
+    assert len(text.splitlines()) <= 8, text
+    return text
+
+
+def test_wrong_options_are_all_said_by_load(spark: SparkSession) -> None:
+    reader = spark.read.format("rocketmq").options(
+        nameserver="nowhere", startingOfsets="earliest", minPartitions="0"
+    )
+    with pytest.raises(AnalysisException) as caught:
+        reader.load("orders")
+    text = said(caught.value)
+    for part in (
+        "5 things are wrong with the options",
+        "there is no option 'path': it is called subscribe here",
+        "there is no option 'startingofsets': did you mean startingOffsets?",
+        "minPartitions is a number from 1 to 100000, not '0'",
+        "'nowhere'",
+    ):
+        assert part in text
+
+
+def test_what_only_the_cluster_knows_is_said_by_the_first_action(
+    spark: SparkSession, server: EmbeddedServer
+) -> None:
+    with pytest.raises(PySparkException) as caught:
         read(spark, server.nameserver, subscribe="nothing").count()
+    assert "no broker has the topic 'nothing'" in said(caught.value)
+    with pytest.raises(PySparkException) as caught:
+        read(spark, "127.0.0.1:1").count()
+    assert "no name server answers" in said(caught.value)
+    beyond = offsets_text({queue: end + 7 for queue, end in queues_of(server).items()})
+    with pytest.raises(PySparkException) as caught:
+        read(spark, server.nameserver, endingOffsets=beyond).count()
+    assert "QueueRecreated: orders@broker-a:0" in said(caught.value)
+
+
+def test_with_columns_of_ones_own_options_are_checked_by_the_first_action(
+    spark: SparkSession, server: EmbeddedServer
+) -> None:
+    """Spark does not ask the source for anything before."""
+    with pytest.raises(AnalysisException) as caught:
+        read(spark, server.nameserver, "body binary", startingOfsets="earliest").count()
+    assert "did you mean startingOffsets" in said(caught.value)
+    with pytest.raises(AnalysisException) as caught:
+        read(spark, server.nameserver, "value binary").count()
+    assert "no column 'value'" in said(caught.value)
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_writing_says_that_there_is_only_reading(spark: SparkSession, mode: str) -> None:
+    with pytest.raises(AnalysisException) as caught:
+        spark.range(3).write.format("rocketmq").mode(mode).option("topic", "orders").save()
+    assert "does not write yet. What there is today is the batch read" in said(caught.value)
+
+
+def test_writing_a_stream_says_that_there_is_only_reading(spark: SparkSession, tmp_path: Path) -> None:
+    ticks = spark.readStream.format("rate").load().writeStream.format("rocketmq")
+    with pytest.raises(PySparkException) as caught:
+        ticks.option("checkpointLocation", str(tmp_path)).start().awaitTermination(PATIENCE_SECONDS)
+    assert "does not write streams yet" in str(caught.value)
+    assert "Traceback" not in str(caught.value)
+
+
+def test_reading_a_stream_says_that_there_are_only_batches(
+    spark: SparkSession, server: EmbeddedServer, tmp_path: Path
+) -> None:
+    stream = (
+        spark.readStream.format("rocketmq").options(nameserver=server.nameserver, subscribe="orders").load()
+    )
+    writing = stream.writeStream.format("console").option("checkpointLocation", str(tmp_path))
+    with pytest.raises(PySparkException) as caught:
+        writing.start().awaitTermination(PATIENCE_SECONDS)
+    assert "does not read streams (spark.readStream) yet" in str(caught.value)
+    assert "Traceback" not in str(caught.value)
 
 
 def offsets_text(offsets: Mapping[MessageQueue, int]) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from bolide.broker.sync_thread import SyncThread
 from bolide.net.surroundings import Surroundings
 from bolide.net.ticks import ticks
+from bolide.net.trouble import goes_on
 from bolide.store.disk import NOT_NOW
 from bolide.store.store import MessageStore
 
@@ -31,7 +32,6 @@ class TopicRemover:
         self._thread = SyncThread(surroundings.threads("bolide-delete"))
         self._waiting: list[asyncio.Future[None]] = []
         self._wanted = asyncio.Event()
-        self._wanted.set()  # a stop may have left something
         self._trouble: str | None = None
 
     def delete(self, topic: str) -> "asyncio.Future[None]":
@@ -42,8 +42,10 @@ class TopicRemover:
         self._wanted.set()
         return gone
 
+    @goes_on("deleting topics")
     async def run(self) -> None:
         """Delete for ever; ends when the store has failed."""
+        self._wanted.set()  # a stop may have left something, or an error
         while self._store.durability.failure is None:
             await self._wanted.wait()
             self._wanted.clear()
@@ -61,9 +63,9 @@ class TopicRemover:
         waiting, self._waiting = self._waiting, []
         try:
             await self._thread.sync(self._trash.settle)
-        except OSError as error:
+        except Exception as error:
             self._waiting = waiting + self._waiting
-            if error.errno not in NOT_NOW:
+            if isinstance(error, OSError) and error.errno not in NOT_NOW:
                 log.critical("making the deletion of topics last failed: %s", error)
                 self._store.durability.failed(error)
                 self._on_failure()

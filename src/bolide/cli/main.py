@@ -10,19 +10,37 @@ from collections.abc import Sequence
 from typing import Any
 
 from bolide.cli.outcome import ExitCode, exit_code_of, explain
-from bolide.cli.output import prepare_streams, say_error
+from bolide.cli.output import prepare_streams, reader_gone, say_error
 from bolide.model.errors import BolideError
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command line; returns the exit code."""
+    code = _run(words)
+    try:
+        sys.stdout.flush()  # while an error can still be said
+    except BrokenPipeError:
+        reader_gone()
+    except OSError as error:
+        reader_gone()
+        say_error(explain(error))
+        return ExitCode.FAILED
+    return code
+
+
+def _run(words: Sequence[str] | None) -> int:
     try:
         prepare_streams()
-        from bolide.cli.app import app
+        from bolide.cli.app import command
 
-        outcome: Any = app(words, prog_name="bolide", standalone_mode=False)
+        outcome: Any = command()(words, prog_name="bolide", standalone_mode=False)
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
+    except SystemExit as end:  # Typer and Rich make it of a broken pipe
+        if not isinstance(end.__context__, BrokenPipeError):
+            raise
+        reader_gone()
+        return ExitCode.OK  # `bolide --help | head -n 1`: whoever reads has enough, which is no failure
     except Exception as error:
         return _failed(error, sys.argv[1:] if words is None else words)
     return outcome if isinstance(outcome, int) else ExitCode.OK

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bolide.cli import complete
 from bolide.cli.ask import ask
 from bolide.cli.options import DEFAULT_NAMESERVER, Nameserver
 from bolide.cli.output import say, write_table
@@ -29,10 +30,13 @@ AsJsonLines = Annotated[
 
 @app.command()
 def find(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where to look.")],
+    topic: Annotated[
+        str, typer.Argument(metavar="TOPIC", help="Where to look.", autocompletion=complete.topics)
+    ],
     key: Annotated[str, typer.Option("--key", "-k", metavar="KEY", help="One of the message's keys.")],
     since: Annotated[
-        str, typer.Option("--since", metavar="WHEN", help="Stored then or later: 10m, 2h30m, an ISO time.")
+        str,
+        typer.Option("--since", metavar="WHEN", help="Stored then or later: 10m, yesterday, an ISO time."),
     ] = "beginning",
     until: Annotated[
         str, typer.Option("--until", metavar="WHEN", help="Stored then or before, said in the same way.")
@@ -63,7 +67,7 @@ def find(
         ),
     )
     if not found:
-        raise NothingFound(f"{topic} has no message with the key {key!r} in this time")
+        raise NothingFound(f"no broker of {topic} that is up has a message with the key {key!r} in this time")
     if as_json:
         _write_json(*found)
     else:
@@ -74,7 +78,14 @@ def find(
 def get(
     message_id: Annotated[str, typer.Argument(metavar="ID", help="The message's id, see above.")],
     topic: Annotated[
-        str | None, typer.Option("--topic", "-t", metavar="TOPIC", help="The topic of a unique id.")
+        str | None,
+        typer.Option(
+            "--topic",
+            "-t",
+            metavar="TOPIC",
+            help="The topic of a unique id.",
+            autocompletion=complete.topics,
+        ),
     ] = None,
     as_json: AsJsonLines = False,
     nameserver: Nameserver = DEFAULT_NAMESERVER,

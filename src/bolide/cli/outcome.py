@@ -13,6 +13,7 @@ from bolide.model.errors import (
     ConfigError,
     ConnectionLost,
     InvalidRequest,
+    NoBroker,
     NotAStore,
     NothingFound,
     ProtocolError,
@@ -35,12 +36,12 @@ class ExitCode(IntEnum):
 
 MEANINGS = {
     ExitCode.OK: "done",
-    ExitCode.FAILED: "failed: the server refused, or a check found a problem",
+    ExitCode.FAILED: "failed: refused, or a check found a problem",
     ExitCode.USAGE: "wrong usage: an unknown option, setting or value",
-    ExitCode.UNREACHABLE: "no answer from a name server or broker",
+    ExitCode.UNREACHABLE: "no answer from a name server or broker, or no broker there",
     ExitCode.NOT_FOUND: "the topic, message, cluster, broker or store does not exist",
     ExitCode.CANNOT_START: "a server cannot start, for example because its port is in use",
-    ExitCode.STORE_FAILED: "the server stopped itself because its disk failed",
+    ExitCode.STORE_FAILED: "the server stopped itself because its disk failed, or could not write everything down",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C",
 }
 
@@ -53,6 +54,10 @@ class StoreFailed(BolideError):
     """A running server found that it can no longer trust its disk."""
 
 
+class Refused(BolideError):
+    """What was asked for would do harm; the text says what would not."""
+
+
 class Partly(BolideError):
     """A part of the work was done; the text says how much, the cause why not the rest."""
 
@@ -63,6 +68,7 @@ _CODES: tuple[tuple[type[Exception], ExitCode], ...] = (
     (NotAStore, ExitCode.NOT_FOUND),
     (ConfigError, ExitCode.USAGE),
     (InvalidRequest, ExitCode.USAGE),
+    (NoBroker, ExitCode.UNREACHABLE),
     (RouteNotFound, ExitCode.NOT_FOUND),
     (NothingFound, ExitCode.NOT_FOUND),
     (ConnectionLost, ExitCode.UNREACHABLE),

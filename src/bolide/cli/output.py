@@ -4,7 +4,7 @@ import io
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 from bolide.model.printable import printable, printable_json, printable_lines
 
@@ -67,6 +67,16 @@ def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
     Console(width=TABLE_WIDTH_MAX, highlight=False).print(table)
 
 
+def can_be_steered(stream: TextIO) -> bool:
+    """Whether a line can be written again: a terminal that is more than paper."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def takes_color(stream: TextIO) -> bool:
+    """The same, where nobody has asked for no colour (no-color.org)."""
+    return can_be_steered(stream) and not os.environ.get("NO_COLOR")
+
+
 def counted(number: int, what: str) -> str:
     """
     >>> counted(1, "message"), counted(2, "message")
@@ -84,6 +94,14 @@ def say_error(text: str) -> None:
     print(f"error: {printable(text)}", file=sys.stderr)
 
 
+def show(text: str) -> None:
+    """A result whose last word is the exit code: the work goes on when nobody reads the words any more."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        reader_gone()
+
+
 def reader_gone() -> None:
-    """Whoever read our output has enough, as in `bolide tail t | head`: no error, but nobody hears us any more."""
+    """Whoever read our output has enough, as in `bolide tail t | head`: what is still written leads nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

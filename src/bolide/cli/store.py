@@ -147,9 +147,7 @@ def _say_plan(steps: int, damages: int) -> None:
 def export(
     directory: Directory,
     topic: Topic = None,
-    queue: Annotated[
-        int | None, typer.Option("--queue", "-q", min=0, metavar="N", help="Only this queue.")
-    ] = None,
+    queue: Annotated[int | None, typer.Option("--queue", min=0, metavar="N", help="Only this queue.")] = None,
     since: Annotated[
         str, typer.Option("--since", metavar="WHEN", help="Stored from then on: a span like 2h, an ISO time.")
     ] = "beginning",

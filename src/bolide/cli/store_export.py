@@ -15,13 +15,13 @@ from bolide.cli.outcome import ExitCode
 from bolide.cli.output import reader_gone, say
 from bolide.cli.progress import progress_bar
 from bolide.cli.since import format_moment, is_in_calendar
-from bolide.model.errors import ConfigError, MalformedRecord
+from bolide.model.errors import ConfigError
 from bolide.model.message import StoredMessage
 from bolide.model.printable import printable_json
-from bolide.offline.export import Export, Selection, records_of
+from bolide.offline.export import Export, Selection
 from bolide.offline.files import StoreFiles
 from bolide.offline.scan import Progress
-from bolide.record.decode import decode_messages
+from bolide.record.decode import each_message
 from bolide.store.disk_os import OsDisk
 
 PRIVATE = 0o600
@@ -82,18 +82,17 @@ def _write_lines(output: Path | None, export: Export) -> int:
     failed = 0
     is_shown = output is None and sys.stdout.isatty()
     with _opened(output) as file:
-        for block in export.blocks():
-            try:
-                messages = decode_messages(block, export.broker_name)
-            except MalformedRecord:
-                messages, bad = _one_by_one(block, export.broker_name)
-                failed += bad
-            try:
-                lines = b"".join(map(export_line, messages))
-                file.write(printable_json(lines.decode()).encode() if is_shown else lines)
-            except BrokenPipeError:
-                reader_gone()
-                break
+        try:
+            for block in export.blocks():
+                for message in each_message(block, export.broker_name):
+                    if message.body_error is None:
+                        line = export_line(message)
+                        file.write(printable_json(line.decode()).encode() if is_shown else line)
+                    else:
+                        failed += 1
+                        say(f"the message at log offset {message.log_offset}: {message.body_error}")
+        except BrokenPipeError:
+            reader_gone()
     return failed
 
 
@@ -128,18 +127,6 @@ def _whole(output: Path) -> Iterator[Path]:
         temporary.replace(output)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _one_by_one(block: bytes, broker_name: str) -> tuple[list[StoredMessage], int]:
-    messages: list[StoredMessage] = []
-    failed = 0
-    for record in records_of(block):
-        try:
-            messages += decode_messages(record, broker_name)
-        except MalformedRecord as error:
-            failed += 1
-            say(str(error))
-    return messages, failed
 
 
 def export_line(message: StoredMessage) -> bytes:

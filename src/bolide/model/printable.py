@@ -22,6 +22,15 @@ def printable(text: str) -> str:
     return _UNSAFE.sub(_escape, text)
 
 
+def shown(text: str, length_max: int = 255) -> str:
+    """The same of bounded length, for what a stranger may make as long as it likes.
+
+    >>> shown("abcdef", 3)
+    'abc…'
+    """
+    return f"{printable(text[:length_max])}…" if len(text) > length_max else printable(text)
+
+
 def printable_lines(text: str) -> str:
     """The same for a text of several lines: line feeds and tabs stay."""
     return _UNSAFE_IN_LINES.sub(_escape, text)

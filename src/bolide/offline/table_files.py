@@ -30,7 +30,7 @@ class Tables:
 
     def take(self, name: str, data: bytes) -> DataVersion | None:
         """Take over one file; its data version if it has one."""
-        members = java_json.loads(data)
+        members = java_json.loads(data, dialect_length_max=None)
         if not isinstance(members, Mapping):
             raise InvalidRequest("the file is not a JSON object")
         version = DataVersion.from_json(members["dataVersion"]) if "dataVersion" in members else None

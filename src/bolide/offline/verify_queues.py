@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from bolide.model.data_version import INT64_MAX
+from bolide.model.numbers import INT64_MAX
 from bolide.offline.damage import Findings
 from bolide.offline.files import EMPTY_ENTRY, OfflineQueue, QueueKey, StoreFiles
 from bolide.offline.scan import UNQUEUED_MASK, Hole, is_topic, sound_at

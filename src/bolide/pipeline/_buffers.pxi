@@ -147,6 +147,12 @@ cdef class Texts(Column):
         self.offsets.put32(<int32_t>self.data.size)
         return self.validity.put(False)
 
+    cdef int put_nulls_up_to(self, Py_ssize_t rows) except -1:
+        """For a column that hardly any row has: those without need not be told of one by one."""
+        while self.validity.rows < rows:
+            self.put_null()
+        return 0
+
     cdef tuple buffers(self):
         return self.validity.buffer(), memoryview(self.offsets), memoryview(self.data)
 

@@ -31,9 +31,10 @@ from bolide.record.layout cimport (
 
 from bolide.model.errors import MalformedRecord
 from bolide.model.message import parse_properties
-from bolide.pipeline.columns_twin import BROKER_NAME_BYTES_MAX, ROWS_MAX, SIZE_BYTES_MAX
+from bolide.pipeline.columns_twin import BAD_BODIES, BROKER_NAME_BYTES_MAX, ROWS_MAX, SIZE_BYTES_MAX
+from bolide.pipeline.errors import BadBody
 from bolide.record.compress import unpack_body
-from bolide.record.layout import broken_record, open_record
+from bolide.record.layout import open_record
 from bolide.record.message_id import format_host
 
 cdef enum:
@@ -57,9 +58,11 @@ cdef class ColumnBuilder:
 
     cdef readonly Py_ssize_t rows
     cdef readonly Py_ssize_t size_bytes
+    cdef readonly Py_ssize_t skipped
     cdef Py_ssize_t rows_max
     cdef Py_ssize_t size_bytes_max
     cdef bytes broker_name
+    cdef bint looks_into_bodies, skips_bad_bodies, fails_on_bad_bodies
     cdef tuple names
     cdef list tags
     cdef dict columns
@@ -67,13 +70,16 @@ cdef class ColumnBuilder:
     cdef HostText born
     cdef HostText store
     # The columns again, None where they are not wanted.
-    cdef Texts topic, broker, body, tag, message_id, offset_id, born_host, store_host
+    cdef Texts topic, broker, body, body_error, tag, message_id, offset_id, born_host, store_host
     cdef TextLists keys
     cdef TextMaps pairs
     cdef Times born_time, store_time
     cdef Numbers queue_id, queue_offset, reconsume_times, flag, sys_flag, log_offset
 
-    def __init__(self, str broker_name, columns, *, tags=(), rows_max=65_536, size_bytes_max=8 * 1024 * 1024):
+    def __init__(
+        self, str broker_name, columns, *, tags=(), bad_bodies=BAD_BODIES[0], rows_max=65_536,
+        size_bytes_max=8 * 1024 * 1024,
+    ):
         if not 0 < rows_max <= ROWS_MAX or not 0 < size_bytes_max <= SIZE_BYTES_MAX:
             raise ValueError(f"a batch of {rows_max} rows and {size_bytes_max} bytes is out of range")
         if len(broker_name.encode()) > BROKER_NAME_BYTES_MAX:
@@ -81,11 +87,15 @@ cdef class ColumnBuilder:
         unknown = [name for name in columns if name not in COLUMN_CLASSES]
         if unknown:
             raise ValueError(f"no such column: {', '.join(unknown)}")
+        if bad_bodies not in BAD_BODIES:
+            raise ValueError(f"bad bodies are {', '.join(BAD_BODIES)}, not {bad_bodies!r}")
         self.broker_name = broker_name.encode()
         self.names = tuple(columns)
         self.tags = [tag.encode() for tag in frozenset(tags)]
         self.rows_max = rows_max
         self.size_bytes_max = size_bytes_max
+        self.skips_bad_bodies, self.fails_on_bad_bodies = bad_bodies == "skip", bad_bodies == "fail"
+        self.looks_into_bodies = bad_bodies != "deliver" or not {"body", "bodyError"}.isdisjoint(columns)
         self.properties = Properties()
         self.start()
 
@@ -97,6 +107,7 @@ cdef class ColumnBuilder:
         self.size_bytes = 0
         self.columns = made
         self.topic, self.broker, self.body = made.get("topic"), made.get("brokerName"), made.get("body")
+        self.body_error = made.get("bodyError")
         self.tag, self.keys, self.pairs = made.get("tags"), made.get("keys"), made.get("properties")
         self.message_id, self.offset_id = made.get("msgId"), made.get("offsetMsgId")
         self.born_time, self.store_time = made.get("bornTimestamp"), made.get("storeTimestamp")
@@ -116,6 +127,8 @@ cdef class ColumnBuilder:
     def take(self):
         cdef Column column
         cdef dict taken = {}
+        if self.body_error is not None:
+            self.body_error.put_nulls_up_to(self.rows)
         for name, column in self.columns.items():
             taken[name] = column.buffers()
         self.start()
@@ -132,31 +145,48 @@ cdef class ColumnBuilder:
                 open_record(data, at, end)  # which says what is wrong
                 raise MalformedRecord(f"no record at position {at}")
             if offset_begin <= look.queue_offset < offset_end:
-                self.append_record(base + at, &look, at)
+                self.append_record(base + at, &look)
             at += look.size
         return at
 
-    cdef int append_record(self, Bytes record, RecordLook* look, Py_ssize_t at) except -1:
+    cdef int append_record(self, Bytes record, RecordLook* look) except -1:
         cdef Pair* tag
-        cdef bytes body
-        cdef Py_ssize_t size = look.size
         self.properties.read(record + look.properties_at, look.properties_length)
         tag = self.properties.find(b"TAGS", 4)
         if self.tags and not self.is_wanted(tag):
             return 0
-        if self.body is not None:
-            if look.sys_flag & COMPRESSED:
-                body = unpacked(record, look, at)
-                self.body.put(PyBytes_AS_STRING(body), PyBytes_GET_SIZE(body))
-                size += PyBytes_GET_SIZE(body) - look.body_length
-            else:
-                self.body.put(record + look.body_at, look.body_length)
+        if look.sys_flag & COMPRESSED and self.looks_into_bodies:
+            if not self.append_packed(record, look):
+                return 0
+        elif self.body is not None:
+            self.body.put(record + look.body_at, look.body_length)
         self.append_properties(tag)
         self.append_places(record, look)
         self.append_numbers(record, look)
         self.rows += 1
-        self.size_bytes += size
+        self.size_bytes += look.size
         return 0
+
+    cdef bint append_packed(self, Bytes record, RecordLook* look) except -1:
+        """The body of a message that is marked as packed; False when the message is to be left out."""
+        cdef bytes body = PyBytes_FromStringAndSize(<const char*>record + look.body_at, look.body_length)
+        cdef bytes reason
+        try:
+            body = unpack_body(body, look.sys_flag)
+        except MalformedRecord as error:
+            if self.fails_on_bad_bodies:
+                raise BadBody(f"the message at offset {look.queue_offset}: {error}")
+            if self.skips_bad_bodies:
+                self.skipped += 1
+                return False
+            if self.body_error is not None:
+                reason = str(error).encode()
+                self.body_error.put_nulls_up_to(self.rows)
+                self.body_error.put(PyBytes_AS_STRING(reason), PyBytes_GET_SIZE(reason))
+        if self.body is not None:
+            self.body.put(PyBytes_AS_STRING(body), PyBytes_GET_SIZE(body))
+            self.size_bytes += PyBytes_GET_SIZE(body) - look.body_length
+        return True
 
     cdef bint is_wanted(self, Pair* tag) except -1:
         cdef bytes wanted
@@ -236,20 +266,13 @@ cdef class ColumnBuilder:
         return 0
 
 
-cdef bytes unpacked(Bytes record, RecordLook* look, Py_ssize_t at):
-    body = PyBytes_FromStringAndSize(<const char*>record + look.body_at, look.body_length)
-    try:
-        return unpack_body(body, look.sys_flag)
-    except MalformedRecord as error:
-        raise broken_record(at, look.queue_offset, str(error)) from error
-
-
 COLUMN_CLASSES = {
     "topic": Texts,
     "brokerName": Texts,
     "queueId": Numbers,
     "queueOffset": Numbers,
     "body": Texts,
+    "bodyError": Texts,
     "tags": Texts,
     "keys": TextLists,
     "properties": TextMaps,

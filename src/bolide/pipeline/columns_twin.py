@@ -6,8 +6,10 @@ can be missing.  The compiled twin builds no Python object per message; only pac
 UTF-8 go through Python.
 
 What it answers for: bytes that are not whole records raise `MalformedRecord` with the place, and nothing is read
-outside of the block.  After an error the builder is of no further use.  What is merely odd is kept: text that is not
-UTF-8 is read as Java reads it, with U+FFFD in place of each bad piece; a time that microseconds cannot hold is null.
+outside of the block; what was appended before is kept.  What is merely odd is kept too: text that is not UTF-8 is read
+as Java reads it, with U+FFFD in place of each bad piece; a time that microseconds cannot hold is null.  A body that is
+marked as packed and does not unpack comes as it is stored, with the reason in `bodyError`, unless `bad_bodies` says
+otherwise.
 """
 
 from array import array
@@ -18,14 +20,18 @@ from typing import Any, Protocol
 from bolide.model.errors import MalformedRecord
 from bolide.model.message import Property, SysFlag, parse_properties
 from bolide.model.offsets import LogOffset
+from bolide.pipeline.errors import BadBody
 from bolide.record.compress import unpack_body
-from bolide.record.layout import OpenRecord, broken_record, open_record
+from bolide.record.layout import OpenRecord, open_record
 from bolide.record.message_id import format_host, format_offset_id
 
 ROWS_MAX = 1 << 20
 SIZE_BYTES_MAX = 1 << 29
 BROKER_NAME_BYTES_MAX = 1024
 """Together they keep every text column of a batch below 2 GiB, as far as Arrow's 32-bit offsets reach."""
+
+BAD_BODIES = ("deliver", "skip", "fail")
+"""What becomes of a message whose body does not unpack.  Brokers do not look into bodies, so anybody can send one."""
 
 TIME_MS_MAX = (2**63 - 1) // 1000
 
@@ -42,6 +48,7 @@ class ColumnBuilder:
         columns: Collection[str],
         *,
         tags: Collection[str] = (),
+        bad_bodies: str = BAD_BODIES[0],
         rows_max: int = 65_536,
         size_bytes_max: int = 8 * 1024 * 1024,
     ) -> None:
@@ -52,11 +59,17 @@ class ColumnBuilder:
         unknown = [name for name in columns if name not in _COLUMN_TYPES]
         if unknown:
             raise ValueError(f"no such column: {', '.join(unknown)}")
+        if bad_bodies not in BAD_BODIES:
+            raise ValueError(f"bad bodies are {', '.join(BAD_BODIES)}, not {bad_bodies!r}")
         self._broker_name = broker_name
         self._names = tuple(columns)
         self._tags = frozenset(tags)
         self._rows_max = rows_max
         self._size_bytes_max = size_bytes_max
+        self._bad_bodies = bad_bodies
+        self._looks_into_bodies = bad_bodies != "deliver" or not {"body", "bodyError"}.isdisjoint(columns)
+        self.skipped = 0
+        """Messages left out because of their bodies, in all batches so far."""
         self._start()
 
     def _start(self) -> None:
@@ -80,7 +93,7 @@ class ColumnBuilder:
         while at < end and not self.full:
             record = open_record(data, at, end)
             if offset_begin <= record.queue_offset < offset_end:
-                self._append_record(data, at, record)
+                self._append_record(data, record)
             at = record.end
         return at
 
@@ -90,17 +103,22 @@ class ColumnBuilder:
         self._start()
         return taken
 
-    def _append_record(self, data: bytes, at: int, record: OpenRecord) -> None:
+    def _append_record(self, data: bytes, record: OpenRecord) -> None:
         properties = parse_properties(data[record.properties_at : record.end].decode("utf-8", "replace"))
         if self._tags and properties.get(Property.TAGS) not in self._tags:
             return
-        body = data[record.body_at : record.body_end]
-        size = record.size - len(body)
-        if "body" in self._columns and record.sys_flag & SysFlag.COMPRESSED:
+        body = stored = data[record.body_at : record.body_end]
+        body_error = None
+        if record.sys_flag & SysFlag.COMPRESSED and self._looks_into_bodies:
             try:
                 body = unpack_body(body, record.sys_flag)
             except MalformedRecord as error:
-                raise broken_record(at, record.queue_offset, str(error)) from error
+                body_error = str(error)
+        if body_error is not None and self._bad_bodies == "fail":
+            raise BadBody(f"the message at offset {record.queue_offset}: {body_error}")
+        if body_error is not None and self._bad_bodies == "skip":
+            self.skipped += 1
+            return
         offset_id = format_offset_id(record.store_host, LogOffset(record.log_offset))
         row = {
             "topic": data[record.topic_at : record.topic_end].decode("utf-8", "replace"),
@@ -108,6 +126,7 @@ class ColumnBuilder:
             "queueId": record.queue_id,
             "queueOffset": record.queue_offset,
             "body": body,
+            "bodyError": body_error,
             "tags": properties.get(Property.TAGS),
             "keys": [key for key in properties.get(Property.KEYS, "").split(" ") if key],
             "properties": properties,
@@ -125,7 +144,7 @@ class ColumnBuilder:
         for name, column in self._columns.items():
             column.append(row[name])
         self.rows += 1
-        self.size_bytes += size + len(body)
+        self.size_bytes += record.size + (len(body) - len(stored) if "body" in self._columns else 0)
 
 
 def _microseconds(time_ms: int) -> int | None:
@@ -238,6 +257,7 @@ _COLUMN_TYPES: dict[str, Callable[[], _Column]] = {
     "queueId": _NUMBERS_32,
     "queueOffset": _NUMBERS_64,
     "body": _Texts,
+    "bodyError": _Texts,
     "tags": _Texts,
     "keys": _TextLists,
     "properties": _TextMaps,

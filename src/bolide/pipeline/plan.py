@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from bolide.client.pull import PullConsumer
 from bolide.model.errors import ConfigError
+from bolide.model.limits import SPARK_TASKS_MAX
 from bolide.model.offsets import MessageQueue
 from bolide.pipeline.errors import DataLost, OffsetsExpired, QueueRecreated
 from bolide.pipeline.options import EARLIEST, LATEST, Bound, ReadOptions
@@ -47,6 +48,11 @@ async def plan_read(options: ReadOptions) -> list[QueueRange]:
     limit = asyncio.Semaphore(QUEUES_AT_ONCE_MAX)
     async with PullConsumer(options.nameserver, group=options.group) as consumer:
         queues = [queue for topic in options.topics for queue in await consumer.queues(topic)]
+        if len(queues) > SPARK_TASKS_MAX:
+            raise ConfigError(
+                f"{len(queues)} queues would be as many tasks, and Spark gets at most {SPARK_TASKS_MAX}:"
+                " subscribe to fewer topics at a time"
+            )
         _check_named(queues, options)
 
         async def plan_queue(queue: MessageQueue) -> QueueRange:
@@ -89,8 +95,8 @@ def _list(queues: Iterable[MessageQueue]) -> str:
 
 
 async def _plan_queue(consumer: PullConsumer, queue: MessageQueue, options: ReadOptions) -> QueueRange:
-    first = await consumer.min_offset(queue)
-    last = await consumer.max_offset(queue)
+    first = max(0, await consumer.min_offset(queue))
+    last = max(0, await consumer.max_offset(queue))
     begin = await _resolve(consumer, queue, options.start, first, last)
     end = await _resolve(consumer, queue, options.end, first, last)
     return fit_range(QueueRange(queue, begin, end), first, last, fail=options.fail_on_data_loss)

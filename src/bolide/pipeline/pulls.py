@@ -4,6 +4,9 @@ A pull takes a round trip, and brokers other than ours give 32 messages for it. 
 so the next pulls need not wait for the answers of those before: after a first pull has shown how far one reaches,
 the range is cut into pieces of that size and several are asked for at a time.  A piece that comes short, because its
 messages are larger, is asked for again from where it stopped.
+
+What has come and is not read yet is bounded in bytes: when there is enough of it, a piece ends with the pull that it
+has under way, and the rest of it is asked for when its turn comes.
 """
 
 import asyncio
@@ -13,6 +16,7 @@ from typing import Protocol
 
 from bolide.client.results import PullBlock, PullStatus
 from bolide.model.errors import CallTimeout, ConnectionLost, ProtocolError
+from bolide.model.limits import SPARK_AHEAD_BYTES_MAX, SPARK_PULLS_AHEAD_MAX
 from bolide.model.offsets import GroupOffset, MessageQueue
 from bolide.model.topic import Subscription
 from bolide.net.ticks import pause
@@ -21,8 +25,6 @@ from bolide.pipeline.options import ReadOptions
 from bolide.pipeline.plan import QueueRange, report_loss
 
 PULL_MESSAGES_MAX = 32_768
-AHEAD_MAX = 16
-AHEAD_BYTES_MAX = 8 * 1024 * 1024
 GROW_AFTER_PIECES = 16
 TRIES = 3
 PAUSE_MS = 300
@@ -56,6 +58,18 @@ class Piece:
     pulls: int
     first_span: int
 
+    @property
+    def size_bytes(self) -> int:
+        return sum(map(len, self.blocks))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A piece on its way, and where it should end."""
+
+    end: int
+    fetching: "asyncio.Task[Piece]"
+
 
 class BlockReader:
     """Reads one range: `next` until it gives None, then `close`."""
@@ -65,53 +79,68 @@ class BlockReader:
         self._wanted = wanted
         self._options = options
         self._subscription = Subscription.parse(wanted.queue.topic, options.tags)
-        self._pieces: deque[asyncio.Task[Piece]] = deque()
+        self._asked: deque[Asked] = deque()
         self._asked_to = wanted.begin
         self._span = 0
         self._span_kept = 0
         self._ahead_max = 2
+        self._held_bytes = 0
 
     async def close(self) -> None:
         """End the pulls that nobody waits for any more."""
-        for piece in self._pieces:
-            piece.cancel()
-        await asyncio.gather(*self._pieces, return_exceptions=True)
+        for asked in self._asked:
+            asked.fetching.cancel()
+        await asyncio.gather(*(asked.fetching for asked in self._asked), return_exceptions=True)
 
     async def next(self) -> Piece | None:
         """The next piece, perhaps without a block; None when the range has been read."""
         if self._span == 0 and self._asked_to < self._wanted.end:
             piece = await self._fetch(self._asked_to, self._wanted.end, once=True)
-            self._asked_to = piece.end
-        elif self._pieces:
-            piece = await self._pieces.popleft()
+            self._asked_to = end = piece.end
+        elif self._asked:
+            asked = self._asked.popleft()
+            piece, end = await asked.fetching, asked.end
         else:
             return None
-        self._learn(piece)
+        self._held_bytes -= piece.size_bytes
+        if piece.end < end:
+            self._asked.appendleft(self._ask(piece.end, end))
+        self._learn(piece, end)
         self._ask_ahead()  # now, so that the broker works while the caller does
         return piece
 
-    def _learn(self, piece: Piece) -> None:
+    def _learn(self, piece: Piece, end: int) -> None:
         """How far a pull reaches, from the last one; a span that was always filled at once is tried larger."""
         self._span_kept += 1
-        if piece.pulls > 1 or self._span == 0:
+        if piece.pulls > 1 or piece.end < end or self._span == 0:
             self._span, self._span_kept = piece.first_span, 0
         elif self._span_kept >= GROW_AFTER_PIECES:
             self._span, self._span_kept = min(self._span * 2, PULL_MESSAGES_MAX), 0
-        size = max(1, sum(map(len, piece.blocks)))
-        self._ahead_max = max(2, min(AHEAD_MAX, AHEAD_BYTES_MAX // size))
+        self._ahead_max = max(
+            2, min(SPARK_PULLS_AHEAD_MAX, SPARK_AHEAD_BYTES_MAX // max(1, piece.size_bytes))
+        )
 
     def _ask_ahead(self) -> None:
-        while self._asked_to < self._wanted.end and len(self._pieces) < self._ahead_max:
-            begin, end = self._asked_to, min(self._asked_to + self._span, self._wanted.end)
-            self._pieces.append(asyncio.get_running_loop().create_task(self._fetch(begin, end)))
+        while self._asked_to < self._wanted.end and len(self._asked) < self._ahead_max:
+            if self._asked and self._has_enough:
+                break
+            end = min(self._asked_to + self._span, self._wanted.end)
+            self._asked.append(self._ask(self._asked_to, end))
             self._asked_to = end
+
+    def _ask(self, begin: int, end: int) -> Asked:
+        return Asked(end, asyncio.get_running_loop().create_task(self._fetch(begin, end)))
+
+    @property
+    def _has_enough(self) -> bool:
+        return self._held_bytes >= SPARK_AHEAD_BYTES_MAX
 
     # ---- one piece -----------------------------------------------------------------------------------------
 
     async def _fetch(self, begin: int, end: int, *, once: bool = False) -> Piece:
         blocks: list[bytes] = []
         offset, pulls, first_span = begin, 0, 0
-        while offset < end and not (once and pulls):
+        while offset < end and not (pulls and (once or self._has_enough)):
             block = await self._pull(offset, end)
             if block.status is PullStatus.NO_NEW_MESSAGE and block.next_offset <= offset:
                 # Counted but not shown: a broker that syncs its disk shows it in a moment.
@@ -119,6 +148,7 @@ class BlockReader:
             offset_next = self._go_on(offset, end, block)
             if block.data:
                 blocks.append(block.data)
+                self._held_bytes += len(block.data)
             pulls += 1
             first_span = first_span or offset_next - offset
             offset = offset_next

@@ -1,7 +1,8 @@
 """The columns of a topic: their names, their Spark types, and the Arrow batches made of them.
 
 RocketMQ-Spark's names are kept where it has the column.  Every column may be null for Spark, as with its other
-sources; truly null are only `tags` of a message that has none, and a time that a timestamp cannot hold.
+sources; truly null are only `tags` of a message that has none, `bodyError` of one whose body is sound, and a time that
+a timestamp cannot hold.
 """
 
 from collections.abc import Mapping
@@ -30,6 +31,7 @@ COLUMNS: Mapping[str, DataType] = {
     "queueId": IntegerType(),
     "queueOffset": LongType(),
     "body": BinaryType(),
+    "bodyError": StringType(),
     "tags": StringType(),
     "keys": ArrayType(StringType()),
     "properties": MapType(StringType(), StringType()),

@@ -9,10 +9,13 @@ import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from bolide.model.errors import ConfigError
+from bolide.pipeline.requirements import check_requirements
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
@@ -25,8 +28,11 @@ QUIET = {
 
 def local_session(
     name: str = "bolide", *, master: str = "local[*]", settings: Mapping[str, str] | None = None
-) -> SparkSession:
+) -> "SparkSession":
     """A session on this machine; `settings` are Spark's own and win over the defaults."""
+    check_requirements()
+    from pyspark.sql import SparkSession  # not before it is known to be there
+
     if not shutil.which("java") and not _java_home_has_java():
         raise ConfigError(
             "Spark needs a JDK of version 17 or newer: no java on the path, and JAVA_HOME has none"

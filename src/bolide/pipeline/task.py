@@ -6,6 +6,7 @@ socket.
 """
 
 import asyncio
+import logging
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -13,15 +14,19 @@ import pyarrow as pa
 from bolide.client.instance import ClientInstance
 from bolide.client.queue_calls import QueueCalls
 from bolide.model.errors import MalformedRecord
+from bolide.model.limits import SPARK_BATCH_BYTES_MAX, SPARK_BATCH_ROWS_MAX
 from bolide.model.topic import Subscription
 from bolide.pipeline.columns import ColumnBuilder
+from bolide.pipeline.errors import BadBody, DataLost
 from bolide.pipeline.options import ReadOptions
-from bolide.pipeline.plan import QueueRange
+from bolide.pipeline.plan import QueueRange, report_loss
 from bolide.pipeline.pulls import BlockReader
 from bolide.pipeline.schema import make_batch
 
-BATCH_ROWS_MAX = 65_536
-BATCH_BYTES_MAX = 8 * 1024 * 1024
+log = logging.getLogger(__name__)
+
+Block = tuple[bytes, int, int]
+"""Records as a broker gave them, and the range of offsets that is to be taken from them."""
 
 
 def read_batches(options: ReadOptions, wanted: QueueRange, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -30,24 +35,40 @@ def read_batches(options: ReadOptions, wanted: QueueRange, schema: pa.Schema) ->
         wanted.queue.broker_name,
         schema.names,
         tags=Subscription.parse(wanted.queue.topic, options.tags).tags,
-        rows_max=BATCH_ROWS_MAX,
-        size_bytes_max=BATCH_BYTES_MAX,
+        bad_bodies=options.bad_bodies,
+        rows_max=SPARK_BATCH_ROWS_MAX,
+        size_bytes_max=SPARK_BATCH_BYTES_MAX,
     )
-    for block, begin, end in _blocks(options, wanted):
-        at = 0
-        while at < len(block):
-            try:
-                at = builder.append(block, at, begin, end)
-            except MalformedRecord as error:
-                raise MalformedRecord(f"{wanted.queue}: {error}") from error
-            if builder.full:
-                yield make_batch(schema, builder.rows, builder.take())
+    for block in _blocks(options, wanted):
+        for _ in _append(builder, block, wanted, options):
+            yield make_batch(schema, builder.rows, builder.take())
     if builder.rows:
         yield make_batch(schema, builder.rows, builder.take())
+    if builder.skipped:
+        log.warning("%s: messages left out because their bodies do not unpack: %d", wanted, builder.skipped)
 
 
-def _blocks(options: ReadOptions, wanted: QueueRange) -> Iterator[tuple[bytes, int, int]]:
-    """Each block, and the range of offsets that is to be taken from it."""
+def _append(builder: ColumnBuilder, block: Block, wanted: QueueRange, options: ReadOptions) -> Iterator[None]:
+    """Append the whole block; stops whenever the batch is full."""
+    data, begin, end = block
+    at = 0
+    while at < len(data):
+        try:
+            at = builder.append(data, at, begin, end)
+        except BadBody as error:
+            advice = "badBodies=deliver hands it out as it is stored, badBodies=skip leaves it out"
+            raise BadBody(f"{wanted.queue}: {error}; {advice}") from error
+        except MalformedRecord as error:
+            lost = DataLost(
+                f"{wanted.queue}: the broker's answer for the offsets from {begin} to {end} cannot be read: {error}"
+            )
+            report_loss(lost, fail=options.fail_on_data_loss)
+            return  # nobody knows where the next record would begin
+        if builder.full:
+            yield
+
+
+def _blocks(options: ReadOptions, wanted: QueueRange) -> Iterator[Block]:
     with asyncio.Runner() as runner:
         # Not Runner.run: it looks at signal handlers, which for some Pythons includes printing the result.
         run = runner.get_loop().run_until_complete

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from bolide.model.errors import MalformedRecord
 from bolide.model.message import SysFlag, format_properties
 from bolide.pipeline import _columns, columns, columns_twin
+from bolide.pipeline.errors import BadBody
 from bolide.pipeline.schema import COLUMNS, arrow_schema, make_batch, whole_schema
 from bolide.record.codec import encode_record
 from bolide.record.compress import pack_body
@@ -95,6 +96,91 @@ def test_packed_bodies_are_unpacked(kind: int) -> None:
     assert row["body"] == body
 
 
+NOT_PACKED = {"body": b"never packed", "sys_flag": int(SysFlag.COMPRESSED)}
+
+
+def test_a_body_that_does_not_unpack_comes_as_it_is_stored_with_the_reason() -> None:
+    bodies = [{}, NOT_PACKED, {}, NOT_PACKED, {}]
+    rows = rows_of(b"".join(record(**changes) for changes in bodies))
+    assert [row["body"] for row in rows] == [b"hello", b"never packed", b"hello", b"never packed", b"hello"]
+    assert [bool(row["bodyError"]) for row in rows] == [False, True, False, True, False]
+    assert rows[1]["bodyError"].startswith("the body does not unpack: ")
+    assert rows[0]["bodyError"] is None
+
+
+@pytest.mark.parametrize(
+    ("body", "flag", "reason"),
+    [
+        (b"", SysFlag.COMPRESSED, "cut off"),
+        (pack_body(b"x" * 100)[:-5], SysFlag.COMPRESSED, "cut off"),
+        (b"x", SysFlag.COMPRESSED | 0x700, "unknown way"),
+        (b"x" * 20, SysFlag.COMPRESSED | SysFlag.COMPRESSION_LZ4, "does not unpack"),
+        (b"x" * 20, SysFlag.COMPRESSED | SysFlag.COMPRESSION_ZSTD, "does not unpack"),
+        (pack_body(bytes(2**26 + 1)), SysFlag.COMPRESSED, "unpacks to more than 67108864 bytes"),
+    ],
+)
+def test_every_way_not_to_unpack_is_one_row_with_its_reason(body: bytes, flag: int, reason: str) -> None:
+    first, bad, last = rows_of(record() + record(body=body, sys_flag=int(flag)) + record())
+    assert (first["bodyError"], bad["body"], last["bodyError"]) == (None, body, None)
+    assert reason in bad["bodyError"]
+
+
+@pytest.mark.parametrize("make", BUILDERS)
+@pytest.mark.parametrize("names", [("queueOffset",), ("queueOffset", "body"), NAMES])
+def test_bad_bodies_are_left_out_and_counted_or_an_error_as_the_user_chose(
+    make: Builder, names: tuple[str, ...]
+) -> None:
+    """Whichever columns are wanted: the number of rows must not depend on them."""
+    data = b"".join(record(queue_offset=at, **(NOT_PACKED if at in (3, 4, 8) else {})) for at in range(10))
+    builder = make("b", names, bad_bodies="skip", rows_max=5)
+    at = builder.append(data, 0, *EVERYTHING)
+    assert (builder.rows, builder.skipped) == (5, 2)
+    builder.take()
+    assert builder.append(data, at, *EVERYTHING) == len(data)
+    assert (builder.rows, builder.skipped) == (2, 3)
+    with pytest.raises(BadBody, match="the message at offset 3: the body does not unpack"):
+        make("b", names, bad_bodies="fail").append(data, 0, *EVERYTHING)
+    with pytest.raises(ValueError, match="deliver, skip, fail, not 'lose'"):
+        make("b", names, bad_bodies="lose")
+
+
+@pytest.mark.parametrize("make", BUILDERS)
+def test_bodies_that_are_not_wanted_are_not_unpacked(make: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object) -> bytes:
+        raise AssertionError("unpacked")
+
+    for module in (_columns, columns_twin):
+        monkeypatch.setattr(module, "unpack_body", never)
+    builder = make("b", ["queueOffset"])
+    builder.append(record(**NOT_PACKED), 0, *EVERYTHING)
+    assert builder.rows == 1
+
+
+@pytest.mark.parametrize("make", BUILDERS)
+def test_small_messages_that_unpack_to_large_ones_are_spread_over_batches(make: Builder) -> None:
+    """What a batch takes is counted unpacked: 20 bombs of 10 kB are not one batch of 200 kB."""
+    bomb = record(body=pack_body(bytes(10_000)), sys_flag=int(SysFlag.COMPRESSED))
+    builder = make("b", ["body"], size_bytes_max=15_000)
+    data, at, batches = bomb * 20, 0, 0
+    while at < len(data):
+        at = builder.append(data, at, *EVERYTHING)
+        assert builder.size_bytes <= 15_000 + 10_000 + len(bomb)
+        builder.take()
+        batches += 1
+    assert batches == 10
+
+
+@pytest.mark.parametrize("make", BUILDERS)
+def test_what_came_before_a_broken_record_is_kept(make: Builder) -> None:
+    good = record()
+    builder = make("broker-a", NAMES)
+    with pytest.raises(MalformedRecord):
+        builder.append(good + good + b"\xff" * 200, 0, *EVERYTHING)
+    batch = make_batch(arrow_schema(whole_schema()), builder.rows, builder.take())
+    batch.validate(full=True)
+    assert batch.to_pylist() == rows_of(good * 2)
+
+
 def test_a_message_without_properties_has_no_tag_no_keys_and_its_place_as_id() -> None:
     first, second = rows_of(record(properties=b"") + record())
     assert (first["tags"], first["keys"], first["properties"]) == (None, [], [])
@@ -176,7 +262,7 @@ def outcome_of(make: Builder, data: bytes, names: tuple[str, ...] = NAMES, **opt
         at = 0
         while at < len(data):
             at = builder.append(data, at, 0, 1000)
-            seen = (at, builder.rows, builder.size_bytes, builder.full)
+            seen = (at, builder.rows, builder.size_bytes, builder.full, builder.skipped)
             taken = {
                 name: [None if one is None else one.tobytes() for one in buffers]
                 for name, buffers in builder.take().items()
@@ -238,21 +324,27 @@ limits = st.fixed_dictionaries(
     {"rows_max": st.sampled_from([1, 3, 8, 1000]), "size_bytes_max": st.sampled_from([100, 1000, 10**6])}
 )
 tag_choices = st.sampled_from([(), ("a",), ("a", "TAGS"), ("\ufffd",)])
+bad_body_choices = st.sampled_from(columns_twin.BAD_BODIES)
 
 
 @patient
-@given(st.lists(records(), max_size=10).map(b"".join), limits, tag_choices)
-def test_both_builders_give_the_same_bytes(data: bytes, limit: dict[str, int], tags: tuple[str, ...]) -> None:
-    compiled, readable = (outcome_of(make, data, NAMES, tags=tags, **limit) for make in BUILDERS)
+@given(st.lists(records(), max_size=10).map(b"".join), limits, tag_choices, bad_body_choices)
+def test_both_builders_give_the_same_bytes(
+    data: bytes, limit: dict[str, int], tags: tuple[str, ...], bad_bodies: str
+) -> None:
+    compiled, readable = (
+        outcome_of(make, data, NAMES, tags=tags, bad_bodies=bad_bodies, **limit) for make in BUILDERS
+    )
     assert compiled == readable
 
 
 @patient
-@given(records(), st.lists(st.sampled_from(NAMES), unique=True).map(tuple))
+@given(records(), st.lists(st.sampled_from(NAMES), unique=True).map(tuple), bad_body_choices)
 def test_both_builders_give_the_same_bytes_for_any_choice_of_columns(
-    data: bytes, names: tuple[str, ...]
+    data: bytes, names: tuple[str, ...], bad_bodies: str
 ) -> None:
-    assert outcome_of(BUILDERS[0], data, names) == outcome_of(BUILDERS[1], data, names)
+    compiled, readable = (outcome_of(make, data, names, bad_bodies=bad_bodies) for make in BUILDERS)
+    assert compiled == readable
 
 
 @settings(patient, max_examples=300)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bolide.model.errors import ConfigError, InvalidRequest
+from bolide.model.errors import ConfigError
 from bolide.model.offsets import MessageQueue
 from bolide.pipeline.options import EARLIEST, LATEST, ReadOptions, parse_options
 
@@ -52,18 +52,31 @@ def test_a_timestamp_wins_over_offsets() -> None:
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ({"nameserver": ""}, "nameserver is missing"),
-        ({"subscribe": ""}, "subscribe is missing"),
-        ({"subscribe": ","}, "no topic"),
+        (
+            {"nameserver": ""},
+            r'^the option nameserver is missing: .option\("nameserver", "127.0.0.1:9876"\)$',
+        ),
+        ({"subscribe": ""}, "^the option subscribe is missing"),
+        ({"subscribe": ","}, "^subscribe: ',' names no topic"),
+        ({"subscribe": "../etc"}, "^subscribe: the topic name '../etc' contains '.'"),
+        ({"consumerGroup": "a b"}, "^consumerGroup: the group name 'a b' contains ' '"),
+        ({"tags": "a" * 40_000}, "^tags: "),
         ({"nameserver": "nowhere"}, "host:port"),
         ({"startingOfsets": "earliest"}, "did you mean startingOffsets"),
         ({"topic": "orders"}, "called subscribe here"),
         ({"kafka.bootstrap.servers": "h:1"}, "called nameserver here"),
-        ({"zzz": "1"}, "there are nameserver, subscribe"),
+        ({"paths": '["orders"]'}, "called subscribe here"),
+        ({"maxOffsetsPerTrigger": "1"}, "about streams, which this source does not read yet"),
+        ({"zzz": "1"}, "'zzz'; there are nameserver, subscribe"),
+        ({"\x1b[2J": "1"}, r"there is no option '\\x1b\[2J'"),
         ({"startingOffsets": "latest"}, "nothing to read in a batch"),
         ({"endingOffsets": "earliest"}, "nothing to read"),
         ({"startingOffsets": "[]"}, "cannot be read"),
         ({"startingOffsets": "{"}, "cannot be read"),
+        ({"startingOffsets": "[" * 100_000}, "cannot be read: .{200}…$"),
+        ({"startingOffsets": '{"orders":{"b":{"+1":1}}}'}, "cannot be read"),
+        ({"startingOffsets": '{"orders":{"b":{"99999999999":1}}}'}, "cannot be read"),
+        ({"startingOffsets": '{"orders":{"b":{"0":1e400}}}'}, "queue': offset|has inf"),
         ({"startingOffsets": '{"orders":{"b":{"0":1.5}}}'}, "1.5"),
         ({"startingOffsets": '{"orders":{"b":{"0":-3}}}'}, "-3"),
         ({"startingOffsets": '{"orders":{"b":{"0":-1}}}'}, "nothing to read in a batch"),
@@ -77,8 +90,14 @@ def test_a_timestamp_wins_over_offsets() -> None:
             "before it starts",
         ),
         ({"startingTimestamp": "yesterday"}, "startingTimestamp is a number"),
-        ({"startingTimestamp": "5", "endingTimestamp": "4"}, "later than"),
-        ({"failOnDataLoss": "maybe"}, "true or false"),
+        (
+            {"startingTimestamp": "5", "endingTimestamp": "4"},
+            r"startingTimestamp \(5\) is later than endingTimestamp \(4\)",
+        ),
+        ({"startingTimestamp": "1" + 400 * "0"}, "startingTimestamp is a number"),
+        ({"startingTimestamp": "\u0661"}, "startingTimestamp is a number"),
+        ({"failOnDataLoss": "maybe"}, "failOnDataLoss is true or false, not 'maybe'"),
+        ({"badBodies": "ignore"}, "badBodies is deliver, skip or fail, not 'ignore'"),
         ({"minPartitions": "0"}, "minPartitions is a number from 1"),
         ({"maxBytesPerPull": "1e6"}, "maxBytesPerPull is a number"),
     ],
@@ -88,7 +107,22 @@ def test_what_makes_no_sense_is_said_clearly(given: dict[str, str], complaint: s
         parse_options(NEEDED | given)
 
 
-@pytest.mark.parametrize("given", [{"subscribe": "../etc"}, {"consumerGroup": "a b"}])
-def test_illegal_names_are_refused(given: dict[str, str]) -> None:
-    with pytest.raises(InvalidRequest):
-        parse_options(NEEDED | given)
+def test_everything_that_is_wrong_is_said_at_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_options(
+            {"subscrib": "orders", "minPartitions": "many", "startingOffsets": "latest", "tags": "paid"}
+        )
+    assert str(caught.value).splitlines() == [
+        "5 things are wrong with the options:",
+        "  there is no option 'subscrib': did you mean subscribe?",
+        '  the option subscribe is missing: .option("subscribe", "topic")',
+        "  startingOffsets=latest leaves nothing to read in a batch: say earliest or offsets",
+        '  the option nameserver is missing: .option("nameserver", "127.0.0.1:9876")',
+        "  minPartitions is a number from 1 to 100000, not 'many'",
+    ]
+
+
+def test_offsets_of_a_topic_are_not_blamed_when_subscribe_is_wrong() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(subscribe="", startingOffsets='{"orders":{"b":{"0":1}}}')
+    assert "subscribe does not" not in str(caught.value)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from bolide.client.results import PullBlock, PullStatus
 from bolide.model.errors import ConnectionLost, ProtocolError
+from bolide.model.limits import SPARK_PULLS_AHEAD_MAX
 from bolide.model.offsets import GroupOffset, MessageQueue, QueueOffset
 from bolide.model.topic import Subscription
 from bolide.pipeline import pulls
@@ -122,14 +123,50 @@ def test_the_range_arrives_once_and_in_order(begin: int, length: int, caps: list
 def test_several_pulls_are_under_way_at_once() -> None:
     queue = Queue(0, 6000, cap=lambda offset: 32 if offset < 1000 else 100)
     assert len(read(queue, 0, 5000)) == queue.given == 5000
-    assert 4 <= queue.in_flight_max <= pulls.AHEAD_MAX
+    assert 4 <= queue.in_flight_max <= SPARK_PULLS_AHEAD_MAX
 
 
 def test_large_answers_are_not_hoarded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pulls, "AHEAD_BYTES_MAX", 4 * 32 * 3)
+    monkeypatch.setattr(pulls, "SPARK_AHEAD_BYTES_MAX", 4 * 32 * 3)
     queue = Queue(0, 2000)
     read(queue, 0, 2000)
     assert queue.in_flight_max == 3
+
+
+class Fat(Queue):
+    """Its messages are small up to offset 1000, and a hundred times as large from there on."""
+
+    held: int = 0
+    held_max: int = 0
+
+    def answer(self, offset: int, messages_max: int) -> PullBlock:
+        size = 1 if offset < 1000 else 100
+        end = min(self.last, offset + max(1, min(messages_max, 100 // size)))
+        self.held += (end - offset) * size
+        self.held_max = max(self.held_max, self.held)
+        return self.block(PullStatus.FOUND, end, bytes((end - offset) * size))
+
+
+@pytest.mark.parametrize("enough", [1, 400])
+def test_what_is_not_read_yet_is_bounded_in_bytes_when_messages_become_large(
+    monkeypatch: pytest.MonkeyPatch, enough: int
+) -> None:
+    """A piece is cut for small messages; of large ones it must not gather hundreds of answers."""
+    monkeypatch.setattr(pulls, "SPARK_AHEAD_BYTES_MAX", enough)
+    queue = Fat(0, 3000)
+
+    async def work() -> list[tuple[int, int]]:
+        reader = BlockReader(queue, QueueRange(QUEUE, 0, 3000), options())
+        found: list[tuple[int, int]] = []
+        while (piece := await reader.next()) is not None:
+            found.append((piece.begin, piece.end))
+            queue.held -= piece.size_bytes
+        return found
+
+    found = asyncio.run(work())
+    assert [begin for begin, _ in found] == [0, *(end for _, end in found[:-1])]
+    assert found[-1][1] == 3000
+    assert queue.held_max <= enough + (1 + SPARK_PULLS_AHEAD_MAX) * 100
 
 
 def test_a_broken_connection_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,7 +116,7 @@ def _groups_of(state: BrokerState, topic: str) -> Iterator[str]:
 async def _answer_when_gone(state: BrokerState, request: Command, gone: Awaitable[None]) -> Command:
     await gone
     # Or a kill would bring offsets back that a topic made again never had, and groups would skip its messages.
-    await state.files.written(state.offsets)
+    await state.files.saved(state.offsets)
     return await _answer_when_registered(state, request)
 
 

@@ -1,0 +1,114 @@
+"""Budget: how many bytes a server keeps for all of its connections together, and for which of them.
+
+Whatever is kept because of a connection is charged to its account: the beginning of a frame, answers that it has not
+read, requests that wait for something.  Charging refuses nothing, so whoever charges need not know what to do then:
+
+    link.account.charge(size)      from now on so many bytes more are kept for this connection
+    link.account.release(size)     they are gone; as many as were charged
+
+The account of a connection that has closed is settled: nothing of it counts any more, and both calls do nothing.
+
+When more than the budget is kept, connections are given up until a quarter of it is free: first those that have
+brought no whole request for a while, of these the one with the most.  An honest connection has little, and is busy.
+"""
+
+import logging
+from typing import Protocol
+
+from bolide.model.limits import KEPT_BYTES_MAX
+
+log = logging.getLogger(__name__)
+
+
+class Holder(Protocol):
+    """A connection, as much of it as an account needs."""
+
+    @property
+    def remote(self) -> str:
+        """Who is at the other end."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it has brought a whole frame since the last sweep."""
+
+    def recount(self) -> None:
+        """Charge and release what has changed unseen: nobody tells when answers are read."""
+
+    def abort(self) -> None: ...
+
+
+class Account:
+    """What is kept for one connection."""
+
+    __slots__ = ("_budget", "holder", "is_settled", "kept")
+
+    def __init__(self, budget: "Budget", holder: Holder) -> None:
+        self._budget = budget
+        self.holder = holder
+        self.is_settled = False
+        self.kept = 0
+
+    def charge(self, size: int) -> None:
+        if not self.is_settled:
+            self.kept += size
+            self._budget.add(size)
+
+    def release(self, size: int) -> None:
+        if not self.is_settled:
+            self.kept -= size
+            self._budget.kept -= size
+
+    def settle(self) -> None:
+        """The connection is gone, and what was kept for it."""
+        self.release(self.kept)
+        self.is_settled = True
+        self._budget.accounts.pop(self, None)
+
+
+class Budget:
+    """`kept` is what all accounts have together."""
+
+    def __init__(self, bytes_max: int = KEPT_BYTES_MAX) -> None:
+        self._bytes_max = int(bytes_max)
+        self._makes_room = False
+        self.kept = 0
+        self.accounts: dict[Account, None] = {}  # in the order in which they were opened
+
+    def open(self, holder: Holder) -> Account:
+        account = Account(self, holder)
+        self.accounts[account] = None
+        return account
+
+    def add(self, size: int) -> None:
+        self.kept += size
+        if self.kept > self._bytes_max and not self._makes_room:
+            self._makes_room = True  # counting again charges, too
+            try:
+                self._make_room()
+            finally:
+                self._makes_room = False
+
+    def _make_room(self) -> None:
+        """A quarter of the budget at once: to find out whom to give up costs a look at all connections."""
+        for account in self.accounts:
+            account.holder.recount()
+        given_up: list[Account] = []
+        left = self.kept
+        for account in sorted(self.accounts, key=lambda one: (one.holder.is_busy, -one.kept)):
+            if left <= self._bytes_max // 4 * 3:
+                break
+            left -= account.kept
+            given_up.append(account)
+        if given_up:
+            worst = given_up[0]
+            log.warning(
+                "%d bytes are kept for connections, %d are allowed: closing %d of them, first that of %s with %d",
+                self.kept,
+                self._bytes_max,
+                len(given_up),
+                worst.holder.remote,
+                worst.kept,
+            )
+        for account in given_up:
+            account.settle()
+            account.holder.abort()

@@ -1,0 +1,36 @@
+"""One batch read, as Spark wants it: partitions planned on the driver, read by tasks.
+
+Spark sends the reader to the tasks.  It is therefore plain data: it holds options and columns, never a connection.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from bolide.pipeline.errors import in_plain_words
+from bolide.pipeline.options import parse_options
+from bolide.pipeline.plan import plan_read
+from bolide.pipeline.schema import arrow_schema, check_schema
+from bolide.pipeline.task import read_batches
+
+
+class RocketMQReader(DataSourceReader):
+    """`schema` is the whole one or the columns that the user chose."""
+
+    def __init__(self, options: dict[str, str], schema: StructType) -> None:
+        self._options = parse_options(options)
+        check_schema(schema)
+        self._schema = schema
+
+    @in_plain_words()
+    def partitions(self) -> Sequence[InputPartition]:
+        return [InputPartition(one) for one in asyncio.run(plan_read(self._options))]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if partition.value is None:
+            return  # Spark makes one partition with nothing in it where there was none to read
+        with in_plain_words():
+            yield from read_batches(self._options, partition.value, arrow_schema(self._schema))

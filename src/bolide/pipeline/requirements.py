@@ -1,0 +1,37 @@
+"""What the Python of Spark must have for this source, and what is said when it has not.
+
+Spark imports every module named `pyspark_*` to see which sources there are, and when one of them cannot be imported it
+has none at all.  So nothing here, in `source.py` and in `pyspark_bolide` imports more than PySpark itself.
+"""
+
+import importlib
+import re
+import sys
+
+from bolide.pipeline.errors import RequirementMissing
+
+LEAST = {"pyspark": "4.2", "pyarrow": "18"}
+"""The versions of pyproject.toml."""
+
+
+def check_requirements() -> None:
+    for name, least in LEAST.items():
+        try:
+            version = str(importlib.import_module(name).__version__)
+        except ImportError as error:
+            raise _missing(name, least, f"it cannot be imported: {error}") from error
+        if _numbers(version) < _numbers(least):
+            raise _missing(name, least, f"it is {version}")
+
+
+def _missing(name: str, least: str, instead: str) -> RequirementMissing:
+    return RequirementMissing(
+        f"the source rocketmq needs {name} {least} or newer, and in {sys.executable} {instead}."
+        " `pip install 'bolide[spark]'` there brings it"
+    )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """The leading numbers; what follows them (`.dev1`, `+local`) does not matter here."""
+    found = re.match(r"\d{1,9}(\.\d{1,9})*", version)
+    return tuple(map(int, found[0].split("."))) if found else ()

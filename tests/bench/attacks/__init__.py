@@ -1,0 +1,1 @@
+"""What honest senders notice while others attack."""
