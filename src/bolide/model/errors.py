@@ -1,7 +1,7 @@
 """One tree of errors.  What each becomes on the wire is for the edge to know (`net/error_codes.py`)."""
 
 from bolide.model.limits import REMARK_LENGTH_MAX
-from bolide.model.printable import printable_lines, shown
+from bolide.model.printable import printable_lines, printable_part
 from bolide.model.response_code import ResponseCode
 
 
@@ -149,7 +149,7 @@ class RemoteError(ClientError):
 
     def __init__(self, response_code: int, remark: str) -> None:
         name = _name_of(response_code)
-        super().__init__(f"{name}: {shown(remark, REMARK_LENGTH_MAX)}" if remark else name)
+        super().__init__(f"{name}: {printable_part(remark, REMARK_LENGTH_MAX)}" if remark else name)
         self.response_code = response_code
         self.remark = remark[:REMARK_LENGTH_MAX]
 

@@ -227,6 +227,13 @@ HEARTBEAT_SUBSCRIPTIONS_MAX: Final = Limit(
 HEARTBEAT_TAGS_MAX: Final = Limit(
     32_768, Where.BROKER, "tags and tag codes of one heartbeat", "the request is refused"
 )
+# Each character goes into a hash.
+HEARTBEAT_TAGS_LENGTH_MAX: Final = Limit(
+    262_144,
+    Where.BROKER,
+    "characters of the tags and expressions of one heartbeat",
+    "the request is refused",
+)
 HEARTBEAT_NEW_GROUPS_MAX: Final = Limit(
     64, Where.BROKER, "consumer groups that one heartbeat brings into being", "the next heartbeat brings more"
 )
@@ -423,6 +430,15 @@ DELETIONS_MAX: Final = Limit(
     Where.FILES,
     "deleted topics that still have messages in the log",
     "no more are deleted until these have expired",
+)
+SETTINGS_FILE_BYTES_MAX: Final = Limit(
+    MIB, Where.FILES, "bytes of a file with settings, given with `-c`", "it is refused"
+)
+LINE_BYTES_MAX: Final = Limit(
+    16 * MIB,
+    Where.FILES,
+    "bytes of one line that `bolide send` reads",
+    "it ends there, and says what is stored",
 )
 SMALL_FILE_BYTES_MAX: Final = Limit(
     256 * MIB,

@@ -22,13 +22,13 @@ def printable(text: str) -> str:
     return _UNSAFE.sub(_escape, text)
 
 
-def shown(text: str, length_max: int = 255) -> str:
-    """The same of bounded length, for what a stranger may make as long as it likes.
+def printable_part(text: str, length_max: int) -> str:
+    """The same of a text that may be far too long.
 
-    >>> shown("abcdef", 3)
+    >>> printable_part("abcdef", 3)
     'abc…'
     """
-    return f"{printable(text[:length_max])}…" if len(text) > length_max else printable(text)
+    return printable(text[:length_max]) + ("…" if len(text) > length_max else "")
 
 
 def printable_lines(text: str) -> str:
