@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bolide.model.clock import Clock
-from bolide.offline.export import Export, Selection, records_of
+from bolide.offline.export import Export, Selection
 from bolide.offline.files import StoreFiles
 from bolide.offline.repair import Repair
 from bolide.store.checkpoint import Checkpoint
@@ -23,6 +23,7 @@ from tests.unit.store.stage import (
     message,
     opened,
     put_many,
+    records_of,
 )
 
 INDEX = IndexSizes(slots=50, entries=200)
