@@ -4,6 +4,7 @@ Whatever they do, the server's memory stays within its budget, and who asks besi
 """
 
 import json
+import socket
 import struct
 from collections.abc import Iterator
 
@@ -179,7 +180,7 @@ def test_answers_that_nobody_reads_stay_within_the_budget(server: Together) -> N
     wait_until(lambda: _kept_bytes(server) == 0, SOON_SECONDS, "nothing is kept for who has gone")
 
 
-def _answered(stranger: "frames.socket.socket") -> int:
+def _answered(stranger: socket.socket) -> int:
     """How many answers wait to be read."""
     try:
         return stranger.recv(64 * MIB).count(b'"opaque"')

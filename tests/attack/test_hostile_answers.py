@@ -254,5 +254,23 @@ def test_bytes_that_are_no_frame_end_the_connection_and_not_the_consumer(pauses:
     against(scenario)
 
 
+@pytest.mark.parametrize("broker_id", [-(2**63), 1, 2**63 - 1])
+def test_a_broker_sends_nobody_to_an_address_that_is_in_no_route(broker_id: int) -> None:
+    async def scenario(server: HostileServer) -> None:
+        def pull(asked: Request) -> bytes | None:
+            offset = int(asked.fields["queueOffset"])
+            if asked.fields["topic"] != "T" or offset == 5:
+                return hostile.HOLD
+            return asked.pulled(hostile.FOUND, offset + 1, record(b"x", offset), broker_id)
+
+        server.on[hostile.PULL] = pull
+        seen = Seen()
+        async with await consumer_of(server, seen) as consumer:
+            await wait_for(lambda: len(seen.messages) == 5, "all of them, from the one address there is")
+            assert set(consumer._instance._caller._links) == {server.address}
+
+    against(scenario)
+
+
 def _is_reached(server: HostileServer, count: int) -> bool:
     return server.seen[hostile.MEMBERS] >= count

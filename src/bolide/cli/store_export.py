@@ -1,6 +1,7 @@
 """`bolide store export`: records of a store into JSON lines or a Parquet file, with the columns of the Spark source."""
 
 import base64
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,9 @@ from bolide.offline.files import StoreFiles
 from bolide.offline.scan import Progress
 from bolide.record.decode import each_message
 from bolide.store.disk_os import OsDisk
+
+PRIVATE = 0o600
+"""The mode of what is exported: messages are for who asked for them."""
 
 
 def run_export(root: str, selection: Selection, form: str, output: Path | None) -> None:
@@ -116,6 +120,8 @@ def _whole(output: Path) -> Iterator[Path]:
         yield output
         return
     temporary = output.with_name(output.name + ".tmp")
+    temporary.unlink(missing_ok=True)  # a leftover, or a link that somebody has put there
+    os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE))
     try:
         yield temporary
         temporary.replace(output)

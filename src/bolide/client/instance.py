@@ -20,7 +20,7 @@ from bolide.model.errors import (
     RequestError,
 )
 from bolide.model.offsets import MessageQueue
-from bolide.model.shown import shown
+from bolide.model.printable import printable_part
 from bolide.net.caller import Caller, parse_addresses
 from bolide.net.link import Link
 from bolide.net.surroundings import Surroundings
@@ -41,6 +41,7 @@ ROUTE_GAP_MS = 1_000
 
 CALL_TIMEOUT_MS = 3_000
 SAY_AGAIN_MS = 10_000
+ADDRESSES_LENGTH = 255
 
 
 class _Life(Enum):
@@ -96,7 +97,7 @@ class ClientInstance:
         greeted = {address: link for address, link in self._greeted.items() if link.is_open}
         await saying_if_slow(
             asyncio.gather(*map(self._unregister, greeted.values())),
-            lambda: f"the goodbye of the brokers at {shown(', '.join(greeted))}",
+            lambda: f"the goodbye of the brokers at {printable_part(', '.join(greeted), ADDRESSES_LENGTH)}",
         )
         await self._caller.close()
 

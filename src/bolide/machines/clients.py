@@ -11,8 +11,8 @@ as an opaque token, and what has to be done comes back as effects:
 A group has one set of subscriptions, not one per member: the newest heartbeat wins for all of them, as in the
 original.  Unlike the original, an expired member is announced like any other that leaves.
 
-What a connection brings is counted in bytes, and bounded for each and for all (`machines/fair_shares.py`).  When there is no
-room left, whoever takes most of it gives up a group for whoever takes less.
+What a connection brings is counted in bytes, and bounded for each and for all.  When there is no room left, whoever
+takes most of it gives up a group for whoever takes less (`fair_shares.py`).
 
 Invariants: a client id is in a group at most once; a group exists exactly while it has members; `_held` lists for each
 connection the groups that list it, and `_heard` all of these, the one longest silent first.  Start reading at

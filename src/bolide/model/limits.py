@@ -64,7 +64,7 @@ HEADER_FIELDS_MAX: Final = Limit(
     128, Where.CONNECTION, "fields of a header; real clients send 20", "the connection is closed"
 )
 DIALECT_BYTES_MAX: Final = Limit(
-    64 * KIB,
+    16 * KIB,
     Where.CONNECTION,
     "bytes of a request's body in Java's dialect of JSON (map keys without quotes), which is read slowly",
     "the request is refused; standard JSON may fill its frame",
@@ -103,10 +103,10 @@ WRITE_BUFFER_BYTES_MAX: Final = Limit(
     "it is not read from meanwhile",
 )
 TURN_MS_MAX: Final = Limit(
-    3,
+    2,
     Where.CONNECTION,
-    "milliseconds that a connection's requests take in one go",
-    "others have their turn; those that had theirs share as much time among them",
+    "milliseconds that requests of all connections take in one go, plain sends and pulls aside",
+    "further ones wait, and have as many in each turn of the loop; who has used least comes first",
 )
 REQUESTS_PER_TURN: Final = Limit(
     64,
@@ -226,6 +226,13 @@ HEARTBEAT_SUBSCRIPTIONS_MAX: Final = Limit(
 )
 HEARTBEAT_TAGS_MAX: Final = Limit(
     32_768, Where.BROKER, "tags and tag codes of one heartbeat", "the request is refused"
+)
+# Each character goes into a hash.
+HEARTBEAT_TAGS_LENGTH_MAX: Final = Limit(
+    262_144,
+    Where.BROKER,
+    "characters of the tags and expressions of one heartbeat",
+    "the request is refused",
 )
 HEARTBEAT_NEW_GROUPS_MAX: Final = Limit(
     64, Where.BROKER, "consumer groups that one heartbeat brings into being", "the next heartbeat brings more"
@@ -424,6 +431,15 @@ DELETIONS_MAX: Final = Limit(
     "deleted topics that still have messages in the log",
     "no more are deleted until these have expired",
 )
+SETTINGS_FILE_BYTES_MAX: Final = Limit(
+    MIB, Where.FILES, "bytes of a file with settings, given with `-c`", "it is refused"
+)
+LINE_BYTES_MAX: Final = Limit(
+    16 * MIB,
+    Where.FILES,
+    "bytes of one line that `bolide send` reads",
+    "it ends there, and says what is stored",
+)
 SMALL_FILE_BYTES_MAX: Final = Limit(
     256 * MIB,
     Where.FILES,
@@ -443,5 +459,8 @@ SEGMENTS_MISSING_MAX: Final = Limit(
     "what lies behind is not of the same log",
 )
 QUEUE_FILES_MISSING_MAX: Final = Limit(
-    16, Where.FILES, "files missing in a queue, for the offline tools", "likewise, of the same queue"
+    16,
+    Where.FILES,
+    "files missing in a queue, for the offline tools",
+    "what lies behind is not of the same queue",
 )

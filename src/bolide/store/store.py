@@ -19,14 +19,7 @@ from bolide.model.steps import Steps, at_once
 from bolide.record.codec import encode_record
 from bolide.record.layout import CHECK_SUMS
 from bolide.store.abort_file import AbortFile
-from bolide.store.append import (
-    DONE,
-    NEEDS_GENERAL_PATH,
-    NEEDS_QUEUE,
-    Appender,
-    QueueTail,
-    TopicLane,
-)
+from bolide.store.append import DONE, NEEDS_GENERAL_PATH, NEEDS_QUEUE, Appender, QueueTail, TopicLane
 from bolide.store.checkpoint import Checkpoints, NextCheckpoint
 from bolide.store.disk import NOT_NOW, Disk, DiskLock
 from bolide.store.entry_rules import entry_code, has_entry
@@ -344,10 +337,8 @@ class MessageStore:
         now_ms = self._store_time_ms()
         codes = [_code_of(message, now_ms) for message in messages]
         sizes = [len(self._encode(message, 0, 0, now_ms)) for message in messages]
-        self._reserve(sum(sizes))
-        tails = [
-            self._tail(message.topic, message.queue_id) for message in messages
-        ]  # what is refused makes none
+        self._reserve(sum(sizes))  # what is refused here makes no queue
+        tails = [self._tail(message.topic, message.queue_id) for message in messages]
         at, numbers = int(self.log.end), {tail: tail.next_offset for tail in tails}
         records: list[bytes] = []
         appended: list[Appended] = []

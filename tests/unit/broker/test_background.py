@@ -90,7 +90,12 @@ def test_background_work_goes_on_after_an_error_that_nobody_foresaw(
                 broker.state.remover.delete("T")
             if work == "expired queues":
                 broker.part(Cleaning).cleaner._trim_wanted.set()
-            await eventually(lambda: failing.is_over)
+
+            def is_over() -> bool:
+                broker._safety._somebody_waits.set()
+                return failing.is_over
+
+            await eventually(is_over)
             assert {task.get_name() for task in broker._tasks._tasks} == before
             assert (await wire.ask(send_request(topic="U"))).code == 0
 

@@ -67,6 +67,10 @@ class Clients(Part):
         self._retry_topics.pop(link, None)
         self._carry_out(self._state.clients.connection_lost(link))
 
+    def figures(self) -> dict[str, str]:
+        """What clients take, against the limit that they have."""
+        return {"clientBytes": str(self._state.clients.bytes_kept)}
+
     def close(self) -> None:
         self._notices.close()
         self._expiring.close()

@@ -15,7 +15,7 @@ from bolide.broker.part import Part
 from bolide.broker.state import BrokerState
 from bolide.model import names
 from bolide.model.errors import InvalidRequest, MessageIllegal, PermissionDenied, RequestError, StoreRefusal
-from bolide.model.limits import BATCH_ODD_MESSAGES_MAX
+from bolide.model.limits import BATCH_ODD_MESSAGES_MAX, FRAME_BYTES_MAX
 from bolide.model.message import (
     NAME_END,
     PAIR_END,
@@ -314,7 +314,8 @@ def _say_late(answer: Command) -> None:
 def _late(answers: bytes) -> bytes:
     """The same answers, saying that it took too long; rare enough to decode them again."""
     frames: list[bytes] = []
-    for answer in FrameReader(Intake(len(answers))).feed(answers):
+    reader = FrameReader(Intake(len(answers)), header_bytes_max=FRAME_BYTES_MAX)  # a batch has many ids
+    for answer in reader.feed(answers):
         _say_late(answer)
         frames.append(encode_frame(answer))
     return b"".join(frames)

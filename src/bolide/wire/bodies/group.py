@@ -18,6 +18,7 @@ from bolide.model.limits import (
     CONNECTION_GROUPS_MAX,
     EXPRESSION_LENGTH_MAX,
     HEARTBEAT_SUBSCRIPTIONS_MAX,
+    HEARTBEAT_TAGS_LENGTH_MAX,
     HEARTBEAT_TAGS_MAX,
 )
 from bolide.model.names import check_id
@@ -235,8 +236,13 @@ def _check_counts(producers: list[dict[str, Any]], consumers: list[dict[str, Any
 
 
 def _check_tags(subscriptions: list[dict[str, Any]]) -> None:
-    tags = sum(len(texts(one, "tagsSet")) + len(_codes(one)) for one in subscriptions)
-    _check_count("tags", tags, HEARTBEAT_TAGS_MAX)
+    tags = [texts(one, "tagsSet") for one in subscriptions]
+    _check_count(
+        "tags", sum(map(len, tags)) + sum(len(_codes(one)) for one in subscriptions), HEARTBEAT_TAGS_MAX
+    )
+    length = sum(len(text(one, "subString")) for one in subscriptions)
+    length += sum(len(tag) for some in tags for tag in some)
+    _check_count("characters of tags", length, HEARTBEAT_TAGS_LENGTH_MAX)
 
 
 def _check_count(what: str, count: int, count_max: int) -> None:

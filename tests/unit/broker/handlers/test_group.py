@@ -360,3 +360,16 @@ def test_offsets_go_with_their_group_only_when_asked(desk: Desk) -> None:
         desk.offsets.commit("billing", "orders", 0, 5, end=10_000)
         desk.ask(207, groupName="billing", cleanOffset=clean)
         assert desk.offsets.query("billing", "orders", 0) == left
+
+
+def test_a_group_has_64_kib_whatever_they_are_made_of(desk: Desk) -> None:
+    """Goal: megabytes of unknown members were kept, and every later heartbeat paid for them."""
+    for body in (
+        b'{"groupName":"large"}'.ljust(65_537),
+        java_json.dumps({"groupName": "large", "later": "x" * 65_536}),
+    ):
+        with pytest.raises(InvalidRequest, match="bytes"):
+            desk.ask(200, body)
+    desk.ask(200, java_json.dumps({"groupName": "large", "attributes": {"+a": "x" * 40_000}}))
+    with pytest.raises(InvalidRequest, match="attributes and unknown members"):
+        desk.ask(200, java_json.dumps({"groupName": "large", "attributes": {"+b": "x" * 40_000}}))
