@@ -65,7 +65,7 @@ def main() -> int:
     print(
         f"\nDone in {time.perf_counter() - began:.1f} s. Run your own with `make up`, then in another terminal:"
     )
-    print("    echo hello | .venv/bin/bolide send greetings")
+    print("    .venv/bin/bolide send greetings hello")
     print("    .venv/bin/bolide tail greetings")
     return 0
 

@@ -17,11 +17,13 @@ _HOMES = {
     "bolide.client.blocking": ("Producer", "PullConsumer", "PushConsumer"),
     "bolide.client.results": ("PullBlock", "PullResult", "PullStatus", "SendReceipt", "SendStatus"),
     "bolide.model.errors": (
-        *("BolideError", "CallTimeout", "ClientError", "ConnectionLost"),
-        *("MessageIllegal", "RemoteError", "RouteNotFound"),
+        *("BolideError", "CallTimeout", "ClientError", "ClientNotRunning", "ConfigError", "ConnectionLost"),
+        *("InvalidRequest", "MalformedRecord", "MessageIllegal", "ProtocolError", "RemoteError"),
+        *("RequestError", "RouteNotFound", "SubscriptionMalformed"),
     ),
     "bolide.model.message": ("Message", "StoredMessage"),
     "bolide.model.offsets": ("MessageQueue",),
+    "bolide.model.response_code": ("ResponseCode",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -29,6 +31,8 @@ __all__ = sorted(_HOME_OF)  # noqa: PLE0605 - the table above is the list
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return importlib.import_module("importlib.metadata").version("bolide")
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module 'bolide' has no attribute {name!r}")
@@ -36,4 +40,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, "__version__"})

@@ -12,19 +12,51 @@ from bolide.client.producer import Producer
 from bolide.client.pull import PullConsumer
 from bolide.client.push import PushConsumer
 from bolide.client.results import PullBlock, PullResult, PullStatus, SendReceipt, SendStatus
+from bolide.model.errors import (
+    BolideError,
+    CallTimeout,
+    ClientError,
+    ClientNotRunning,
+    ConfigError,
+    ConnectionLost,
+    InvalidRequest,
+    MalformedRecord,
+    MessageIllegal,
+    ProtocolError,
+    RemoteError,
+    RequestError,
+    RouteNotFound,
+    SubscriptionMalformed,
+)
 from bolide.model.message import Message, StoredMessage
 from bolide.model.offsets import MessageQueue
+from bolide.model.response_code import ResponseCode
 
 __all__ = [
+    "BolideError",
+    "CallTimeout",
+    "ClientError",
+    "ClientNotRunning",
+    "ConfigError",
+    "ConnectionLost",
+    "InvalidRequest",
+    "MalformedRecord",
     "Message",
+    "MessageIllegal",
     "MessageQueue",
     "Producer",
+    "ProtocolError",
     "PullBlock",
     "PullConsumer",
     "PullResult",
     "PullStatus",
     "PushConsumer",
+    "RemoteError",
+    "RequestError",
+    "ResponseCode",
+    "RouteNotFound",
     "SendReceipt",
     "SendStatus",
     "StoredMessage",
+    "SubscriptionMalformed",
 ]

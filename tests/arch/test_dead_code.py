@@ -32,8 +32,6 @@ ALIVE = {
     "local_session": "for users of the pipeline: docs/spark.md",
     **dict.fromkeys(
         (
-            "decode_consume_stats",
-            "decode_groups",
             "decode_locked",
             "decode_member_group",
             "decode_producer_connections",

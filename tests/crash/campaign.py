@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
+from tests.crash.deletion import ORDERS, play
 from tests.crash.errors import count_steps, fail_step
 from tests.crash.ledger import Broken
-from tests.crash.plants import NEED_A_FAILING_STEP, planted
+from tests.crash.plants import NEED_A_DELETION, NEED_A_FAILING_STEP, planted
 from tests.crash.states import Failure, Run, quiet
 
 SEEDS_PER_TASK = 10
@@ -63,6 +64,10 @@ def hunt(plant: str) -> str | None:
     if plant in NEED_A_FAILING_STEP:
         with planted(plant):
             return next((found for seed in range(HUNTED_LIVES) if (found := _first_broken(seed))), None)
+    if plant in NEED_A_DELETION:
+        with planted(plant):
+            scenes = ((seed, order) for seed in range(HUNTED_LIVES) for order in ORDERS)
+            return next((found for scene in scenes if (found := _broken_in(*scene))), None)
     tally = explore(HUNTED_STATES, 0, plant=plant, failures_max=1)
     return str(tally.failures[0]) if tally.failures else None
 
@@ -75,6 +80,15 @@ def _first_broken(seed: int) -> str | None:
             fail_step(seed, number, errno.EIO)
         except Broken as broken:
             return f"seed {seed}, step {number} ({kind}) fails: {broken}"
+    return None
+
+
+def _broken_in(seed: int, order: str) -> str | None:
+    quiet()
+    try:
+        play(seed, order)
+    except Broken as broken:
+        return f"seed {seed}, {order!r}: {broken}"
     return None
 
 

@@ -40,8 +40,9 @@ class Ledger:
         self.queues: dict[Queue, list[Given]] = {}
         self.promised: dict[Queue, int] = {}
         self.deleted: dict[Queue, list[list[Given]]] = {}
-        """Of each queue what it held when its topic was deleted.  The log still has it, and a recovery that makes the
-        queues again may find it, unless there is something newer."""
+        """Of each queue what it held when its topic was deleted, while nobody was told so.  A crash may bring it back,
+        unless there is something newer."""
+        self.leaving: set[str] = set()  # topics that this process has deleted, and nobody was told yet
         self.expired_to = 0  # what lies before this place of the log may be gone
         self.offset_given = 0
         self.offset_promised = 0
@@ -63,10 +64,17 @@ class Ledger:
 
     def delete(self, topic: str) -> None:
         """The queues of a topic are deleted, and begin anew with the next message."""
+        self.leaving.add(topic)
         for queue in [queue for queue in self.queues if queue[0] == topic]:
             self.deleted.setdefault(queue, []).append(self.queues[queue])
             self.queues[queue] = []
             self.promised[queue] = 0
+
+    def deletions_last(self) -> None:
+        """Whoever deleted topics is told: nothing of what they held is ever seen again."""
+        for queue in [queue for queue in self.deleted if queue[0] in self.leaving]:
+            del self.deleted[queue]
+        self.leaving.clear()
 
     def appended(self, queue: Queue, queue_offset: int, log_offset: int, record: bytes) -> None:
         """The store has taken a message, at this place and in this form."""

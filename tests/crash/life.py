@@ -123,6 +123,8 @@ class Life:
 
     def do(self, action: Callable[[], None]) -> None:
         action()
+        if self.store.queues.trash.is_settled:
+            self.ledger.deletions_last()
 
     # ---- starts and stops ----------------------------------------------------------------------------------
 
@@ -130,6 +132,7 @@ class Life:
         """A new process on the disk as it is."""
         self._point = self._checkpoint = self._segment = None
         self._behind = []
+        self.ledger.leaving.clear()
         self.store = MessageStore(self.disk, self.options, self.clock)
         self.store.open()
         self.offsets = OffsetTable(self.disk, OFFSETS_PATH, self.clock)
@@ -144,6 +147,7 @@ class Life:
     def restart(self) -> None:
         self.save_offsets()
         self.store.close()
+        self.ledger.deletions_last()
         self.ledger.promised = self.ledger.counts()
         self.start()
         self.settle()

@@ -1,7 +1,8 @@
 """Planted bugs: each breaks the store in one way, from outside, and must be found.
 
 A harness that finds nothing proves nothing unless it is known what it would find.  Most of these are found by crash
-states; those that need a failing disk, by lives in which one step fails (`errors.py`).
+states; those that need a failing disk, by lives in which one step fails (`errors.py`); those of deletions, by scenes
+(`deletion.py`).
 """
 
 import struct
@@ -13,11 +14,13 @@ from bolide.store import log as log_module
 from bolide.store import recover as recovery
 from bolide.store import small_file
 from bolide.store.checkpoint import NextCheckpoint
+from bolide.store.deletions import Deletions
 from bolide.store.disk import Disk, File
 from bolide.store.failed_sync import FailedSync
 from bolide.store.flush import Durability, FlushPoint
 from bolide.store.handles import Unsynced
 from bolide.store.log import CommitLog
+from bolide.store.queue_index import QueueIndex
 from bolide.store.reading import StoreReader
 from bolide.store.segment import Segment, SegmentToMake
 from bolide.store.store import Appended, MessageStore, NewMessage
@@ -302,6 +305,24 @@ def leave_old_bytes_behind_a_cut(stack: ExitStack) -> None:
     stack.enter_context(patch.object(SimFile, "erase", lambda file, at, again=False: False))
 
 
+# ---- deletions -----------------------------------------------------------------------------------------------
+
+
+def forget_deletions(stack: ExitStack) -> None:
+    """Where a deleted topic ended in the log is not written down."""
+    stack.enter_context(patch.object(Deletions, "save", lambda deletions: None))
+
+
+def leave_deletions_behind_the_end(stack: ExitStack) -> None:
+    """A log was cut, and what is stored in the same places next is taken for deleted."""
+    stack.enter_context(patch.object(Deletions, "fit", lambda deletions, start, end: None))
+
+
+def believe_the_folder_of_a_deleted_topic(stack: ExitStack) -> None:
+    """Power loss has brought it back."""
+    stack.enter_context(patch.object(QueueIndex, "_came_back", lambda queues, topic: False))
+
+
 # ---- small files ---------------------------------------------------------------------------------------------
 
 
@@ -358,6 +379,9 @@ PLANTS: dict[str, Plant] = {
         checkpoint_before_the_queues_are_synced,
         checkpoint_before_the_log_is_synced,
         leave_old_bytes_behind_a_cut,
+        forget_deletions,
+        leave_deletions_behind_the_end,
+        believe_the_folder_of_a_deleted_topic,
         rename_before_the_sync,
         write_small_files_in_place,
     )
@@ -365,6 +389,11 @@ PLANTS: dict[str, Plant] = {
 
 
 NEED_A_FAILING_STEP = {"retry-a-failed-sync", "forget-a-failed-sync"}
+NEED_A_DELETION = {
+    "forget-deletions",
+    "leave-deletions-behind-the-end",
+    "believe-the-folder-of-a-deleted-topic",
+}
 
 
 @contextmanager

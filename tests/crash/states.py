@@ -146,7 +146,7 @@ def check_state(life: Life, rng: random.Random) -> None:
         disk.after_kill()
         store = opened(life, disk)
         again = life.ledger.check(store)
-        # Where a topic was deleted, the second recovery may have to make the queues again from the whole log.
+        # Where a deletion was not answered, the second recovery may have to make the queues from the whole log.
         if not life.ledger.deleted:
             changed = different(after_first, disk.files())
             expect(not changed, f"recovering again changed {changed}")

@@ -112,7 +112,7 @@ class Life:
             word = f"U{body_of(record).decode()}"
             offsets = index.find(key_hash(index_key("T", word)), 64, *ALWAYS)
             lookup = Lookup("T", word, 64, *ALWAYS, 1 << 20)
-            assert read_matching(lookup, places_of(store.log, offsets, store.log.end)) == [record]
+            assert read_matching(lookup, places_of(store.log, offsets, 0, store.log.end)) == [record]
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

@@ -9,12 +9,13 @@ import json
 import random
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bolide.model import send_rows as column
 from bolide.model.errors import ProtocolError
-from bolide.model.limits import FRAME_BYTES_MAX
+from bolide.model.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX, HEADER_FIELDS_MAX
 from bolide.wire.frame import decode_frame
 from bolide.wire.headers.send import SendRequest
 from bolide.wire.send_run import SendRun
@@ -251,6 +252,38 @@ def test_a_run_ends_at_its_limit_of_rows_and_goes_on_from_there() -> None:
     stop, count, *_ = scanned_by_both(data, 10**6)
     assert count == column.ROWS_MAX
     assert stop == len(data) // (column.ROWS_MAX + 3) * column.ROWS_MAX
+
+
+@given(
+    st.lists(st.sampled_from([b'"', b"\\", b",", b":", b"[", b"{", b"]", b"x", b"\n", b"\xff"]), max_size=30)
+)
+@settings(max_examples=300)
+def test_both_count_the_same_marks(parts: list[bytes]) -> None:
+    header = b"".join(parts)
+    compiled, twin = (module.count_marks(memoryview(header)) for module in FRAMES)
+    assert compiled == twin
+
+
+@given(st.dictionaries(st.text(max_size=3), st.text(max_size=3) | st.lists(st.integers(0, 9))))
+def test_a_header_has_a_mark_for_each_thing_in_it(fields: dict[str, Any]) -> None:
+    """One for each colon, comma and opening bracket that writing it takes."""
+    lists = [value for value in fields.values() if isinstance(value, list)]
+    commas = max(0, len(fields) - 1) + sum(max(0, len(value) - 1) for value in lists)
+    for module in FRAMES:
+        assert module.count_marks(json.dumps(fields).encode()) == 1 + len(fields) + commas + len(lists)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_both_scans_leave_a_header_with_too_many_fields_to_the_general_path(more: int) -> None:
+    odd = {f"x{number}": "" for number in range(HEADER_FIELDS_MAX - len(send_fields()) + more)}
+    assert scanned_by_both(frame(send_header(send_fields(**odd)), b"x"))[1] == 1 - more
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_both_scans_leave_a_header_that_is_too_long_to_the_general_path(more: int) -> None:
+    header = send_header()
+    header += b" " * (HEADER_BYTES_MAX - len(header) + more)
+    assert scanned_by_both(frame(header, b"x"))[1] == 1 - more
 
 
 @given(st.data())

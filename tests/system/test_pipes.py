@@ -61,7 +61,7 @@ def test_a_follower_sees_what_is_sent_later_and_stops_when_it_has_enough(
 ) -> None:
     run("send", "later", "-m", "first", "-n", server.nameserver)
     log = tmp_path / "tail.log"
-    tail = launch(log, "tail", "later", "-c", "3", "--since", "1h", "-n", server.nameserver)
+    tail = launch(log, "tail", "later", "--count", "3", "--since", "1h", "-n", server.nameserver)
     tail.wait_ready(lambda: lines_of(log) == ["first"], PATIENCE_SECONDS)
     run("send", "later", "-m", "second", "-m", "third", "-n", server.nameserver)
     assert tail.wait_exit(PATIENCE_SECONDS) == 0

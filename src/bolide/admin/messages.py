@@ -10,7 +10,14 @@ from collections.abc import Callable
 from bolide.admin.cluster import cluster_info
 from bolide.admin.connection import AdminConnection
 from bolide.admin.topics import topic_route
-from bolide.model.errors import CallTimeout, ConnectionLost, NothingFound, RemoteError, RouteNotFound
+from bolide.model.errors import (
+    CallTimeout,
+    ConnectionLost,
+    NothingFound,
+    ProtocolError,
+    RemoteError,
+    RouteNotFound,
+)
 from bolide.model.message import Property, StoredMessage
 from bolide.record.decode import decode_messages
 from bolide.record.message_id import parse_offset_id
@@ -47,7 +54,7 @@ async def message_by_unique_id(servers: AdminConnection, topic: str, message_id:
         servers, header, lambda message: message.properties.get(Property.UNIQUE_KEY) == message_id
     )
     if not found:
-        raise NothingFound(f"{topic} has no message with the id {message_id}")
+        raise NothingFound(f"no broker of {topic} that is up has a message with the id {message_id}")
     return found[-1]  # a producer that tries again may store it twice
 
 
@@ -64,9 +71,14 @@ async def message_by_offset_id(servers: AdminConnection, message_id: str) -> Sto
             raise
         raise NothingFound(nothing) from error
     except (ConnectionLost, CallTimeout) as error:  # any other id names an address too, where nobody is
-        raise NothingFound(f"{nothing}: {error}") from error
-    (message,) = decode_messages(answer.body, await _name_of(servers, address))
-    return message
+        raise NothingFound(
+            f"the offset id {message_id} names a broker at {address}, where nobody answers ({error}). Is that broker"
+            " down? Or is it a unique id? Then its topic is needed too"
+        ) from error
+    messages = decode_messages(answer.body, await _name_of(servers, address))
+    if len(messages) != 1:
+        raise ProtocolError(f"{len(messages)} messages in the answer to one id, from {address}")
+    return messages[0]
 
 
 async def _ask_masters(

@@ -1,18 +1,26 @@
 """Topics: list, describe, create, update and delete them.
 
 A change goes to every master of a cluster, or to one broker, and is over when the name servers that are up tell it to
-clients.
+clients.  Making a topic smaller is more than one change: see `shrink.py`.
 """
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bolide.admin.cluster import masters
+from bolide.admin.cluster import brokers_there, listed, masters
 from bolide.admin.connection import AdminConnection
-from bolide.model.errors import BolideError, CallTimeout, InvalidRequest, RemoteError, RouteNotFound
+from bolide.model.errors import (
+    BolideError,
+    CallTimeout,
+    InvalidRequest,
+    RemoteError,
+    RouteNotFound,
+    TopicExists,
+)
+from bolide.model.limits import TOLD_QUEUES_MAX
 from bolide.model.names import RETRY_PREFIX, check_topic, is_system_topic, reply_topic
-from bolide.model.topic import TOLD_QUEUES_MAX, Permission, TopicConfig
+from bolide.model.topic import Permission, TopicConfig
+from bolide.net.ticks import pause
 from bolide.wire.bodies.route import BrokerData, TopicList, TopicRoute
 from bolide.wire.bodies.topic import QueueBounds, decode_topic_config, decode_topic_stats
 from bolide.wire.codes import RequestCode, ResponseCode
@@ -22,7 +30,7 @@ from bolide.wire.headers.topic import TopicRequest, UpdateTopic
 VISIBLE_MS = 10_000
 """How long a change may take to reach the name servers; the original's brokers need a moment."""
 
-VISIBLE_POLL_MS = 50
+VISIBLE_POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +69,29 @@ class TopicChange:
     perm: Permission | None = None
     order: bool | None = None
 
-    def applied(self, config: TopicConfig) -> TopicConfig:
+    @property
+    def is_of_queues(self) -> bool:
+        return self.read_queues is not None or self.write_queues is not None
+
+    def planned(self, configs: Mapping[str, TopicConfig]) -> dict[str, TopicConfig]:
+        """The settings on each broker afterwards; what cannot be is refused before anything is touched."""
+        after = {name: self._applied(config) for name, config in configs.items()}
+        for config in after.values():
+            _check(config)
+            if self.is_of_queues:
+                _check_all_are_read(config)
+        return after
+
+    def _applied(self, config: TopicConfig) -> TopicConfig:
         given = {name: getattr(self, name) for name in self.__slots__}
         return replace(config, **{name: value for name, value in given.items() if value is not None})
 
 
 async def list_topics(servers: AdminConnection, *, system: bool = False) -> list[str]:
-    """Topic names in order; those that RocketMQ makes for itself only on request."""
+    """Topic names in order; those that RocketMQ makes for itself only on request.
+
+    `NoBroker` when there is nobody who could have topics: no list would look like one that is empty.
+    """
     answer = await servers.ask_nameserver(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
     topics = set(TopicList.decode(answer.body).topics)
     if not system:
@@ -78,50 +102,68 @@ async def list_topics(servers: AdminConnection, *, system: bool = False) -> list
             for topic in topics - own
             if not is_system_topic(topic) and not topic.startswith(RETRY_PREFIX)
         }
+    if not topics:
+        await brokers_there(servers)
     return sorted(topics)
 
 
-async def describe_topic(servers: AdminConnection, topic: str) -> TopicDescription:
-    """Settings by broker and the state of every queue, asked from the masters; `RouteNotFound` without one."""
-    found = await _masters_of(servers, topic)
+async def describe_topic(
+    servers: AdminConnection, topic: str, *, broker: str | None = None
+) -> TopicDescription:
+    """Settings by broker and the state of every queue, asked from the masters or from one of them."""
+    found = await _masters_of(servers, topic, broker)
     configs: dict[str, TopicConfig] = {}
     queues: list[QueueState] = []
-    for broker in found:
-        configs[broker.broker_name] = await _topic_config(servers, broker, topic)
+    for one in found:
+        configs[one.broker_name] = await _topic_config(servers, one, topic)
         fields = TopicRequest(topic).encode()
-        stats = await servers.ask(_master(broker), RequestCode.GET_TOPIC_STATS_INFO, fields)
+        stats = await servers.ask(_master(one), RequestCode.GET_TOPIC_STATS_INFO, fields)
         queues += [
-            QueueState(broker.broker_name, queue.queue_id, bounds)
+            QueueState(one.broker_name, queue.queue_id, bounds)
             for queue, bounds in sorted(decode_topic_stats(stats.body).items())
         ]
-    return TopicDescription(topic, configs, {broker.broker_name: _master(broker) for broker in found}, queues)
+    return TopicDescription(topic, configs, {one.broker_name: _master(one) for one in found}, queues)
 
 
 async def create_topic(
-    servers: AdminConnection, config: TopicConfig, *, cluster: str | None = None, broker: str | None = None
+    servers: AdminConnection,
+    config: TopicConfig,
+    *,
+    cluster: str | None = None,
+    broker: str | None = None,
+    if_not_exists: bool = False,
 ) -> list[str]:
-    """Create it, or give it these settings where it exists; returns the broker names that have it now."""
+    """Create it; returns the names of the brokers where that was done.
+
+    `TopicExists` where one has it, and then it is made nowhere; with `if_not_exists` it is made only where it is not.
+    """
     _check(config)
+    _check_all_are_read(config)
     targets = await masters(servers, cluster=cluster, broker=broker)
+    there: dict[str, TopicConfig] = {}
     for target in targets:
+        known = await _topic_config_or_none(servers, target, config.name)
+        if known is not None:
+            there[target.broker_name] = known
+    if there and not if_not_exists:
+        raise TopicExists(_what_exists(config.name, there, len(targets)))
+    made = [target for target in targets if target.broker_name not in there]
+    for target in made:
         await _put(servers, target, config)
-    await _until_visible(servers, {target.broker_name: config for target in targets}, config.name)
-    return [target.broker_name for target in targets]
+    if made:
+        await _until_visible(servers, {target.broker_name: config for target in made}, config.name)
+    return [target.broker_name for target in made]
 
 
 async def update_topic(
     servers: AdminConnection, topic: str, change: TopicChange, *, broker: str | None = None
 ) -> dict[str, TopicConfig]:
     """Change some settings of a topic that exists, on every master that has it or on one."""
-    targets = [one for one in await _masters_of(servers, topic) if broker in (None, one.broker_name)]
-    if not targets:
-        raise RouteNotFound(f"the broker {broker!r} does not have the topic {topic!r}")
-    changed: dict[str, TopicConfig] = {}
+    targets = await _masters_of(servers, topic, broker)
+    known = {target.broker_name: await _topic_config(servers, target, topic) for target in targets}
+    changed = change.planned(known)
     for target in targets:
-        config = change.applied(await _topic_config(servers, target, topic))
-        _check(config)
-        await _put(servers, target, config)
-        changed[target.broker_name] = config
+        await _put(servers, target, changed[target.broker_name])
     await _until_visible(servers, changed, topic)
     return changed
 
@@ -144,26 +186,56 @@ async def topic_route(servers: AdminConnection, topic: str) -> TopicRoute:
         answer = await servers.ask_nameserver(RequestCode.GET_ROUTEINFO_BY_TOPIC, fields)
     except RemoteError as error:
         if error.response_code == ResponseCode.TOPIC_NOT_EXIST:
+            there = await brokers_there(servers)
             raise RouteNotFound(
-                f"there is no topic {topic!r}: see `bolide topic list`, or create it with"
-                f" `bolide topic create {topic}`"
+                f"no broker that is up ({listed(there.brokers)}) has a topic {topic!r}: see `bolide topic list`,"
+                f" or create it with `bolide topic create {topic}`"
             ) from error
         raise
     return TopicRoute.decode(answer.body)
 
 
-async def _masters_of(servers: AdminConnection, topic: str) -> list[BrokerData]:
+async def _masters_of(servers: AdminConnection, topic: str, broker: str | None = None) -> list[BrokerData]:
     route = await topic_route(servers, topic)
-    found = [broker for broker in route.brokers if broker.master is not None]
+    found = [one for one in route.brokers if one.master is not None]
     if not found:
         raise RouteNotFound(f"no master of the topic {topic!r} is up")
-    return sorted(found, key=lambda broker: broker.broker_name)
+    chosen = [one for one in found if broker in (None, one.broker_name)]
+    if not chosen:
+        there = listed([one.broker_name for one in found])
+        raise RouteNotFound(f"the broker {broker!r} does not have the topic {topic!r}; {there} has it")
+    return sorted(chosen, key=lambda one: one.broker_name)
 
 
 async def _topic_config(servers: AdminConnection, broker: BrokerData, topic: str) -> TopicConfig:
     fields = TopicRequest(topic).encode()
     answer = await servers.ask(_master(broker), RequestCode.GET_TOPIC_CONFIG, fields)
     return decode_topic_config(answer.body)
+
+
+async def _topic_config_or_none(
+    servers: AdminConnection, broker: BrokerData, topic: str
+) -> TopicConfig | None:
+    try:
+        return await _topic_config(servers, broker, topic)
+    except RemoteError as error:
+        if error.response_code != ResponseCode.TOPIC_NOT_EXIST:
+            raise
+        return None
+
+
+def _what_exists(topic: str, there: Mapping[str, TopicConfig], targets: int) -> str:
+    places = listed(
+        [
+            f"{name} ({config.read_queues} read and {config.write_queues} write queues)"
+            for name, config in there.items()
+        ]
+    )
+    content = "is content with it" if len(there) == targets else "makes it only where it is missing"
+    return (
+        f"the topic {topic!r} exists on {places} and was left as it is:"
+        f" `bolide topic update {topic}` changes it, --if-not-exists {content}"
+    )
 
 
 async def _cluster_and_broker_names(servers: AdminConnection) -> set[str]:
@@ -194,7 +266,7 @@ async def _until_visible(servers: AdminConnection, wanted: Mapping[str, TopicCon
                 f"the brokers took the change of {topic!r}, but after {VISIBLE_MS // 1000} s the name server"
                 " does not tell it: do the brokers register with this name server?"
             )
-        await _pause(VISIBLE_POLL_MS)
+        await pause(VISIBLE_POLL_S)
 
 
 async def _is_visible(servers: AdminConnection, wanted: Mapping[str, TopicConfig], topic: str) -> bool:
@@ -209,19 +281,20 @@ async def _is_visible(servers: AdminConnection, wanted: Mapping[str, TopicConfig
     )
 
 
-async def _pause(pause_ms: int) -> None:
-    try:
-        async with asyncio.timeout(pause_ms / 1000):
-            await asyncio.get_running_loop().create_future()
-    except TimeoutError:
-        pass
-
-
 def _check(config: TopicConfig) -> None:
     check_topic(config.name)
     for what, number in (("read", config.read_queues), ("write", config.write_queues)):
         if not 1 <= number <= TOLD_QUEUES_MAX:
             raise InvalidRequest(f"{number} {what} queues are not possible: 1 to {TOLD_QUEUES_MAX}")
+
+
+def _check_all_are_read(config: TopicConfig) -> None:
+    """More write than read queues: messages would be taken that nobody gets."""
+    if config.write_queues > config.read_queues:
+        raise InvalidRequest(
+            f"{config.write_queues} write queues and {config.read_queues} read queues: nobody could read what is sent"
+            f" to queue {config.read_queues} and above; give as many read queues, or fewer write queues"
+        )
 
 
 def _master(broker: BrokerData) -> str:

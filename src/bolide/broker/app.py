@@ -8,6 +8,8 @@ must end.
 import asyncio
 import logging
 import os
+from contextlib import suppress
+from typing import Protocol
 
 from bolide.broker.checkpointer import Checkpointer
 from bolide.broker.config import BrokerConfig
@@ -29,7 +31,7 @@ from bolide.broker.table_files import TableFiles
 from bolide.broker.topic_remover import TopicRemover
 from bolide.broker.write_behind import WriteBehind
 from bolide.machines.clients import ClientTable
-from bolide.model.errors import BolideError, ConfigError
+from bolide.model.errors import ConfigError, StoreError
 from bolide.net.addresses import Addresses
 from bolide.net.dispatch import Dispatcher
 from bolide.net.guard import Guard, OpenHouse, Passes
@@ -47,6 +49,10 @@ from bolide.store.store import MessageStore
 log = logging.getLogger(__name__)
 
 VIP_PORT_BELOW = 2
+
+
+class _Closable(Protocol):
+    def close(self) -> None: ...
 
 
 class Broker:
@@ -96,7 +102,8 @@ class Broker:
             await self._listen_vip()
             await self.state.membership.join()
         except BaseException:
-            await self.stop()
+            with suppress(StoreError):  # said already; what kept it from starting is what matters
+                await self.stop()
             raise
         log.info("broker %s serves at %s", self._config.broker_name, self.address)
 
@@ -157,6 +164,7 @@ class Broker:
         )
         self._add_parts()
         self._start_tasks()
+        settings.on_change(self._flusher.wake)  # it may be waiting for the end of a longer interval
         self._flusher.wake()  # what was recovered is durable soon
 
     def _add_parts(self) -> None:
@@ -165,6 +173,7 @@ class Broker:
             self.parts.append(part)
             self.registry.add(part.handlers())
             self.state.figures.append(part.figures)
+        self.state.figures.append(self._server.figures)
         self.on_request = self.state.dispatcher.on_request
         self.on_sends = self.part(Sending).on_sends
         self.on_pull = self.part(Pulling).on_pull
@@ -182,28 +191,50 @@ class Broker:
             self._tasks.start(work, name)
 
     async def stop(self) -> None:
-        """Leave the cluster, answer nothing more, write everything down."""
+        """Leave the cluster, answer nothing more, write everything down.
+
+        Whatever fails on the way is said, and the store is closed all the same.  `StoreError` when that did not work,
+        or when something was left unwritten.
+        """
         state = self.state
-        await state.membership.leave()
-        await self._server.close()
-        await state.dispatcher.close()
-        await self._tasks.close()
-        await state.membership.close()
-        self._behind.close()
-        self._flusher.close()
-        self._checkpointer.close()
-        self._segments.close()
-        self._remover.close()
-        for part in self.parts:
-            part.close()
-        state.files.close()
-        if state.store.durability.failure is not None:
+        is_told = self._flusher.failure.done()
+        for leave in (
+            state.membership.leave,
+            self._server.close,
+            state.dispatcher.close,
+            self._tasks.close,
+            state.membership.close,
+        ):
+            try:
+                await leave()
+            except Exception:
+                log.exception("stopping: %s failed; the rest goes on", leave.__qualname__)
+        owners: tuple[_Closable, ...] = (
+            *(self._behind, self._flusher, self._checkpointer, self._segments, self._remover),
+            *self.parts,
+        )
+        for owner in owners:
+            try:
+                owner.close()
+            except Exception:
+                log.exception("stopping: %s could not be closed; the rest goes on", type(owner).__name__)
+        left = state.files.close()
+        if (failure := state.store.durability.failure) is not None:
             state.store.abandon()
+            if not is_told:
+                raise StoreError(f"the last sync failed, the next start will recover the store: {failure}")
             return
         try:
             state.store.close()
-        except (BolideError, OSError) as error:
-            log.error("the store could not be closed, the next start will recover it: %s", error)
+        except Exception as error:
+            log.exception("the store could not be closed")
+            raise StoreError(
+                f"the store could not be closed, the next start will recover it: {error}"
+            ) from error
+        if left:
+            raise StoreError(
+                f"the broker has stopped, but could not write {', '.join(left)}: free some space"
+            )
 
     async def failed(self) -> Exception:
         """Returns only when the store can no longer be trusted."""

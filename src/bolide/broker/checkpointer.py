@@ -14,6 +14,7 @@ from bolide.broker.sync_thread import SyncThread
 from bolide.model.errors import StoreUnavailable
 from bolide.net.surroundings import Surroundings
 from bolide.net.ticks import ticks
+from bolide.net.trouble import Trouble, goes_on
 from bolide.net.turns import in_turns
 from bolide.store.disk import NOT_OF_THE_DISK
 from bolide.store.store import MessageStore
@@ -46,8 +47,10 @@ class Checkpointer:
         self._due_ms = self._clock.monotonic_ms() + waits_ms
         self._last_ms = self._clock.monotonic_ms()
         self._trouble: str | None = None
+        self._unforeseen = Trouble(log, "a checkpoint met an unforeseen error and is tried again")
         self._turn = asyncio.Lock()
 
+    @goes_on("making checkpoints")
     async def run(self) -> None:
         """Checkpoint for ever; ends when a sync has failed."""
         async for _ in ticks(LOOK_S):
@@ -56,8 +59,8 @@ class Checkpointer:
             if self._is_due():
                 try:
                     await self.checkpoint()
-                except Exception:  # a recovery would only take longer
-                    log.exception("a checkpoint met an unforeseen error and is tried again")
+                except Exception as error:  # a recovery would only take longer
+                    self._unforeseen.met(error)
                 self._last_ms = self._clock.monotonic_ms()
                 self._due_ms = self._last_ms + self._settings().flush_queues_thorough_ms
 
@@ -102,7 +105,7 @@ class Checkpointer:
     def _is_due(self) -> bool:
         now_ms = self._clock.monotonic_ms()
         checkpoints, durable = self._store.checkpoints, self._store.durability.durable
-        if now_ms >= self._due_ms or checkpoints.is_wanted(durable):
+        if now_ms >= self._due_ms:
             return True
         return durable - checkpoints.end >= BEHIND_BYTES_MAX and now_ms >= self._last_ms + PAUSE_MS
 

@@ -20,6 +20,7 @@ from typing import TypeVar
 from bolide.broker.config import BrokerConfig
 from bolide.net.surroundings import Surroundings
 from bolide.net.ticks import ticks
+from bolide.net.trouble import Trouble, goes_on
 from bolide.net.turns import in_turns
 from bolide.store.cleaning import StoreCleaning
 from bolide.store.disk import Disk
@@ -84,12 +85,16 @@ class Cleaner:
         self._time = TrustedTime(self._clock.monotonic_ms(), store.newest_stored_ms)
         self._thread = surroundings.threads("bolide-clean")
         self._trim_wanted = asyncio.Event()
-        self._trim_wanted.set()  # a crash may have left files behind
         self._asked_runs = 0
         self._stuck_until_ms: int | None = None
         self._level = 0
         self._warned_ms = 0
         self._said: set[str] = set()
+        self._blind = Trouble(log, f"cannot tell how full the disk of {self._cleaning.log_folder} is")
+        self._stuck = Trouble(log, "cleaning failed and is tried again")
+        self._stuck_queues = Trouble(
+            log, "cannot delete an expired queue file, trying again after the next run"
+        )
         self.used_ratio = 0.0
         self.trusted_ms = 0
         self.look()
@@ -128,8 +133,9 @@ class Cleaner:
         try:
             self.used_ratio = self._cleaning.used_ratio()
         except OSError as error:
-            log.error("cannot tell how full the disk of %s is: %s", self._cleaning.log_folder, error)
+            self._blind.met(error)
             return
+        self._blind.over()
         self._say_level(rules, monotonic_ms)
         refusal = self._refusal(rules) if is_full(rules, self.used_ratio) else None
         if refusal is None and self._store.disk_refusal is not None:
@@ -164,12 +170,14 @@ class Cleaner:
             )
         self._level = level
 
+    @goes_on("watching the disk")
     async def _watch(self) -> None:
         async for _ in ticks(LOOK_S):
             self.look()
 
     # ---- the log -------------------------------------------------------------------------------------------
 
+    @goes_on("retention")
     async def _clean_regularly(self) -> None:
         interval_s = self._settings().clean_interval_ms / 1000
         async for _ in ticks(interval_s * (FIRST_RUN_INTERVALS - 1)):
@@ -177,8 +185,12 @@ class Cleaner:
         async for _ in ticks(interval_s):
             try:
                 await self.clean()
-            except OSError as error:
-                log.error("cleaning failed and is tried again: %s", error)
+            except Exception as error:
+                self._stuck.met(error)
+            else:
+                self._stuck.over()
+            if self._stuck_queues:
+                self._trim_wanted.set()
 
     async def clean(self) -> int:
         """One run: delete what is due, and return how many segments that was."""
@@ -276,14 +288,18 @@ class Cleaner:
 
     # ---- the queues ----------------------------------------------------------------------------------------
 
+    @goes_on("deleting expired queue files")
     async def _trim_when_wanted(self) -> None:
+        self._trim_wanted.set()  # a crash may have left files behind, or an error
         while True:
             await self._trim_wanted.wait()
             self._trim_wanted.clear()
             try:
                 await self.trim(self._settings().delete_queues_interval_ms / 1000)
-            except OSError as error:
-                log.error("cannot delete an expired queue file, trying again after the next run: %s", error)
+            except Exception as error:
+                self._stuck_queues.met(error)
+            else:
+                self._stuck_queues.over()
 
     async def trim(self, pause_s: float = 0.0) -> int:
         """Delete expired queue files, and return how many those were."""

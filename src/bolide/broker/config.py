@@ -1,18 +1,24 @@
 """Settings of a broker: typed, with the original's names and defaults.
 
-`BrokerConfig.from_settings` takes text under the keys of the original's `broker.conf`.  A key of the original that
-has no effect here yet is accepted and named in a warning; an unknown key is an error that suggests what was meant.
-Only settings marked `live` may change while the broker runs.
+`BrokerConfig.from_settings` takes text under the keys of the original's `broker.conf`, and names everything that is
+wrong with it at once.  What the original has and this broker has not stands in `foreign_settings.py`; a key that
+nobody knows is an error.  Only settings marked `live` may change while the broker runs.
+
+The bounds hold for every `BrokerConfig`, however it was made: background work sleeps for these intervals, and answers
+become as large as these sizes.
 """
 
 import dataclasses
 import difflib
 import logging
 import os
-from collections.abc import Callable, Mapping
-from typing import Any, Self, get_type_hints
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple, Self
 
+from bolide.broker.foreign_settings import FOREIGN, Foreign
+from bolide.broker.setting import Setting, choice, flag, number, settings_of, text
 from bolide.model.errors import ConfigError
+from bolide.model.limits import HOLD_MS_MAX, PULL_BYTES_MAX, PULL_COUNT_MAX
 from bolide.record.layout import CHECK_SEALED, CHECK_SUMS
 from bolide.store.retention import HOUR_MS, RetentionSettings, parse_hours
 
@@ -25,84 +31,171 @@ PARTS = {
 }
 """Keys by which the original puts parts of a store elsewhere, and where they are under the root."""
 
+MINUTE_MS = 60_000
 HOURS_MAX = 24 * 365 * 100
 
+NAME_LENGTHS = (1, 127)
+NOT_IN_NAMES = frozenset("/\\@;: ")
+"""Names of clusters and brokers become those of topics, of folders, and words in registrations."""
 
-def _setting(key: str, default: Any, *, live: bool = False, among: tuple[str, ...] = (),
-             low: int | None = None, high: int | None = None,
-             clamp: tuple[int, int] | None = None, check: Callable[[str], object] | None = None) -> Any:  # fmt: skip
-    return dataclasses.field(
-        default=default,
-        metadata={
-            **{"key": key, "live": live, "among": among, "low": low, "high": high},
-            **{"clamp": clamp, "check": check},
-        },
-    )
+NO_REPLICAS = (
+    ": there is no replication here, no broker follows another, and messages are on this broker's disk alone"
+)
 
 
-def _percent(key: str, default: int, clamp: tuple[int, int]) -> Any:
-    """A share of the disk.  What lies outside `clamp` is brought to its border, as the original does."""
-    return _setting(key, default, live=True, low=0, high=100, clamp=clamp)
+def check_name(name: str) -> None:
+    """Whether a cluster or a broker can be called so."""
+    if not NOT_IN_NAMES.isdisjoint(name):
+        raise ConfigError(f"{name[:64]!r} cannot be a name: blanks and / \\ @ ; : are not possible")
+
+
+class Finding(NamedTuple):
+    """Something about one setting that its author should know."""
+
+    key: str
+    text: str
+
+
+class SettingsError(ConfigError):
+    """Settings with which no broker starts; all that is wrong with them."""
+
+    def __init__(self, problems: Iterable[Finding]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(problem.text for problem in self.problems))
+
+
+class Examined(NamedTuple):
+    """What some settings come to."""
+
+    values: dict[str, Any]
+    problems: list[Finding]
+    warnings: list[Finding]
+
+
+def _percent(key: str, default: int, taken: tuple[int, int], about: str) -> Any:
+    return number(key, default, 0, 100, about, live=True, taken=taken)
 
 
 @dataclasses.dataclass(frozen=True)
 class BrokerConfig:
+    # fmt: off
     # ---- who we are
-    cluster_name: str = _setting("brokerClusterName", "DefaultCluster", low=1)
-    broker_name: str = _setting("brokerName", "broker-a", low=1)
-    broker_id: int = _setting("brokerId", 0, low=0, clamp=(0, 0))
-    role: str = _setting("brokerRole", "ASYNC_MASTER", among=("ASYNC_MASTER", "SYNC_MASTER"))
-    nameservers: str = _setting("namesrvAddr", "")
-    bind_host: str = _setting("bindAddress", "0.0.0.0")
-    advertised_host: str = _setting("brokerIP1", "")
-    port: int = _setting("listenPort", 10911, low=0, high=65535)
+    cluster_name: str = text(
+        "brokerClusterName", "DefaultCluster", "the cluster that it belongs to", length=NAME_LENGTHS, more=check_name)
+    broker_name: str = text(
+        "brokerName", "broker-a", "its name, which no other broker of the cluster has", length=NAME_LENGTHS,
+        more=check_name)
+    broker_id: int = number("brokerId", 0, 0, 0, "its number among the brokers of its name", hint=NO_REPLICAS)
+    role: str = choice(
+        "brokerRole", ("ASYNC_MASTER",), "what it is to other brokers of its name",
+        hint=f"{NO_REPLICAS}. ASYNC_MASTER accepts that")
+    nameservers: str = text("namesrvAddr", "", "name servers to register with, host:port, with ; between them")
+    bind_host: str = text("bindAddress", "0.0.0.0", "the address to listen on", length=(0, 255))
+    advertised_host: str = text(
+        "brokerIP1", "", "the address that clients are told; this machine's own one if it is empty", length=(0, 255))
+    port: int = number(
+        "listenPort", 10911, 0, 65535, "the port to listen on; clients of 4.4 and older use the one two below")
     # ---- topics and groups
-    permission: int = _setting("brokerPermission", 6, live=True, low=0, high=6)
-    auto_create_topic: bool = _setting("autoCreateTopicEnable", True, live=True)
-    auto_create_group: bool = _setting("autoCreateSubscriptionGroup", True, live=True)
-    register_period_ms: int = _setting("registerNameServerPeriod", 30_000, low=1)
-    force_register: bool = _setting("forceRegister", True)
-    compress_register: bool = _setting("compressedRegister", False)
+    permission: int = number(
+        "brokerPermission", 6, 0, 6, "what its topics permit at most: 4 to read, 2 to write, 6 both", live=True)
+    auto_create_topic: bool = flag(
+        "autoCreateTopicEnable", True, "whether a message to an unknown topic makes the topic", live=True)
+    auto_create_group: bool = flag(
+        "autoCreateSubscriptionGroup", True, "whether a consumer of an unknown group makes the group", live=True)
+    register_period_ms: int = number(
+        "registerNameServerPeriod", 30_000, 1, 60 * MINUTE_MS, "milliseconds between two registrations",
+        taken=(10_000, 60_000))
+    force_register: bool = flag(
+        "forceRegister", True, "whether it registers every time, without asking first if anything is new")
+    compress_register: bool = flag("compressedRegister", False, "whether registrations are compressed")
     # ---- the store
-    root: str = _setting("storePathRootDir", os.path.join("~", "store"), low=1)
-    segment_bytes: int = _setting("mappedFileSizeCommitLog", 1024**3, low=4096)
-    queue_file_bytes: int = _setting("mappedFileSizeConsumeQueue", 6_000_000, low=20)
-    flush_disk_type: str = _setting("flushDiskType", "ASYNC_FLUSH", among=("ASYNC_FLUSH", "SYNC_FLUSH"))
-    flush_interval_ms: int = _setting("flushIntervalCommitLog", 500, live=True, low=1)
-    flush_pages_least: int = _setting("flushCommitLogLeastPages", 4, live=True, low=0)
-    flush_thorough_ms: int = _setting("flushCommitLogThoroughInterval", 10_000, live=True, low=1)
-    flush_queues_thorough_ms: int = _setting("flushConsumeQueueThoroughInterval", 60_000, live=True, low=1)
-    sync_flush_timeout_ms: int = _setting("syncFlushTimeout", 5_000, live=True, low=1)
-    persist_offsets_ms: int = _setting("flushConsumerOffsetInterval", 5_000, low=1)
-    seal_records: bool = _setting("enabledAppendPropCRC", False)
-    require_seals: bool = _setting("forceVerifyPropCRC", False)
-    body_bytes_max: int = _setting("maxMessageSize", 4 * 1024 * 1024, low=1, high=15 * 1024 * 1024)
+    root: str = text(
+        "storePathRootDir", os.path.join("~", "store"), "the directory of the store", length=(1, 4096))
+    segment_bytes: int = number(
+        "mappedFileSizeCommitLog", 1024**3, 4096, 2**31 - 1, "bytes of a segment of the log; never more in one file")
+    queue_file_bytes: int = number(
+        "mappedFileSizeConsumeQueue", 6_000_000, 20, 2_000_000_000, "bytes of a queue file, 20 for each message")
+    flush_disk_type: str = choice(
+        "flushDiskType", ("ASYNC_FLUSH", "SYNC_FLUSH"), "whether a send is acknowledged when its message is synced"
+        " (SYNC_FLUSH), or when it is written")
+    flush_interval_ms: int = number(
+        "flushIntervalCommitLog", 500, 1, 10 * MINUTE_MS, "milliseconds between two looks whether to sync the log",
+        live=True)
+    flush_pages_least: int = number(
+        "flushCommitLogLeastPages", 4, 0, 1_000_000, "pages of 4 KiB that are worth a sync", live=True)
+    flush_thorough_ms: int = number(
+        "flushCommitLogThoroughInterval", 10_000, 1, 60 * MINUTE_MS,
+        "milliseconds after which fewer pages are worth one too", live=True)
+    flush_queues_thorough_ms: int = number(
+        "flushConsumeQueueThoroughInterval", 60_000, 1, 60 * MINUTE_MS, "milliseconds between two checkpoints",
+        live=True)
+    sync_flush_timeout_ms: int = number(
+        "syncFlushTimeout", 5_000, 1, 10 * MINUTE_MS, "milliseconds after which a sender hears that a sync takes long",
+        live=True)
+    persist_offsets_ms: int = number(
+        "flushConsumerOffsetInterval", 5_000, 1, 10 * MINUTE_MS,
+        "milliseconds until the progress of groups is in its file")
+    seal_records: bool = flag(
+        "enabledAppendPropCRC", False, "whether a record carries a checksum of all of it, not only of its body")
+    require_seals: bool = flag(
+        "forceVerifyPropCRC", False, "whether records without such a checksum are passed over")
+    body_bytes_max: int = number(
+        "maxMessageSize", 4 * 1024**2, 1, 15 * 1024**2, "bytes of a message's body; larger ones are refused")
     # ---- how long messages stay (store/retention.py)
-    reserved_hours: int = _setting("fileReservedTime", 72, live=True, low=0, high=HOURS_MAX)
-    delete_when: str = _setting("deleteWhen", "04", live=True, check=parse_hours)
-    disk_clean_percent: int = _percent("diskMaxUsedSpaceRatio", 75, (10, 95))
-    disk_force_percent: int = _percent("diskSpaceCleanForciblyRatio", 85, (30, 85))
+    reserved_hours: int = number(
+        "fileReservedTime", 72, 0, HOURS_MAX, "hours that messages stay at least, while there is room", live=True)
+    delete_when: str = text(
+        "deleteWhen", "04", "hours of the day at which older ones are deleted, with ; between them", live=True,
+        length=(0, 255), more=parse_hours)
+    disk_clean_percent: int = _percent(
+        "diskMaxUsedSpaceRatio", 75, (10, 95), "how full the disk may be before older ones go at any hour, in percent")
+    disk_force_percent: int = _percent(
+        "diskSpaceCleanForciblyRatio", 85, (30, 85), "how full before the oldest go whatever their age")
     # The original goes to 90 at most: its log meets a full disk while it is written, ours when a segment is reserved.
-    disk_full_percent: int = _percent("diskSpaceWarningLevelRatio", 90, (35, 100))
-    clean_forcibly: bool = _setting("cleanFileForciblyEnable", True, live=True)
-    clean_interval_ms: int = _setting("cleanResourceInterval", 10_000, low=1)
-    delete_segments_interval_ms: int = _setting("deleteCommitLogFilesInterval", 100, live=True, low=0)
-    delete_queues_interval_ms: int = _setting("deleteConsumeQueueFilesInterval", 100, live=True, low=0)
-    delete_batch_max: int = _setting("deleteFileBatchMax", 10, live=True, low=1)
-    delete_again_ms: int = _setting("redeleteHangedFileInterval", 120_000, live=True, low=0)
-    index_enabled: bool = _setting("messageIndexEnable", True)
-    index_slots: int = _setting("maxHashSlotNum", 5_000_000, low=1, high=100_000_000)
-    index_entries: int = _setting("maxIndexNum", 20_000_000, low=2, high=80_000_000)
+    disk_full_percent: int = _percent(
+        "diskSpaceWarningLevelRatio", 90, (35, 100), "how full before no more messages are taken")
+    clean_forcibly: bool = flag(
+        "cleanFileForciblyEnable", True, "whether messages may go before their time when the disk is too full",
+        live=True)
+    clean_interval_ms: int = number(
+        "cleanResourceInterval", 10_000, 1, 60 * MINUTE_MS, "milliseconds between two looks for what has expired")
+    delete_segments_interval_ms: int = number(
+        "deleteCommitLogFilesInterval", 100, 0, MINUTE_MS, "milliseconds between two deleted segments", live=True)
+    delete_queues_interval_ms: int = number(
+        "deleteConsumeQueueFilesInterval", 100, 0, MINUTE_MS, "milliseconds between two deleted queue files",
+        live=True)
+    delete_batch_max: int = number(
+        "deleteFileBatchMax", 10, 1, 10_000, "segments that are deleted at one time", live=True)
+    delete_again_ms: int = number(
+        "redeleteHangedFileInterval", 120_000, 0, 60 * MINUTE_MS,
+        "milliseconds until a segment that could not be deleted is tried again", live=True)
+    index_enabled: bool = flag("messageIndexEnable", True, "whether messages can be found by their keys")
+    index_slots: int = number("maxHashSlotNum", 5_000_000, 1, 100_000_000, "slots of an index file")
+    index_entries: int = number("maxIndexNum", 20_000_000, 2, 80_000_000, "keys in an index file")
     # ---- pulling
-    long_polling: bool = _setting("longPollingEnable", True, live=True)
-    short_polling_ms: int = _setting("shortPollingTimeMills", 1_000, live=True, low=1)
-    memory_ratio: int = _setting("accessMessageInMemoryMaxRatio", 40, live=True, low=0, high=100)
-    hot_count_max: int = _setting("maxTransferCountOnMessageInMemory", 32, live=True, low=1)
-    hot_bytes_max: int = _setting("maxTransferBytesOnMessageInMemory", 262_144, live=True, low=1)
-    cold_count_max: int = _setting("maxTransferCountOnMessageInDisk", 8, live=True, low=1)
-    cold_bytes_max: int = _setting("maxTransferBytesOnMessageInDisk", 65_536, live=True, low=1)
-    trace_on: bool = _setting("traceOn", True)
-    region: str = _setting("regionId", "DefaultRegion")
+    long_polling: bool = flag(
+        "longPollingEnable", True, "whether a pull waits for messages as long as its client asks for", live=True)
+    short_polling_ms: int = number(
+        "shortPollingTimeMills", 1_000, 1, int(HOLD_MS_MAX), "milliseconds that it waits otherwise", live=True)
+    memory_ratio: int = number(
+        "accessMessageInMemoryMaxRatio", 40, 0, 100,
+        "how much of the machine's memory the newest messages count as being in, in percent", live=True)
+    hot_count_max: int = number(
+        "maxTransferCountOnMessageInMemory", 32, 1, int(PULL_COUNT_MAX), "messages in one pull of such", live=True)
+    hot_bytes_max: int = number(
+        "maxTransferBytesOnMessageInMemory", 262_144, 1, int(PULL_BYTES_MAX), "bytes in one pull of such", live=True)
+    cold_count_max: int = number(
+        "maxTransferCountOnMessageInDisk", 8, 1, int(PULL_COUNT_MAX), "messages in one pull of older ones", live=True)
+    cold_bytes_max: int = number(
+        "maxTransferBytesOnMessageInDisk", 65_536, 1, int(PULL_BYTES_MAX), "bytes in one pull of older ones",
+        live=True)
+    trace_on: bool = flag("traceOn", True, "what producers are told of tracing")
+    region: str = text("regionId", "DefaultRegion", "the region that messages and answers name", length=(0, 255))
+    # fmt: on
+
+    def __post_init__(self) -> None:
+        for name, setting in SETTINGS.values():
+            setting.check(getattr(self, name))
 
     @property
     def retention(self) -> RetentionSettings:
@@ -131,124 +224,92 @@ class BrokerConfig:
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, str]) -> Self:
-        """From text; `ConfigError` says which key is wrong and how."""
-        values: dict[str, Any] = {}
-        without_effect: list[str] = []
-        for key, text in settings.items():
-            field = _FIELDS.get(key)
-            if field is not None:
-                values[field.name] = _read(field, text)
-            elif key in WITHOUT_EFFECT:
-                without_effect.append(key)
-            else:
-                raise ConfigError(_unknown(key))
-        if without_effect:
-            log.warning("settings without effect here: %s", ", ".join(sorted(without_effect)))
-        config = cls(**values)
-        _refuse_what_would_hurt(config, settings)
-        return config
+        """From text; `SettingsError` says which keys are wrong and how.  What has no effect is said in the log."""
+        values, problems, warnings = examine(settings)
+        if problems:
+            raise SettingsError(problems)
+        for warning in warnings:
+            log.warning("%s", warning.text)
+        return cls(**values)
 
     def changed(self, settings: Mapping[str, str]) -> Self:
         """A copy with run-time changes; refuses all of them when one is refused."""
         values: dict[str, Any] = {}
-        for key, text in settings.items():
-            field = _FIELDS.get(key)
-            if field is None:
-                raise ConfigError(_unknown(key))
-            if not field.metadata["live"]:
+        for key, given in settings.items():
+            if key not in SETTINGS:
+                raise ConfigError(_unknown(key, [key for key, (_, one) in SETTINGS.items() if one.live]))
+            name, setting = SETTINGS[key]
+            if not setting.live:
                 raise ConfigError(f"{key} cannot change while the broker runs; set it and restart")
-            values[field.name] = _read(field, text)
+            values[name], why = setting.bring(setting.read(given))
+            if why:
+                log.warning("%s", why)
         return dataclasses.replace(self, **values)
 
     def as_settings(self) -> dict[str, str]:
         """All settings as text, under the original's keys."""
-        return {key: _text(getattr(self, field.name)) for key, field in _FIELDS.items()}
+        return {key: _text(getattr(self, name)) for key, (name, _) in SETTINGS.items()}
 
 
-WITHOUT_EFFECT = frozenset(
-    {
-        *("haListenPort", "brokerIP2", "destroyMapedFileIntervalForcibly"),
-        *("defaultTopicQueueNums", "sendMessageThreadPoolNums", "pullMessageThreadPoolNums"),
-        *("useReentrantLockWhenPutMessage", "waitTimeMillsInSendQueue", "mapedFileSizeCommitLog"),
-        *("osPageCacheBusyTimeOutMills", "transientStorePoolEnable", "warmMapedFileEnable"),
-        *("slaveReadEnable", "enablePropertyFilter", "messageDelayLevel", "timerWheelEnable"),
-        *("traceTopicEnable", "msgTraceTopicName", "clusterTopicEnable", "brokerTopicEnable"),
-        "checkCRCOnRecover",  # always
-        *("rocketmqHome", "storePathCommitLog", "storePathConsumeQueue", "storePathIndex"),
-        "transactionTimeOut",
-        *("transactionCheckMax", "transactionCheckInterval", "rejectTransactionMessage"),
-        *("fetchNamesrvAddrByAddressServer", "serverWorkerThreads", "serverSelectorThreads"),
-        *("inSyncReplicas", "totalReplicas", "minInSyncReplicas", "enableControllerMode"),
-        *("aclEnable", "autoDeleteUnusedStats", "disableConsumeIfConsumerReadSlowly"),
-    }
-)
+SETTINGS: dict[str, tuple[str, Setting]] = settings_of(BrokerConfig)
+"""Every setting by its key, with the name of its field."""
 
 
-def _read(field: "dataclasses.Field[Any]", text: str) -> Any:
-    key, among = field.metadata["key"], field.metadata["among"]
-    low, high = field.metadata["low"], field.metadata["high"]
-    kind = _TYPES[field.name]
-    text = text.strip()
-    if kind is bool:
-        if text.lower() not in ("true", "false"):
-            raise ConfigError(f"{key} is true or false, not {text!r}")
-        return text.lower() == "true"
-    if kind is int:
-        try:
-            number = int(text)
-        except ValueError:
-            raise ConfigError(f"{key} is a whole number, not {text!r}") from None
-        if (low is not None and number < low) or (high is not None and number > high):
-            limits = f"at least {low}" if high is None else f"from {low} to {high}"
-            raise ConfigError(f"{key} must be {limits}, not {number}")
-        return _clamped(key, number, field.metadata["clamp"])
-    if low is not None and len(text) < low:
-        raise ConfigError(f"{key} is empty")
-    if among and text not in among:
-        raise ConfigError(f"{key} is one of {', '.join(among)}, not {text!r}")
-    if field.metadata["check"] is not None:
-        field.metadata["check"](text)
-    return text
+def examine(settings: Mapping[str, str]) -> Examined:
+    """What some settings come to, and all that is to be said of them."""
+    found = Examined({}, [], [])
+    for key, given in settings.items():
+        if key in SETTINGS:
+            _read(key, given, found)
+        elif key in FOREIGN:
+            _hear(key, given, FOREIGN[key], found)
+        elif key not in PARTS:
+            found.problems.append(Finding(key, _unknown(key, [*SETTINGS, *FOREIGN, *PARTS])))
+    found.problems.extend(_parts_elsewhere(settings, found.values.get("root", BrokerConfig.root)))
+    return found
 
 
-def _refuse_what_would_hurt(config: BrokerConfig, settings: Mapping[str, str]) -> None:
-    """Keys whose neglect is worse than no start: an open broker, or an empty one beside the messages."""
+def _read(key: str, given: str, found: Examined) -> None:
+    name, setting = SETTINGS[key]
+    try:
+        found.values[name], why = setting.bring(setting.read(given))
+    except ConfigError as error:
+        found.problems.append(Finding(key, str(error)))
+    else:
+        found.warnings.extend([Finding(key, why)] if why else [])
+
+
+def _hear(key: str, given: str, foreign: Foreign, found: Examined) -> None:
+    """A setting of the original's: one that says what is so there by default says nothing."""
+    if foreign.is_default(given):
+        return
+    shown = given.strip()[:64]
+    heard = Finding(key, f"{key}={shown if shown.isprintable() else repr(shown)}: {foreign.means}")
+    (found.problems if foreign.refused else found.warnings).append(heard)
+
+
+def _parts_elsewhere(settings: Mapping[str, str], root: str) -> Iterable[Finding]:
+    """A broker that ignored them would start empty beside the messages of the original."""
     for key, part in PARTS.items():
-        place = os.path.join(config.root, part)
+        place = os.path.join(root, part)
         given = settings.get(key, place)
         if os.path.normpath(os.path.expanduser(given)) != os.path.normpath(os.path.expanduser(place)):
-            raise ConfigError(
-                f"{key} must be {place}, not {given!r}: a store is one directory here; move or link it there"
-            )
-    if config.role == "SYNC_MASTER":
-        log.warning("brokerRole=SYNC_MASTER: there are no slaves here; this broker alone acknowledges")
-    if settings.get("aclEnable", "").strip().lower() == "true":
-        raise ConfigError(
-            "aclEnable=true: there is no access control here yet, everybody could send and read;"
-            " leave it out to accept that"
-        )
+            why = f"{key} must be {place}, not {given[:255]!r}: a store is one directory here; move or link it there"
+            yield Finding(key, why)
 
 
-def _clamped(key: str, number: int, clamp: tuple[int, int] | None) -> int:
-    if clamp is None or clamp[0] <= number <= clamp[1]:
-        return number
-    nearest = clamp[0] if number < clamp[0] else clamp[1]
-    if clamp[0] == clamp[1]:
-        log.warning("%s is always %d here: taking it instead of %d", key, nearest, number)
-    else:
-        log.warning("%s is from %d to %d: taking %d instead of %d", key, *clamp, nearest, number)
-    return nearest
-
-
-def _unknown(key: str) -> str:
-    close = difflib.get_close_matches(key, [*_FIELDS, *WITHOUT_EFFECT], n=3)
-    hint = f"; did you mean {' or '.join(close)}?" if close else ""
-    return f"unknown setting {key!r}{hint}"
+def _unknown(key: str, known: Collection[str]) -> str:
+    """Suggests what was meant where that is plain: the same letters, or nearly all of them."""
+    by_letters = {one.lower(): one for one in known}
+    letters = key[:64].lower()
+    close = (
+        [letters]
+        if letters in by_letters
+        else difflib.get_close_matches(letters, by_letters, n=2, cutoff=0.85)
+    )
+    hint = f"; did you mean {' or '.join(by_letters[one] for one in close)}?" if close else ""
+    return f"unknown setting {key[:64]!r}{hint}"
 
 
 def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-_TYPES = get_type_hints(BrokerConfig)
-_FIELDS = {field.metadata["key"]: field for field in dataclasses.fields(BrokerConfig)}

@@ -14,6 +14,7 @@ from typing import TypeVar
 from bolide.model.errors import TooBusy
 from bolide.net.surroundings import Surroundings
 from bolide.net.ticks import pause, ticks
+from bolide.net.trouble import goes_on
 from bolide.store.index_keys import KeyIndex
 from bolide.store.index_query import Lookup, places_of, read_matching
 from bolide.store.store import MessageStore
@@ -57,6 +58,7 @@ class Indexer:
         self._retry_ms = 0
         self._trouble: str | None = None
 
+    @goes_on("indexing messages")
     async def run(self) -> None:
         """Index for ever; ends at once in a store without an index, and when a sync of the index has failed."""
         index = self._store.index
@@ -94,7 +96,8 @@ class Indexer:
                 offsets, (stored_ms, offset) = await self._do(
                     lambda: (index.find(*wanted), index.last_update)
                 )
-            places = places_of(self._store.log, offsets, self._store.reader.readable_end)
+            start = self._store.queues.deletions.place_of(lookup.topic)
+            places = places_of(self._store.log, offsets, start, self._store.reader.readable_end)
             records = await self._do(lambda: read_matching(lookup, places)) if places else []
             return Found(records, stored_ms, offset)
         finally:

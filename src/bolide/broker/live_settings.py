@@ -1,10 +1,13 @@
 """LiveSettings: what a broker runs with now.  A few settings change while it runs; the others stay as they were."""
 
+import logging
 from collections.abc import Callable, Mapping
 
 from bolide.broker.config import BrokerConfig
 from bolide.model.clock import Clock
 from bolide.model.data_version import DataVersion
+
+log = logging.getLogger(__name__)
 
 
 class LiveSettings:
@@ -19,7 +22,10 @@ class LiveSettings:
         self.now = self.now.changed(settings)
         self.version = self.version.next(self._clock.now_ms())
         for listener in self._listeners:
-            listener()
+            try:
+                listener()
+            except Exception:  # the settings have changed all the same
+                log.exception("somebody was not told that settings have changed")
 
     def on_change(self, listener: Callable[[], None]) -> None:
         """Be called after every change."""

@@ -9,10 +9,10 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TypeVar
 
-from bolide.model.errors import BolideError
 from bolide.net.link import Link
 from bolide.net.registry import Handler
 from bolide.net.ticks import ticks
+from bolide.net.trouble import Trouble
 from bolide.wire.codes import RequestCode
 
 log = logging.getLogger(__name__)
@@ -48,10 +48,11 @@ P = TypeVar("P", bound=Part)
 
 async def every(seconds: float, work: Callable[[], object]) -> None:
     """Background work that is one plain call now and then."""
+    trouble = Trouble(log, "background work failed and is tried again")
     async for _ in ticks(seconds):
         try:
             work()
-        except (BolideError, OSError) as error:
-            log.error("background work failed and is tried again: %s", error)
-        except Exception:  # a broker without it would look healthy and not be it
-            log.exception("background work met an unforeseen error and is tried again")
+        except Exception as error:  # a broker without it would look healthy and not be it
+            trouble.met(error)
+        else:
+            trouble.over()

@@ -12,6 +12,7 @@ from bolide.broker.sync_thread import SyncThread
 from bolide.model.errors import StoreUnavailable
 from bolide.net.surroundings import Surroundings
 from bolide.net.ticks import pause, ticks
+from bolide.net.trouble import goes_on
 from bolide.store.segment import SegmentToMake
 from bolide.store.store import MessageStore
 
@@ -37,6 +38,7 @@ class SegmentMaker:
         self._retry_ms = 0
         self._trouble: str | None = None
 
+    @goes_on("making segments ahead")
     async def run(self) -> None:
         """Make segments for ever; ends when the log has failed."""
         end = -1

@@ -62,6 +62,10 @@ class BrokerState:
         return self.surroundings.memory_bytes * self.settings.now.memory_ratio // 100
 
     async def known_everywhere(self) -> None:
-        """Wait until topics.json and the name servers that work know our topics as they are now."""
-        await self.files.written(self.topics)
-        await self.membership.settled()
+        """Wait until topics.json and the name servers that work know our topics as they are now.
+
+        `StoreUnavailable` when the file cannot be written: the topics are served as they are, and told of."""
+        try:
+            await self.files.saved(self.topics)
+        finally:
+            await self.membership.settled()

@@ -9,6 +9,7 @@ from typing import TypeVar
 from bolide.broker.part import Work
 from bolide.broker.table_writer import TableWriter
 from bolide.model.clock import Clock
+from bolide.net.trouble import Trouble
 from bolide.store.disk import Disk
 from bolide.store.tables.persisted import PersistedTable
 
@@ -33,19 +34,24 @@ class TableFiles:
         return table
 
     def written(self, table: PersistedTable) -> "asyncio.Future[None]":
-        """Done when the file holds the table as it is now, or newer."""
+        """Done when the file holds the table as it is now, or newer, however long that takes."""
         return self._writers[table].written()
+
+    def saved(self, table: PersistedTable) -> "asyncio.Future[None]":
+        """The same, but `StoreUnavailable` when the file cannot be written now."""
+        return self._writers[table].saved()
 
     def work(self) -> list[Work]:
         return [(os.path.basename(table.file.path), writer.run()) for table, writer in self._writers.items()]
 
-    def close(self) -> None:
-        """Write down what no background work has written.  What cannot be written is said."""
+    def close(self) -> list[str]:
+        """Write down what no background work has written; says and returns what could not be."""
         self._thread.shutdown(wait=True)
+        left: list[str] = []
         for table in self._writers:
             try:
                 table.persist()
-            except OSError as error:
-                log.error("%s is left as it was written last: %s", table.file.path, error.strerror or error)
-            except Exception:  # a stop always reaches the store
-                log.exception("%s is left as it was written last", table.file.path)
+            except Exception as error:  # the others can be
+                left.append(table.file.path)
+                Trouble(log, f"{table.file.path} is left as it was written last").met(error)
+        return left

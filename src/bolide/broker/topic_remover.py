@@ -2,8 +2,8 @@
 
 On the event loop a topic's folder is only moved to the trash (`store/trash.py`), however many files it has.  Making
 that last and deleting the files follows here; so does what an earlier process has left.  Whoever deletes a topic can
-wait until its queues are gone for good.  Its newest records stay in the log: a recovery that walks over them, after a
-kill before the next checkpoint, makes queues of them again.
+wait until it is gone for good: its records stay in the log until they expire, but nobody goes over them any more
+(`store/deletions.py`).
 """
 
 import asyncio
@@ -13,7 +13,8 @@ from collections.abc import Callable
 from bolide.broker.sync_thread import SyncThread
 from bolide.net.surroundings import Surroundings
 from bolide.net.ticks import ticks
-from bolide.store.disk import NOT_OF_THE_DISK
+from bolide.net.trouble import goes_on
+from bolide.store.disk import NOT_NOW
 from bolide.store.store import MessageStore
 
 log = logging.getLogger(__name__)
@@ -31,7 +32,6 @@ class TopicRemover:
         self._thread = SyncThread(surroundings.threads("bolide-delete"))
         self._waiting: list[asyncio.Future[None]] = []
         self._wanted = asyncio.Event()
-        self._wanted.set()  # a stop may have left something
         self._trouble: str | None = None
 
     def delete(self, topic: str) -> "asyncio.Future[None]":
@@ -42,8 +42,10 @@ class TopicRemover:
         self._wanted.set()
         return gone
 
+    @goes_on("deleting topics")
     async def run(self) -> None:
         """Delete for ever; ends when the store has failed."""
+        self._wanted.set()  # a stop may have left something, or an error
         while self._store.durability.failure is None:
             await self._wanted.wait()
             self._wanted.clear()
@@ -61,10 +63,10 @@ class TopicRemover:
         waiting, self._waiting = self._waiting, []
         try:
             await self._thread.sync(self._trash.settle)
-        except OSError as error:
+        except Exception as error:
             self._waiting = waiting + self._waiting
-            if error.errno not in NOT_OF_THE_DISK:
-                log.critical("syncing the folder of the consume queues failed: %s", error)
+            if isinstance(error, OSError) and error.errno not in NOT_NOW:
+                log.critical("making the deletion of topics last failed: %s", error)
                 self._store.durability.failed(error)
                 self._on_failure()
             raise
@@ -86,9 +88,9 @@ class TopicRemover:
     def close(self) -> None:
         """End the thread.  A sync that outlived its task may have failed since."""
         error = self._thread.close()
-        if error is None or error.errno in NOT_OF_THE_DISK or self._store.durability.failure is not None:
+        if error is None or error.errno in NOT_NOW or self._store.durability.failure is not None:
             return
-        log.critical("the last sync of the folder of the consume queues failed: %s", error)
+        log.critical("making the last deletion of a topic last failed: %s", error)
         self._store.durability.failed(error)
 
     def _say(self, error: OSError) -> None:

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Iterable
 from itertools import islice
 
-from bolide.model.errors import StoreUnavailable
+from bolide.net.trouble import Trouble
 from bolide.net.turns import Slices
 from bolide.store.append import QueueTail
 from bolide.store.store import STEP_QUEUES, MessageStore
@@ -26,6 +26,7 @@ class WriteBehind:
         self._run: dict[QueueTail, None] = {}  # that are being written
         self._writing = Slices(self._write_some)
         self._timer: asyncio.TimerHandle | None = None
+        self._trouble = Trouble(log, "queue entries cannot be written; nothing more is taken until they can")
 
     def add(self, tails: Iterable[QueueTail]) -> None:
         """These queues have entries to write."""
@@ -57,12 +58,10 @@ class WriteBehind:
         tails = list(islice(self._run, STEP_QUEUES))
         try:
             self._store.write_behind(tails)
-        except StoreUnavailable as error:
-            log.error("%s; nothing more is taken until it works again", error)
+        except Exception as error:
+            self._trouble.met(error)
             return self._try_again()
-        except Exception:
-            log.exception("writing queue entries met an unforeseen error and is tried again")
-            return self._try_again()
+        self._trouble.over()
         for tail in tails:
             del self._run[tail]
         if not self._run and self._tails:

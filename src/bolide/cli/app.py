@@ -1,12 +1,14 @@
 """The commands of `bolide` in one list.  Declaring them loads no server: each command imports what it needs."""
 
-from typing import Annotated
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 import typer
 
 from bolide.cli import doctor, message, send, serve, store, tail, topic
 from bolide.cli.outcome import MEANINGS
 
+HELP_NAMES = ["-h", "--help"]
 SERVERS, MESSAGES, OPERATIONS = "Run servers", "Send and read messages", "Look after them"
 
 USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
@@ -17,7 +19,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": HELP_NAMES},
     epilog="[bold]Exit codes[/bold]: "
     + "; ".join(f"{int(code)} {meaning}" for code, meaning in MEANINGS.items()),
 )
@@ -41,7 +43,7 @@ def _bolide(
 
     Try it: [bold]bolide up[/bold] in one terminal, then in another
 
-        echo hello | bolide send greetings
+        bolide send greetings hello
         bolide tail greetings
 
     [bold]bolide COMMAND --help[/bold] explains each command with examples.
@@ -57,3 +59,20 @@ app.add_typer(message.app, name="message", rich_help_panel=MESSAGES)
 app.add_typer(topic.app, name="topic", rich_help_panel=OPERATIONS)
 app.add_typer(store.app, name="store", rich_help_panel=OPERATIONS)
 app.command(rich_help_panel=OPERATIONS)(doctor.doctor)
+
+
+def command() -> Any:
+    """The whole command line, ready to be called.  A flag takes no value, so its help names no kind of value."""
+    whole = typer.main.get_command(app)
+    for one in every_command(whole):
+        for parameter in one.get_params(typer.Context(one, help_option_names=HELP_NAMES)):
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+    return whole
+
+
+def every_command(command: Any) -> Iterator[Any]:
+    """A command and all below it."""
+    yield command
+    for below in getattr(command, "commands", {}).values():
+        yield from every_command(below)

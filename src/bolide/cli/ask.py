@@ -1,8 +1,15 @@
-"""How a command asks a cluster: one connection for one question."""
+"""How a command asks: a cluster, with one connection for one question, and the person who typed it."""
 
 import asyncio
+import sys
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
+
+from bolide.cli.outcome import ExitCode
+from bolide.cli.output import say
+from bolide.model.errors import BolideError, ConfigError
 
 if TYPE_CHECKING:
     from bolide.admin.connection import AdminConnection
@@ -19,3 +26,23 @@ def ask(nameserver: str, work: "Callable[[AdminConnection], Coroutine[Any, Any, 
             return await work(servers)
 
     return asyncio.run(run())
+
+
+async def why_missing(nameserver: str, error: BolideError) -> BolideError:
+    """The reason behind a client's error: a topic that nobody has, or nobody there who could have one."""
+    from bolide.admin.cluster import why_missing as reason
+    from bolide.admin.connection import AdminConnection
+
+    async with AdminConnection(nameserver) as servers:
+        return await reason(servers, error)
+
+
+def confirm(question: str, *, yes: bool, stakes: str, otherwise: str) -> None:
+    """Go on only when the person says so; where nobody can be asked, `--yes` must have said it."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise ConfigError(f"{stakes}: say --yes when nobody is there to be asked")
+    if not typer.confirm(question, err=True):
+        say(otherwise)
+        raise typer.Exit(ExitCode.FAILED)

@@ -1,11 +1,11 @@
 """Checks of `bolide doctor` on the servers: name servers, brokers at the addresses that clients are told, a probe."""
 
-import re
 from collections.abc import AsyncIterator
 
-from bolide.admin.cluster import broker_state, cluster_info
+from bolide.admin.cluster import broker_settings, broker_state, cluster_info
 from bolide.admin.connection import AdminConnection
 from bolide.aio import Message, Producer, PullConsumer
+from bolide.cli.checks_state import check_state
 from bolide.cli.findings import Finding, doubtful, good, wrong
 from bolide.model.clock import Clock
 from bolide.model.errors import BolideError, ConnectionLost
@@ -13,10 +13,6 @@ from bolide.wire.bodies.route import ClusterInfo
 
 TIMEOUT_MS = 3_000
 PROBE_TOPIC = "bolide-doctor"
-CLOCK_MS_MAX = 5_000
-"""How far the clock of a broker may be off; its own words are only exact to a second."""
-
-_RUNTIME = re.compile(r"(\d+) days?, (\d+) hours?, (\d+) minutes?, (\d+) seconds?")
 
 
 async def check_nameservers(addresses: list[str]) -> AsyncIterator[tuple[Finding, ClusterInfo | None]]:
@@ -38,7 +34,9 @@ async def check_nameservers(addresses: list[str]) -> AsyncIterator[tuple[Finding
 async def check_brokers(info: ClusterInfo, clock: Clock) -> AsyncIterator[Finding]:
     """Every address that clients are told, tried from here."""
     if not info.brokers:
-        advice = "Start one with `bolide broker --set namesrvAddr=…`, or check its namesrvAddr."
+        advice = (
+            "Start one with `bolide broker -n ADDRESS`; if one runs, look at its namesrvAddr and its log."
+        )
         yield wrong("brokers", "no broker is registered with the name server", advice)
     for name, broker in sorted(info.brokers.items()):
         if broker.master is None:
@@ -48,6 +46,7 @@ async def check_brokers(info: ClusterInfo, clock: Clock) -> AsyncIterator[Findin
             async with AdminConnection(address, timeout_ms=TIMEOUT_MS) as server:
                 try:
                     state = await broker_state(server, address)
+                    settings = await broker_settings(server, address)
                 except BolideError as error:
                     yield wrong(
                         "brokers", f"{label} cannot be used from here: {error}", _advertise_hint(address)
@@ -55,7 +54,8 @@ async def check_brokers(info: ClusterInfo, clock: Clock) -> AsyncIterator[Findin
                 else:
                     version = state.get("brokerVersionDesc", "of unknown version")
                     yield good("brokers", f"{label} answers ({version})")
-                    yield _compare_clocks(name, state, clock.now_ms())
+                    for finding in check_state(name, state, settings, clock.now_ms()):
+                        yield finding
 
 
 async def check_probe(nameserver: str, clock: Clock) -> Finding:
@@ -68,7 +68,10 @@ async def check_probe(nameserver: str, clock: Clock) -> Finding:
         async with PullConsumer(nameserver, group=PROBE_TOPIC) as consumer:
             result = await consumer.pull(receipt.queue, receipt.queue_offset, 1, wait_ms=TIMEOUT_MS)
     except BolideError as error:
-        advice = f"`bolide topic create {PROBE_TOPIC}` helps if the broker does not create topics by itself."
+        advice = (
+            "What the brokers said above about messages and disk comes first;"
+            f" `bolide topic create {PROBE_TOPIC}` helps if they do not create topics by themselves."
+        )
         return wrong("probe", f"a message could not be sent and read back: {error}", advice)
     if [message.body for message in result.messages] != [text]:
         return wrong(
@@ -76,21 +79,6 @@ async def check_probe(nameserver: str, clock: Clock) -> Finding:
         )
     took_ms = clock.monotonic_ms() - began_ms
     return good("probe", f"sent a message to {receipt.queue} and read it back in {took_ms} ms")
-
-
-def _compare_clocks(name: str, state: dict[str, str], now_ms: int) -> Finding:
-    """Start time plus running time is the broker's idea of now."""
-    running = _RUNTIME.search(state.get("runtime", ""))
-    boot = state.get("bootTimestamp", "")
-    if running is None or not boot.isdecimal():
-        return good("clock", f"{name} does not tell its time")
-    days, hours, minutes, seconds = map(int, running.groups())
-    running_ms = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000
-    off_ms = int(boot) + running_ms - now_ms
-    if abs(off_ms) > CLOCK_MS_MAX:
-        text = f"the clock of {name} is {abs(off_ms) // 1000} s {'ahead of' if off_ms > 0 else 'behind'} this one"
-        return doubtful("clock", text, "Let NTP set both: retention, delays and --since go by the clock.")
-    return good("clock", f"{name} and this machine agree on the time")
 
 
 def _start_hint(address: str) -> str:

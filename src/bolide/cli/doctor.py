@@ -10,7 +10,8 @@ import typer
 
 from bolide.cli.options import DEFAULT_DATA, DEFAULT_NAMESERVER, AsJson, Data, Nameserver
 from bolide.cli.outcome import ExitCode
-from bolide.cli.output import counted, write_json
+from bolide.cli.output import counted, show, takes_color, write_json
+from bolide.model.printable import printable
 
 if TYPE_CHECKING:
     from bolide.cli.findings import Finding
@@ -42,7 +43,7 @@ def doctor(
     if as_json:
         write_json({"problems": problems, "findings": [finding.as_json() for finding in findings]})
     else:
-        print(f"\n{counted(problems, 'problem')}" if problems else "\nno problems")
+        show(f"\n{_conclusion(problems, findings, probe)}")
     if problems:
         raise typer.Exit(ExitCode.FAILED)
 
@@ -84,12 +85,21 @@ async def _checks(nameserver: str, data: Path, probe: bool) -> "AsyncIterator[Fi
         yield await checks_there.check_probe(nameserver, clock)
 
 
+def _conclusion(problems: int, findings: "list[Finding]", probe: bool) -> str:
+    """What to do next."""
+    if problems:
+        return f"{counted(problems, 'problem')}: do what stands behind each arrow, then run this again"
+    found = counted(sum(finding.verdict.value == "warning" for finding in findings), "warning")
+    rest = "" if probe else "; --probe sends a message and reads it back"
+    return f"no problems, {found}{rest}"
+
+
 def _print(finding: "Finding") -> None:
     mark, color = MARKS[finding.verdict.value]
     if not (sys.stdout.encoding or "").lower().startswith("utf"):
         mark = f"[{finding.verdict.value}]"
-    if sys.stdout.isatty():
+    if takes_color(sys.stdout):
         mark = typer.style(mark, fg=color)
-    print(f"{mark} {finding.check}: {finding.text}")
+    show(f"{mark} {printable(f'{finding.check}: {finding.text}')}")
     if finding.advice:
-        print(f"    -> {finding.advice}", flush=True)
+        show(f"    -> {printable(finding.advice)}")

@@ -14,6 +14,7 @@ import orjson
 from bolide.cli.since import format_moment
 from bolide.model.errors import ConfigError
 from bolide.model.message import StoredMessage
+from bolide.model.printable import printable_json
 
 Piece = Callable[[StoredMessage], bytes]
 
@@ -37,7 +38,6 @@ DIRECTIVES: dict[str, tuple[str, Piece]] = {
 
 _ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\", "e": b"\x1b"}
 _TOKEN = re.compile(r"%(?P<mark>.)(?:\{(?P<argument>[^{}]*)\})?|\\(?P<escape>.)|(?P<text>[^%\\]+)", re.DOTALL)
-_UNSAFE = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
 
 
 def compile_format(text: str) -> Callable[[StoredMessage], bytes]:
@@ -74,12 +74,7 @@ def json_line(message: StoredMessage) -> bytes:
         members["body"] = message.body.decode()
     except UnicodeDecodeError:
         members["body_base64"] = base64.b64encode(message.body).decode()
-    return orjson.dumps(members, option=orjson.OPT_APPEND_NEWLINE)
-
-
-def tame(text: bytes) -> bytes:
-    """Control characters made visible: what a stranger sent must not steer the reader's terminal."""
-    return _UNSAFE.sub(lambda found: b"\\x%02x" % found[0][-1], text)
+    return printable_json(orjson.dumps(members, option=orjson.OPT_APPEND_NEWLINE).decode()).encode()
 
 
 def _piece(token: "re.Match[str]") -> Piece:

@@ -9,20 +9,38 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from bolide.cli.outcome import ExitCode, exit_code_of, explain
-from bolide.cli.output import prepare_streams, say_error
+from bolide.cli.outcome import NO_TEXT, ExitCode, exit_code_of, explain, is_text
+from bolide.cli.output import prepare_streams, reader_gone, say_error
 from bolide.model.errors import BolideError
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command line; returns the exit code."""
+    code = _run(words)
+    try:
+        sys.stdout.flush()  # while an error can still be said
+    except BrokenPipeError:
+        reader_gone()
+    except OSError as error:
+        reader_gone()
+        say_error(explain(error))
+        return ExitCode.FAILED
+    return code
+
+
+def _run(words: Sequence[str] | None) -> int:
     try:
         prepare_streams()
-        from bolide.cli.app import app
+        from bolide.cli.app import command
 
-        outcome: Any = app(words, prog_name="bolide", standalone_mode=False)
+        outcome: Any = command()(words, prog_name="bolide", standalone_mode=False)
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
+    except SystemExit as end:  # Typer and Rich make it of a broken pipe
+        if not isinstance(end.__context__, BrokenPipeError):
+            raise
+        reader_gone()
+        return ExitCode.OK  # `bolide --help | head -n 1`: whoever reads has enough, which is no failure
     except Exception as error:
         return _failed(error, sys.argv[1:] if words is None else words)
     return outcome if isinstance(outcome, int) else ExitCode.OK
@@ -45,19 +63,14 @@ def _failed(error: Exception, words: Sequence[str]) -> int:
     if isinstance(error, BolideError | OSError):
         say_error(explain(error))
         return exit_code_of(error)
-    if isinstance(error, UnicodeEncodeError | TypeError) and not all(map(_is_text, words)):
-        say_error("a word of this command is not UTF-8 text; only the bodies of messages may be any bytes")
+    if isinstance(error, UnicodeEncodeError | TypeError) and not all(map(is_text, words)):
+        say_error(NO_TEXT)
         return ExitCode.USAGE
     say_error(
         f"unforeseen {type(error).__name__}: {' '.join(str(error).split())}."
         " This is a fault in bolide: run it again with BOLIDE_DEBUG=1 and report what that prints."
     )
     return ExitCode.FAILED
-
-
-def _is_text(word: str) -> bool:
-    """Whether a word of the command line came as UTF-8; bytes that are none arrive as lone surrogates."""
-    return not any("\ud800" <= letter <= "\udfff" for letter in word)
 
 
 def _usage(error: Any) -> int:

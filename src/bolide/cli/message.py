@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bolide.cli import complete
 from bolide.cli.ask import ask
 from bolide.cli.options import DEFAULT_NAMESERVER, Nameserver
 from bolide.cli.output import say, write_table
 from bolide.cli.since import format_moment, parse_since
 from bolide.model.errors import ConfigError, NothingFound
+from bolide.model.printable import printable_bytes
 
 if TYPE_CHECKING:
     from bolide.model.message import StoredMessage
@@ -28,10 +30,13 @@ AsJsonLines = Annotated[
 
 @app.command()
 def find(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where to look.")],
+    topic: Annotated[
+        str, typer.Argument(metavar="TOPIC", help="Where to look.", autocompletion=complete.topics)
+    ],
     key: Annotated[str, typer.Option("--key", "-k", metavar="KEY", help="One of the message's keys.")],
     since: Annotated[
-        str, typer.Option("--since", metavar="WHEN", help="Stored then or later: 10m, 2h30m, an ISO time.")
+        str,
+        typer.Option("--since", metavar="WHEN", help="Stored then or later: 10m, yesterday, an ISO time."),
     ] = "beginning",
     until: Annotated[
         str, typer.Option("--until", metavar="WHEN", help="Stored then or before, said in the same way.")
@@ -62,7 +67,7 @@ def find(
         ),
     )
     if not found:
-        raise NothingFound(f"{topic} has no message with the key {key!r} in this time")
+        raise NothingFound(f"no broker of {topic} that is up has a message with the key {key!r} in this time")
     if as_json:
         _write_json(*found)
     else:
@@ -73,7 +78,14 @@ def find(
 def get(
     message_id: Annotated[str, typer.Argument(metavar="ID", help="The message's id, see above.")],
     topic: Annotated[
-        str | None, typer.Option("--topic", "-t", metavar="TOPIC", help="The topic of a unique id.")
+        str | None,
+        typer.Option(
+            "--topic",
+            "-t",
+            metavar="TOPIC",
+            help="The topic of a unique id.",
+            autocompletion=complete.topics,
+        ),
     ] = None,
     as_json: AsJsonLines = False,
     nameserver: Nameserver = DEFAULT_NAMESERVER,
@@ -142,8 +154,6 @@ def _write_list(messages: "list[StoredMessage]") -> None:
 
 
 def _write_whole(message: "StoredMessage") -> None:
-    from bolide.cli.layout import tame
-
     rows = {
         "id": message.message_id,
         "offset id": message.offset_message_id,
@@ -160,14 +170,12 @@ def _write_whole(message: "StoredMessage") -> None:
         "".join(f"{name:<{width}}  {value}\n" for name, value in rows.items()).encode() + b"\n" + message.body
     )
     out = sys.stdout.buffer
-    out.write(tame(text) if sys.stdout.isatty() else text)
+    out.write(printable_bytes(text) if sys.stdout.isatty() else text)
     out.write(b"" if text.endswith(b"\n") else b"\n")
     out.flush()
 
 
 def _beginning(body: bytes) -> str:
-    """The first characters of a body, made harmless for a terminal."""
-    from bolide.cli.layout import tame
-
-    text = tame(body[: 4 * BODY_SHOWN].replace(b"\n", b" ").replace(b"\t", b" ")).decode("utf-8", "replace")
+    """The first characters of a body, in one line."""
+    text = body[: 4 * BODY_SHOWN].decode("utf-8", "replace").replace("\n", " ").replace("\t", " ")
     return text[:BODY_SHOWN] + ("…" if len(text) > BODY_SHOWN or len(body) > 4 * BODY_SHOWN else "")

@@ -1,11 +1,21 @@
-"""Options that many commands share, declared once so that they are spelled and explained alike."""
+"""Options that many commands share, declared once so that they are spelled and explained alike.
 
+A letter means the same wherever it stands: -n name server, -c configuration file, -t topic, -k key, -m message,
+-p property, -f format, -o output, -q quiet, -y yes, -v verbose, -h help.
+"""
+
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from bolide.cli import complete
+
 DEFAULT_NAMESERVER = "127.0.0.1:9876"
+NAMESERVER_VARIABLES = ["BOLIDE_NAMESERVER", "NAMESRV_ADDR"]
+"""Ours, then the one that the original and its tools read."""
+
 DEFAULT_DATA = "~/.bolide/data"
 
 Nameserver = Annotated[
@@ -14,7 +24,7 @@ Nameserver = Annotated[
         "--nameserver",
         "-n",
         metavar="ADDRESS",
-        envvar="BOLIDE_NAMESERVER",
+        envvar=NAMESERVER_VARIABLES,
         help="Name server, host:port; several with ';' between them.",
     ),
 ]
@@ -40,13 +50,21 @@ Data = Annotated[
 
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON for programs instead of text for people.")]
 
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
 Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
+        autocompletion=complete.settings,
         help="A setting under the key that the original's configuration files use; may be given often.",
     ),
 ]
 
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Tell on stderr what the server does.")]
+
+
+def nameserver_of_environment() -> str:
+    """For servers, where settings of a file win over it; empty when nobody has set it."""
+    return next(filter(None, map(os.environ.get, NAMESERVER_VARIABLES)), "")

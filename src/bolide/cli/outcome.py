@@ -13,6 +13,7 @@ from bolide.model.errors import (
     ConfigError,
     ConnectionLost,
     InvalidRequest,
+    NoBroker,
     NotAStore,
     NothingFound,
     ProtocolError,
@@ -35,14 +36,17 @@ class ExitCode(IntEnum):
 
 MEANINGS = {
     ExitCode.OK: "done",
-    ExitCode.FAILED: "failed: the server refused, or a check found a problem",
+    ExitCode.FAILED: "failed: refused, or a check found a problem",
     ExitCode.USAGE: "wrong usage: an unknown option, setting or value",
-    ExitCode.UNREACHABLE: "no answer from a name server or broker",
+    ExitCode.UNREACHABLE: "no answer from a name server or broker, or no broker there",
     ExitCode.NOT_FOUND: "the topic, message, cluster, broker or store does not exist",
     ExitCode.CANNOT_START: "a server cannot start, for example because its port is in use",
-    ExitCode.STORE_FAILED: "the server stopped itself because its disk failed",
+    ExitCode.STORE_FAILED: "the server stopped itself because its disk failed, or could not write everything down",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C",
 }
+
+
+NO_TEXT = "a word of this command is not UTF-8 text; only the bodies of messages may be any bytes"
 
 
 class CannotStart(BolideError):
@@ -51,6 +55,10 @@ class CannotStart(BolideError):
 
 class StoreFailed(BolideError):
     """A running server found that it can no longer trust its disk."""
+
+
+class Refused(BolideError):
+    """What was asked for would do harm; the text says what would not."""
 
 
 class Partly(BolideError):
@@ -63,6 +71,7 @@ _CODES: tuple[tuple[type[Exception], ExitCode], ...] = (
     (NotAStore, ExitCode.NOT_FOUND),
     (ConfigError, ExitCode.USAGE),
     (InvalidRequest, ExitCode.USAGE),
+    (NoBroker, ExitCode.UNREACHABLE),
     (RouteNotFound, ExitCode.NOT_FOUND),
     (NothingFound, ExitCode.NOT_FOUND),
     (ConnectionLost, ExitCode.UNREACHABLE),
@@ -120,3 +129,8 @@ def _hint(error: BaseException) -> str:
     if isinstance(error, ProtocolError):
         return "Is this the port of a RocketMQ name server or broker?"
     return ""
+
+
+def is_text(word: str) -> bool:
+    """Whether a word of the command line came as UTF-8; bytes that are none arrive as lone surrogates."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in word)

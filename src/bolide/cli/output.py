@@ -4,7 +4,9 @@ import io
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TextIO
+
+from bolide.model.printable import printable, printable_json, printable_lines
 
 TABLE_WIDTH_MAX = 10_000
 
@@ -30,7 +32,19 @@ def write_json(value: Any) -> None:
     import orjson
 
     text = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
-    print(text.decode())
+    print(printable_json(text.decode()))
+
+
+def write_json_line(value: Any) -> None:
+    """One JSON document in one line, for whoever reads line by line."""
+    import orjson
+
+    print(printable_json(orjson.dumps(value).decode()))
+
+
+def write_line(text: str = "", *, end: str = "\n") -> None:
+    """A line of a result; what strangers have put into it steers no terminal."""
+    print(printable(text), end=end)
 
 
 def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -49,8 +63,18 @@ def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
         is_numeric = bool(listed) and all(isinstance(row[number], int) for row in listed)
         table.add_column(name, justify="right" if is_numeric else "left", no_wrap=True)
     for row in listed:
-        table.add_row(*(Text(str(value)) for value in row))
+        table.add_row(*(Text(printable(str(value))) for value in row))
     Console(width=TABLE_WIDTH_MAX, highlight=False).print(table)
+
+
+def can_be_steered(stream: TextIO) -> bool:
+    """Whether a line can be written again: a terminal that is more than paper."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def takes_color(stream: TextIO) -> bool:
+    """The same, where nobody has asked for no colour (no-color.org)."""
+    return can_be_steered(stream) and not os.environ.get("NO_COLOR")
 
 
 def counted(number: int, what: str) -> str:
@@ -62,14 +86,22 @@ def counted(number: int, what: str) -> str:
 
 
 def say(text: str) -> None:
-    """A line for people; stays out of pipes."""
-    print(text, file=sys.stderr)
+    """A line for people, or some; stays out of pipes."""
+    print(printable_lines(text), file=sys.stderr)
 
 
 def say_error(text: str) -> None:
-    print(f"error: {text}", file=sys.stderr)
+    print(f"error: {printable(text)}", file=sys.stderr)
+
+
+def show(text: str) -> None:
+    """A result whose last word is the exit code: the work goes on when nobody reads the words any more."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        reader_gone()
 
 
 def reader_gone() -> None:
-    """Whoever read our output has enough, as in `bolide tail t | head`: no error, but nobody hears us any more."""
+    """Whoever read our output has enough, as in `bolide tail t | head`: what is still written leads nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 
+from bolide.cli.output import can_be_steered
 from bolide.cli.progress import progress_bar
 from bolide.net.clock import SystemClock
 from bolide.store.progress import Interruptible, LoggedProgress
@@ -15,7 +16,7 @@ WORTH_A_BAR_BYTES = 256 * 1024**2
 
 def watch_recovery() -> Interruptible:
     """For the next recovery."""
-    return Interruptible(_Bar() if sys.stderr.isatty() else LoggedProgress(SystemClock()))
+    return Interruptible(_Bar() if can_be_steered(sys.stderr) else LoggedProgress(SystemClock()))
 
 
 class _Bar:

@@ -1,4 +1,4 @@
-"""`bolide send TOPIC`: lines from stdin, or texts from the command line, as messages.
+"""`bolide send TOPIC [TEXT]`: a text or lines from stdin, as messages.
 
 Neighbouring lines share a request, and up to `IN_FLIGHT_MAX` requests wait for their acknowledgement at a time.  The
 first failure ends the reading; what was stored until then is counted and reported.
@@ -6,18 +6,23 @@ first failure ends the reading; what was stored until then is counted and report
 
 import asyncio
 import os
+import shlex
 import stat
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bolide.cli import complete
+from bolide.cli.ask import why_missing
 from bolide.cli.options import DEFAULT_NAMESERVER, Nameserver
 from bolide.cli.outcome import Partly, explain
-from bolide.cli.output import counted, reader_gone, say
+from bolide.cli.output import counted, reader_gone, say, write_json_line
 from bolide.cli.progress import progress_bar
 from bolide.model.errors import BolideError, ConfigError
+from bolide.model.limits import LINE_BYTES_MAX
 
 if TYPE_CHECKING:
     from bolide.aio import Message, Producer, SendReceipt
@@ -34,25 +39,31 @@ ALONE_FROM_BYTES = 4096
 SEND_TIMEOUT_MS = 10_000
 CHUNK_BYTES = 256 * 1024
 PROGRESS_FROM_BYTES = 1024 * 1024
-LINE_BYTES_MAX = 16 * 1024 * 1024
+
 STDIN = 0
 
 
 def send(
     topic: Annotated[
-        str, typer.Argument(metavar="TOPIC", help="Where to send; made on demand if brokers do so.")
+        str,
+        typer.Argument(
+            metavar="TOPIC",
+            help="Where to send; made on demand if brokers do so.",
+            autocompletion=complete.topics,
+        ),
     ],
+    text: Annotated[
+        list[str] | None, typer.Argument(metavar="[TEXT]", help="Send this text instead of stdin.")
+    ] = None,
     messages: Annotated[
         list[str] | None,
-        typer.Option(
-            "--message", "-m", metavar="TEXT", help="Send this text instead of stdin; may be given often."
-        ),
+        typer.Option("--message", "-m", metavar="TEXT", help="Send this text, too; may be given often."),
     ] = None,
     keys: Annotated[
         list[str] | None,
         typer.Option("--key", "-k", metavar="KEY", help="A key to find it by; may be given often."),
     ] = None,
-    tag: Annotated[str | None, typer.Option("--tag", "-t", metavar="TAG", help="A tag to filter by.")] = None,
+    tag: Annotated[str | None, typer.Option("--tag", metavar="TAG", help="A tag to filter by.")] = None,
     properties: Annotated[
         list[str] | None,
         typer.Option("--property", "-p", metavar="NAME=VALUE", help="A property; may be given often."),
@@ -70,28 +81,30 @@ def send(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing when all went well.")] = False,
     nameserver: Nameserver = DEFAULT_NAMESERVER,
 ) -> None:
-    """Send messages: one for each line of stdin, or for each -m.
+    """Send messages: a text from the command line, or one for each line of stdin.
 
     Empty lines are skipped. Returns when the brokers have acknowledged all.
     Exit code 0 means that every message is stored.
 
     [bold]Examples[/bold]
 
-        echo hello | bolide send greetings
-        bolide send orders -m '{"id": 42}' --key 42 --tag paid
+        bolide send greetings hello
+        bolide send orders '{"id": 42}' --key 42 --tag paid
+        bolide send orders -m first -m second
         bolide send lines < big.txt
         bolide tail a --json --since 1h --no-follow | bolide send b --json
     """
     from bolide.cli.lines import Envelope
 
-    if messages is None and sys.stdin.isatty():
+    texts = _texts(text or (), messages or ())
+    if texts is None and sys.stdin.isatty():
         say("type messages, one per line; Ctrl-D ends")
     envelope = Envelope(topic, tag, tuple(keys or ()), _parse_properties(properties or ()))
     read = envelope.json if from_json else envelope.text
-    unit = "line" if messages is None else "message"
-    sending = _Sending(read, unit, _print_receipt if receipts else None)
+    unit = "line" if texts is None else "message"
+    sending = _Sending(read, unit, _print_receipt if receipts else None, partial(why_missing, nameserver))
     try:
-        asyncio.run(_send_all(nameserver, group, sending, messages))
+        asyncio.run(_send_all(nameserver, group, sending, texts))
     except KeyboardInterrupt:
         say(
             f"interrupted; {counted(sending.sent, 'message')} acknowledged by then, perhaps some more under way"
@@ -121,10 +134,12 @@ class _Sending:
         read: "Callable[[bytes], Message]",
         unit: str,
         on_receipt: "Callable[[SendReceipt], None] | None",
+        reason_of: Callable[[BolideError], Awaitable[BolideError]],
     ) -> None:
         self._read = read
         self._unit = unit
         self._on_receipt = on_receipt
+        self._reason_of = reason_of
         self._free = asyncio.Semaphore(IN_FLIGHT_MAX)
         self._failure: tuple[str, BolideError | OSError] | None = None
         self.sent = 0
@@ -137,6 +152,8 @@ class _Sending:
                 self._failed("reading stopped", error)
         if self._failure is not None:
             what, trouble = self._failure
+            if isinstance(trouble, BolideError):
+                trouble = await self._reason_of(trouble)
             stored = f"{counted(self.sent, 'message')} {'is' if self.sent == 1 else 'are'} stored"
             raise Partly(f"{what}, {stored}: {explain(trouble)}") from trouble
 
@@ -261,6 +278,16 @@ async def _given(texts: Sequence[str]) -> AsyncIterator[list[Line]]:
     yield [(number, os.fsencode(text)) for number, text in enumerate(texts, start=1)]
 
 
+def _texts(words: Sequence[str], messages: Sequence[str]) -> list[str] | None:
+    """What the command line gives to send; None when it is stdin.  Two words may be one text or two."""
+    if len(words) > 1:
+        both = " ".join(words)
+        raise ConfigError(
+            f"one text is sent, not {len(words)} words: quote it ({shlex.quote(both[:64])}), or give each with -m"
+        )
+    return [*words, *messages] or None
+
+
 def _stdin_file_bytes() -> int:
     """0 when stdin is no regular file."""
     try:
@@ -281,8 +308,6 @@ def _parse_properties(words: Sequence[str]) -> dict[str, str]:
 
 
 def _print_receipt(receipt: "SendReceipt") -> None:
-    import orjson
-
     members = {
         "id": receipt.message_id,
         "topic": receipt.queue.topic,
@@ -292,6 +317,6 @@ def _print_receipt(receipt: "SendReceipt") -> None:
         "status": receipt.status.name,
     }
     try:
-        print(orjson.dumps(members).decode())
+        write_json_line(members)
     except BrokenPipeError:  # `| head`: the messages are what this is about
         reader_gone()

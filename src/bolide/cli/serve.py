@@ -7,7 +7,6 @@ A broker that can no longer trust its disk says so and ends with an exit code of
 
 import asyncio
 import gc
-import logging
 import os
 import resource
 import shlex
@@ -20,11 +19,12 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
-from bolide.cli.options import DEFAULT_DATA, Data, Settings, Verbose
+from bolide.cli.logs import set_up_logging
+from bolide.cli.options import DEFAULT_DATA, Data, Settings, Verbose, nameserver_of_environment
 from bolide.cli.outcome import CannotStart, ExitCode, StoreFailed
 from bolide.cli.output import say
 from bolide.cli.settings import naming_file, parse_assignments, read_settings
-from bolide.model.errors import BolideError, RecoveryInterrupted
+from bolide.model.errors import BolideError, RecoveryInterrupted, StoreError
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C, a supervisor, and a terminal that is closed."""
@@ -32,8 +32,6 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PORT_HELP = "0 takes a free one."
 GARBAGE_THRESHOLD = 50_000
 """Requests leave few cycles behind, so looking for them can be rare."""
-
-LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s"
 
 
 class Service(Protocol):
@@ -73,9 +71,9 @@ def up(
         bolide up --host 0.0.0.0 --set brokerIP1=203.0.113.7   # behind NAT
     """
     from bolide.cli.recovery import watch_recovery
-    from bolide.cli.standalone import Standalone, make_directory
+    from bolide.cli.standalone import Standalone, check_directory
 
-    _set_up_logging(verbose)
+    set_up_logging(verbose)
     recovery = watch_recovery()
     service = Standalone(
         data=data,
@@ -85,13 +83,13 @@ def up(
         settings=parse_assignments(settings or ()),
         progress=recovery,
     )
-    make_directory(service.data)
+    check_directory(service.data)
 
     def announce() -> None:
         option = "" if service.nameserver == "127.0.0.1:9876" else f"-n {shlex.quote(service.nameserver)} "
         print(f"bolide serves: name server {service.nameserver}, broker {service.broker}")
         print(f"Messages are stored in {service.data.resolve()}")
-        print(f"Send a first message: echo hello | bolide send {option}greetings", flush=True)
+        print(f"Send a first message: bolide send {option}greetings hello", flush=True)
 
     _run(_serve(service, announce, recovery.interrupt))
 
@@ -130,7 +128,7 @@ def nameserver(
     from bolide.nameserver.app import NameServer
     from bolide.nameserver.config import NameServerConfig
 
-    _set_up_logging(verbose)
+    set_up_logging(verbose)
     given = read_settings(config, "nameserver") if config else {}
     if data is not None:
         given["kvConfigPath"] = str(data.expanduser() / "kvConfig.json")
@@ -152,29 +150,48 @@ def broker(
         Path | None,
         typer.Option("--config", "-c", metavar="FILE", help="The original's broker.conf, or TOML."),
     ] = None,
+    nameserver: Annotated[
+        str | None,
+        typer.Option(
+            "--nameserver",
+            "-n",
+            metavar="ADDRESS",
+            help="Name server to register with, host:port; several with ';' between them.",
+            show_default="namesrvAddr of the file, else BOLIDE_NAMESERVER or NAMESRV_ADDR",
+        ),
+    ] = None,
     settings: Settings = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Say what is wrong with the settings, and start nothing.")
+    ] = False,
     verbose: Verbose = False,
 ) -> None:
     """Run a broker alone.
 
-    --set wins over the file. Without namesrvAddr in one of them it registers nowhere,
-    and clients do not find it. Without storePathRootDir it stores in ~/store.
+    Options and --set win over the file, and the file over the environment.
+    Without a name server it registers nowhere, and clients do not find it.
+    Without storePathRootDir it stores in ~/store.
+    --check ends with 0 when a broker would start, and with 1 when not.
 
     [bold]Examples[/bold]
 
         bolide broker -c broker.conf
-        bolide broker --set brokerName=broker-b --set namesrvAddr=10.0.0.5:9876
+        bolide broker -c broker.conf --check
+        bolide broker -n 10.0.0.5:9876 --set brokerName=broker-b
     """
     from bolide.broker.app import Broker
-    from bolide.broker.config import BrokerConfig
+    from bolide.cli.broker_settings import BrokerSettings
     from bolide.cli.recovery import watch_recovery
-    from bolide.cli.standalone import make_directory
+    from bolide.cli.standalone import check_directory
 
-    _set_up_logging(verbose)
-    given = read_settings(config, "broker") if config else {}
-    with naming_file(config, own := parse_assignments(settings or ())):
-        chosen = BrokerConfig.from_settings(given | own)
-    make_directory(Path(chosen.root).expanduser())
+    set_up_logging(verbose)
+    given = BrokerSettings(config, settings or (), nameserver, nameserver_of_environment())
+    if check:
+        raise typer.Exit(ExitCode.OK if given.check() else ExitCode.FAILED)
+    chosen = given.config()
+    if chosen is None:
+        raise typer.Exit(ExitCode.USAGE)
+    check_directory(Path(chosen.root).expanduser())
     recovery = watch_recovery()
     server = Broker(chosen, progress=recovery)
 
@@ -183,7 +200,7 @@ def broker(
         where = (
             f"registers with {names}"
             if names
-            else "registers nowhere: set namesrvAddr so that clients find it"
+            else "registers nowhere: give it a name server (-n, namesrvAddr) so that clients find it"
         )
         print(f"broker {chosen.broker_name} serves at {server.address}, {where}", flush=True)
 
@@ -234,12 +251,23 @@ async def _serve(
     reason = failing.result() if failing.done() else None
     for waiting in (stopping, failing):
         waiting.cancel()
-    await service.stop()
+    unwritten = await _stop(service)
     if reason is not None:
         raise StoreFailed(
             f"the store cannot be trusted any more: {reason}. What was acknowledged as synced is safe;"
             " check the disk, then start again to recover"
         )
+    if unwritten is not None:
+        raise StoreFailed(str(unwritten)) from unwritten
+
+
+async def _stop(service: Service) -> StoreError | None:
+    """Stop; what could not be written down at the end."""
+    try:
+        await service.stop()
+    except StoreError as error:
+        return error
+    return None
 
 
 def _on_signal(stop: asyncio.Event, interrupt: Callable[[], None]) -> None:
@@ -266,9 +294,3 @@ def _raise_file_limit() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-def _set_up_logging(verbose: bool) -> None:
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING, format=LOG_FORMAT, stream=sys.stderr
-    )

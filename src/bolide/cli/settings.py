@@ -12,12 +12,29 @@ from pathlib import Path
 from typing import Any
 
 from bolide.model.errors import ConfigError
-
-FILE_BYTES_MAX = 1024 * 1024
+from bolide.model.limits import SETTINGS_FILE_BYTES_MAX
 
 _ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 _PAIR = re.compile(r"((?:\\.|[^\\=:\s])+)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
+_TOML_TABLE = re.compile(r"\s*\[\s*([A-Za-z0-9_-]+)\s*\]")
+_TOML_KEY = re.compile(r"""\s*["']?([A-Za-z0-9_-]+)["']?\s*=""")
+
+
+class FileSettings(dict[str, str]):
+    """What a file says.  The last of equal keys counts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: dict[str, int] = {}
+        """Where each key stands, as far as that can be told."""
+        self.overruled: list[tuple[int, str]] = []
+        """Lines that a later one with the same key made void."""
+
+    def note(self, key: str, line: int) -> None:
+        if key in self.lines:
+            self.overruled.append((self.lines[key], key))
+        self.lines[key] = line
 
 
 def parse_assignments(words: Iterable[str]) -> dict[str, str]:
@@ -42,7 +59,7 @@ def naming_file(path: Path | None, own: Mapping[str, str]) -> Iterator[None]:
         raise ConfigError(f"{path}: {error}") from error
 
 
-def read_settings(path: Path, table: str) -> dict[str, str]:
+def read_settings(path: Path, table: str) -> FileSettings:
     """From a file: TOML when its name ends so, else properties.
 
     In TOML the keys stand at the top or in `[broker]` and `[nameserver]`, of which `table` is ours and the other is
@@ -50,11 +67,11 @@ def read_settings(path: Path, table: str) -> dict[str, str]:
     """
     try:
         with path.open("rb") as file:
-            data = file.read(FILE_BYTES_MAX + 1)
+            data = file.read(SETTINGS_FILE_BYTES_MAX + 1)
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from error
-    if len(data) > FILE_BYTES_MAX:
-        raise ConfigError(f"{path} is larger than {FILE_BYTES_MAX} bytes: is it a settings file?")
+    if len(data) > SETTINGS_FILE_BYTES_MAX:
+        raise ConfigError(f"{path} is larger than {SETTINGS_FILE_BYTES_MAX} bytes: is it a settings file?")
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -62,34 +79,39 @@ def read_settings(path: Path, table: str) -> dict[str, str]:
     return _parse_toml(path, text, table) if path.suffix == ".toml" else parse_properties_file(text)
 
 
-def parse_properties_file(text: str) -> dict[str, str]:
+def parse_properties_file(text: str) -> FileSettings:
     r"""Java's properties: `#` and `!` comments, `=` or `:`, a `\` at the end goes on in the next line.
 
     >>> parse_properties_file("# ours\nbrokerName = a\nnamesrvAddr=x:1;\\\n  y:2")
     {'brokerName': 'a', 'namesrvAddr': 'x:1;y:2'}
     """
-    settings: dict[str, str] = {}
-    for line in _logical_lines(text):
+    settings = FileSettings()
+    for number, line in _logical_lines(text):
         pair = _PAIR.match(line)
         if pair is not None:
-            settings[_unescape(pair[1])] = _unescape(pair[2].rstrip())
+            key = _unescape(pair[1])
+            settings.note(key, number)
+            settings[key] = _unescape(pair[2].rstrip())
     return settings
 
 
-def _logical_lines(text: str) -> Iterable[str]:
-    begun = ""
-    for line in text.splitlines():
+def _logical_lines(text: str) -> Iterable[tuple[int, str]]:
+    """Lines that belong together as one, with the number of the first of them."""
+    begun, first = "", 0
+    for number, line in enumerate(text.splitlines(), 1):
         line = line.lstrip()
-        if not begun and (not line or line[0] in "#!"):
-            continue
+        if not begun:
+            if not line or line[0] in "#!":
+                continue
+            first = number
         backslashes = len(line) - len(line.rstrip("\\"))
         if backslashes % 2:
             begun += line[:-1]
         else:
-            yield begun + line
+            yield first, begun + line
             begun = ""
     if begun:
-        yield begun
+        yield first, begun
 
 
 def _unescape(text: str) -> str:
@@ -98,20 +120,28 @@ def _unescape(text: str) -> str:
     )
 
 
-def _parse_toml(path: Path, text: str, table: str) -> dict[str, str]:
+def _parse_toml(path: Path, text: str, table: str) -> FileSettings:
     try:
         members = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError
         raise ConfigError(f"{path} is not TOML: {error}") from error
-    settings: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     for key, value in members.items():
         if not isinstance(value, Mapping):
-            settings[key] = value
+            found[key] = value
         elif key == table:
-            settings.update(value)
+            found.update(value)
         elif key not in ("broker", "nameserver"):
             raise ConfigError(f"{path} has a table [{key}]; known are [broker] and [nameserver]")
-    return {key: _toml_text(path, key, value) for key, value in settings.items()}
+    settings = FileSettings()
+    settings.update({key: _toml_text(path, key, value) for key, value in found.items()})
+    current = table
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := _TOML_TABLE.match(line):
+            current = header[1]
+        elif current == table and (pair := _TOML_KEY.match(line)) and pair[1] in settings:
+            settings.note(pair[1], number)
+    return settings
 
 
 def _toml_text(path: Path, key: str, value: object) -> str:

@@ -18,6 +18,7 @@ from bolide.net.surroundings import Surroundings
 from bolide.store.progress import Progress
 
 LOOPBACK = "127.0.0.1"
+ELSEWHERE = "choose another place (--data, storePathRootDir)"
 LOCAL_OF_ALL = {"0.0.0.0": LOOPBACK, "": LOOPBACK, "::": "::1"}
 """How a server that listens on all addresses is reached from its own machine."""
 
@@ -74,10 +75,12 @@ class Standalone:
         self.nameserver = join_address(self._broker.host, names.port)
 
     async def stop(self) -> None:
-        if self._broker is not None:
-            await self._broker.stop()
-        if self._nameserver is not None:
-            await self._nameserver.stop()
+        try:
+            if self._broker is not None:
+                await self._broker.stop()
+        finally:
+            if self._nameserver is not None:
+                await self._nameserver.stop()
 
     async def failed(self) -> BaseException:
         """The reason why the store can no longer be trusted; does not return while all is well."""
@@ -89,16 +92,10 @@ def join_address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def make_directory(data: Path) -> None:
-    """Create the data directory; `ConfigError` says why it cannot be used."""
-    try:
-        data.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        why = "it is a file" if data.is_file() else error.strerror
-        raise ConfigError(
-            f"cannot use {data} for data: {why}; choose another place (--data, storePathRootDir)"
-        ) from error
-    if not os.access(data, os.W_OK | os.X_OK):
-        raise ConfigError(
-            f"{data} is not writable by this user; choose another place (--data, storePathRootDir)"
-        )
+def check_directory(data: Path) -> None:
+    """`ConfigError` says why data cannot be kept there.  It is made by the store, when that is sure to start."""
+    there = next(place for place in (data.absolute(), *data.absolute().parents) if os.path.lexists(place))
+    if there.exists() and not there.is_dir():
+        raise ConfigError(f"cannot use {data} for data: {there} is a file; {ELSEWHERE}")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise ConfigError(f"cannot use {data} for data: {there} is not writable by this user; {ELSEWHERE}")

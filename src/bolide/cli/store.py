@@ -8,7 +8,7 @@ import typer
 
 from bolide.cli.options import AsJson
 from bolide.cli.outcome import ExitCode
-from bolide.cli.output import counted, say, write_json
+from bolide.cli.output import counted, say, write_json, write_json_line, write_line
 from bolide.cli.progress import progress_bar
 from bolide.cli.since import parse_since
 from bolide.model.errors import ConfigError, NothingFound
@@ -118,7 +118,7 @@ def repair(
         plan = Repair(OsDisk(), root, SystemClock(), watch)
     try:
         for step in plan.steps:
-            print(f"{step.file}: {step.what}")
+            write_line(f"{step.file}: {step.what}")
         if not apply or not plan.steps:
             _say_plan(len(plan.steps), len(plan.found.findings.damages))
             if not plan.found.is_sound:
@@ -147,9 +147,7 @@ def _say_plan(steps: int, damages: int) -> None:
 def export(
     directory: Directory,
     topic: Topic = None,
-    queue: Annotated[
-        int | None, typer.Option("--queue", "-q", min=0, metavar="N", help="Only this queue.")
-    ] = None,
+    queue: Annotated[int | None, typer.Option("--queue", min=0, metavar="N", help="Only this queue.")] = None,
     since: Annotated[
         str, typer.Option("--since", metavar="WHEN", help="Stored from then on: a span like 2h, an ISO time.")
     ] = "beginning",
@@ -189,8 +187,6 @@ def export(
 def print_examination(found: "Examination", root: str, *, as_json: bool) -> None:
     damages = found.findings.damages
     if as_json:
-        import orjson
-
         summary = {
             "kind": "summary",
             "sound": found.is_sound,
@@ -202,17 +198,19 @@ def print_examination(found: "Examination", root: str, *, as_json: bool) -> None
             "log_end": found.log_end,
         }
         for members in [*(finding.as_json() for finding in found.findings), summary]:
-            print(orjson.dumps(members).decode())
+            write_json_line(members)
         return
     for damage in damages:
-        print(f"DAMAGE {damage.file} at {damage.at}: {damage.what}")
-        print(f"       {damage.consequence}")
+        write_line(f"DAMAGE {damage.file} at {damage.at}: {damage.what}")
+        write_line(f"       {damage.consequence}")
     for note in found.findings.notes:
-        print(f"note   {note.file}: {note.text}")
+        write_line(f"note   {note.file}: {note.text}")
     looked = (
         f"{found.records} records, {found.entries} queue entries and {found.index_entries} index entries"
         f" in {found.log_end - found.log_start} bytes of log"
     )
-    print(f"sound: {looked}" if found.is_sound else f"damaged in {counted(len(damages), 'place')}: {looked}")
+    write_line(
+        f"sound: {looked}" if found.is_sound else f"damaged in {counted(len(damages), 'place')}: {looked}"
+    )
     if not found.is_sound:
         say(f"`bolide store repair {shlex.quote(root)}` tells what can be done about it")

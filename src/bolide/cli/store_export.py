@@ -1,6 +1,7 @@
 """`bolide store export`: records of a store into JSON lines or a Parquet file, with the columns of the Spark source."""
 
 import base64
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,13 +15,17 @@ from bolide.cli.outcome import ExitCode
 from bolide.cli.output import reader_gone, say
 from bolide.cli.progress import progress_bar
 from bolide.cli.since import format_moment, is_in_calendar
-from bolide.model.errors import ConfigError, MalformedRecord
+from bolide.model.errors import ConfigError
 from bolide.model.message import StoredMessage
-from bolide.offline.export import Export, Selection, records_of
+from bolide.model.printable import printable_json
+from bolide.offline.export import Export, Selection
 from bolide.offline.files import StoreFiles
 from bolide.offline.scan import Progress
-from bolide.record.decode import decode_messages
+from bolide.record.decode import each_message
 from bolide.store.disk_os import OsDisk
+
+PRIVATE = 0o600
+"""The mode of what is exported: messages are for who asked for them."""
 
 
 def run_export(root: str, selection: Selection, form: str, output: Path | None) -> None:
@@ -75,18 +80,19 @@ def _write_parquet(output: Path, export: Export) -> None:
 def _write_lines(output: Path | None, export: Export) -> int:
     """Every message as a line; returns how many could not be decoded."""
     failed = 0
+    is_shown = output is None and sys.stdout.isatty()
     with _opened(output) as file:
-        for block in export.blocks():
-            try:
-                messages = decode_messages(block, export.broker_name)
-            except MalformedRecord:
-                messages, bad = _one_by_one(block, export.broker_name)
-                failed += bad
-            try:
-                file.write(b"".join(map(export_line, messages)))
-            except BrokenPipeError:
-                reader_gone()
-                break
+        try:
+            for block in export.blocks():
+                for message in each_message(block, export.broker_name):
+                    if message.body_error is None:
+                        line = export_line(message)
+                        file.write(printable_json(line.decode()).encode() if is_shown else line)
+                    else:
+                        failed += 1
+                        say(f"the message at log offset {message.log_offset}: {message.body_error}")
+        except BrokenPipeError:
+            reader_gone()
     return failed
 
 
@@ -114,23 +120,13 @@ def _whole(output: Path) -> Iterator[Path]:
         yield output
         return
     temporary = output.with_name(output.name + ".tmp")
+    temporary.unlink(missing_ok=True)  # a leftover, or a link that somebody has put there
+    os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE))
     try:
         yield temporary
         temporary.replace(output)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _one_by_one(block: bytes, broker_name: str) -> tuple[list[StoredMessage], int]:
-    messages: list[StoredMessage] = []
-    failed = 0
-    for record in records_of(block):
-        try:
-            messages += decode_messages(record, broker_name)
-        except MalformedRecord as error:
-            failed += 1
-            say(str(error))
-    return messages, failed
 
 
 def export_line(message: StoredMessage) -> bytes:

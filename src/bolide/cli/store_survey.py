@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from bolide.cli.output import write_table
+from bolide.cli.output import write_line, write_table
 from bolide.cli.since import format_moment
 
 if TYPE_CHECKING:
@@ -18,22 +18,24 @@ def print_survey(found: "Survey", counts: "dict[tuple[str, int], RecordCount] | 
     state = "a broker is running on it" if found.is_running else "clean stop"
     if not found.is_running and not found.is_clean:
         state = "unclean stop: the next start recovers"
-    print(f"store      {found.root} ({state})")
-    print(f"on disk    {_size(found.allocated_bytes)} of {_size(found.size_bytes)} apparent")
+    write_line(f"store      {found.root} ({state})")
+    write_line(f"on disk    {_size(found.allocated_bytes)} of {_size(found.size_bytes)} apparent")
     first_ms = found.segments[0].first_ms if found.segments else 0
-    print(f"log        {found.log_start} to {found.log_end}, {_moment(first_ms)} to {_moment(found.last_ms)}")
+    write_line(
+        f"log        {found.log_start} to {found.log_end}, {_moment(first_ms)} to {_moment(found.last_ms)}"
+    )
     if found.checkpoint is not None:
         times = found.checkpoint
-        print(f"checkpoint log {_moment(times.log_ms)}, queues {_moment(times.queues_ms)},", end=" ")
-        print(f"index {_moment(times.index_ms)}")
+        write_line(f"checkpoint log {_moment(times.log_ms)}, queues {_moment(times.queues_ms)},", end=" ")
+        write_line(f"index {_moment(times.index_ms)}")
     for path, what in found.odd:
-        print(f"odd        {path} {what}")
-    print()
+        write_line(f"odd        {path} {what}")
+    write_line()
     write_table(
         ("SEGMENT", "FIRST STORED", "ON DISK"),
         [(one.file, _moment(one.first_ms), _size(one.allocated_bytes)) for one in found.segments],
     )
-    print()
+    write_line()
     extra = () if counts is None else ("RECORDS", "BYTES")
     write_table(
         ("TOPIC", "QUEUE", "FIRST", "NEXT", "MESSAGES", "LAST STORED", *extra),
@@ -47,13 +49,13 @@ def print_survey(found: "Survey", counts: "dict[tuple[str, int], RecordCount] | 
         ],
     )
     if found.groups:
-        print()
+        write_line()
         write_table(
             ("GROUP", "TOPIC", "QUEUE", "OFFSET", "LAG"),
             [(one.group, one.topic, one.queue_id, one.offset, one.lag) for one in found.groups],
         )
     if found.index:
-        print()
+        write_line()
         write_table(
             ("INDEX", "ENTRIES", "BEGIN", "END", "ON DISK"),
             [
@@ -65,7 +67,7 @@ def print_survey(found: "Survey", counts: "dict[tuple[str, int], RecordCount] | 
             ],
         )
     if found.tables:
-        print()
+        write_line()
         write_table(
             ("TABLE", "VERSION", "CHANGED"),
             [

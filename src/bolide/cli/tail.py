@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bolide.cli import complete
+from bolide.cli.ask import why_missing
 from bolide.cli.options import DEFAULT_NAMESERVER, Nameserver
 from bolide.cli.output import reader_gone, say
+from bolide.model.errors import RouteNotFound
 
 if TYPE_CHECKING:
     from bolide.aio import StoredMessage
@@ -19,7 +22,7 @@ DEFAULT_LAST = 10
 GROUP = "bolide-tail"
 
 
-Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="What to read.")]
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="What to read.", autocompletion=complete.topics)]
 Format = Annotated[
     str, typer.Option("--format", "-f", metavar="FORMAT", help="How to write a message, see above.")
 ]
@@ -31,7 +34,7 @@ Since = Annotated[
     typer.Option(
         "--since",
         metavar="WHEN",
-        help="From then on: 10m, 2h30m, an ISO time, beginning or end.",
+        help="From then on: 10m, 2h30m, yesterday, 10:30, an ISO time, milliseconds as %S has them, beginning, end.",
         show_default="the last 10 messages",
     ),
 ]
@@ -39,14 +42,12 @@ Last = Annotated[
     int, typer.Option("--last", min=0, metavar="N", help="Without --since: begin N messages before the end.")
 ]
 Tags = Annotated[
-    list[str] | None, typer.Option("--tag", "-t", metavar="TAG", help="Only this tag; may be given often.")
+    list[str] | None, typer.Option("--tag", metavar="TAG", help="Only this tag; may be given often.")
 ]
 Keys = Annotated[
     list[str] | None, typer.Option("--key", "-k", metavar="KEY", help="Only this key; may be given often.")
 ]
-Count = Annotated[
-    int | None, typer.Option("--count", "-c", min=1, metavar="N", help="Stop after N messages.")
-]
+Count = Annotated[int | None, typer.Option("--count", min=1, metavar="N", help="Stop after N messages.")]
 Follow = Annotated[
     bool, typer.Option("--follow/--no-follow", help="Wait for new messages, or stop at the present end.")
 ]
@@ -81,7 +82,7 @@ def tail(
         bolide tail orders
         bolide tail orders -f '%t %q %o %k %T %v\n' --since 10m
         bolide tail orders --json --since beginning --no-follow | jq .body
-        bolide tail orders --tag paid --key 42 -c 1
+        bolide tail orders --tag paid --key 42 --count 1
     """
     from bolide.cli.layout import compile_format, json_line
     from bolide.cli.since import parse_since
@@ -100,7 +101,7 @@ def tail(
     if sys.stdout.isatty():
         write = _tamed(write)
     try:
-        asyncio.run(_tail(nameserver, plan, write))
+        asyncio.run(_tail_or_say_why_not(nameserver, plan, write))
     except BrokenPipeError:
         reader_gone()
 
@@ -116,6 +117,15 @@ class _Plan:
     keys: frozenset[str]
     count: int | None
     follow: bool
+
+
+async def _tail_or_say_why_not(
+    nameserver: str, plan: _Plan, write: "Callable[[StoredMessage], bytes]"
+) -> None:
+    try:
+        await _tail(nameserver, plan, write)
+    except RouteNotFound as error:
+        raise await why_missing(nameserver, error) from error
 
 
 async def _tail(nameserver: str, plan: _Plan, write: "Callable[[StoredMessage], bytes]") -> None:
@@ -171,9 +181,9 @@ class _Printer:
 
 
 def _tamed(write: "Callable[[StoredMessage], bytes]") -> "Callable[[StoredMessage], bytes]":
-    from bolide.cli.layout import tame
+    from bolide.model.printable import printable_bytes
 
-    return lambda message: tame(write(message))
+    return lambda message: printable_bytes(write(message))
 
 
 def _once_in_a_row() -> Callable[[str], None]:

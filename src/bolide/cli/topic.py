@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bolide.cli.ask import ask
-from bolide.cli.options import DEFAULT_NAMESERVER, AsJson, Nameserver
-from bolide.cli.outcome import ExitCode
-from bolide.cli.output import counted, say, write_json, write_table
+from bolide.cli import complete
+from bolide.cli.ask import ask, confirm
+from bolide.cli.options import DEFAULT_NAMESERVER, AsJson, Nameserver, Yes
+from bolide.cli.output import counted, say, write_json, write_line, write_table
 from bolide.cli.since import format_moment
 from bolide.model.errors import ConfigError
 
@@ -19,9 +19,12 @@ app = typer.Typer(
     help="List, describe, create, change and delete topics.", no_args_is_help=True, rich_markup_mode="rich"
 )
 
-Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
+NewTopic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
+Topic = Annotated[
+    str, typer.Argument(metavar="TOPIC", help="The topic's name.", autocompletion=complete.topics)
+]
 Queues = Annotated[
-    int | None, typer.Option("--queues", "-q", min=1, metavar="N", help="Read and write queues per broker.")
+    int | None, typer.Option("--queues", min=1, metavar="N", help="Read and write queues per broker.")
 ]
 ReadQueues = Annotated[
     int | None, typer.Option("--read-queues", min=1, metavar="N", help="Queues that consumers read.")
@@ -35,10 +38,21 @@ Perm = Annotated[
 Order = Annotated[
     bool | None, typer.Option("--order/--no-order", help="Whether the topic is marked as ordered.")
 ]
-Broker = Annotated[str | None, typer.Option("--broker", metavar="NAME", help="Only on this broker.")]
-Cluster = Annotated[
-    str | None, typer.Option("--cluster", metavar="NAME", help="On the masters of this cluster.")
+Broker = Annotated[
+    str | None,
+    typer.Option("--broker", metavar="NAME", help="Only on this broker.", autocompletion=complete.brokers),
 ]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster", metavar="NAME", help="On the masters of this cluster.", autocompletion=complete.clusters
+    ),
+]
+
+DEFAULT_QUEUES = 8
+QUIET_S = 35
+"""Clients ask name servers every 30 seconds where a topic lives (pollNameServerInterval): until then, and a little
+longer, a producer may send to a queue that is gone from its topic."""
 
 PERMISSIONS = {"none": 0, "w": 2, "r": 4, "rw": 6, "wr": 6}
 
@@ -58,9 +72,10 @@ def list_(
     if as_json:
         write_json(topics)
     elif topics:
-        print("\n".join(topics))
+        for name in topics:
+            write_line(name)
     else:
-        say("there are no topics yet; `bolide topic create NAME` makes one, and so does a first send")
+        say("the brokers have no topics yet; `bolide topic create NAME` makes one, and so does a first send")
 
 
 @app.command()
@@ -99,7 +114,7 @@ def describe(topic: Topic, as_json: AsJson = False, nameserver: Nameserver = DEF
 
 @app.command()
 def create(
-    topic: Topic,
+    topic: NewTopic,
     queues: Queues = None,
     read_queues: ReadQueues = None,
     write_queues: WriteQueues = None,
@@ -107,12 +122,16 @@ def create(
     order: Order = None,
     cluster: Cluster = None,
     broker: Broker = None,
+    if_not_exists: Annotated[
+        bool,
+        typer.Option("--if-not-exists", help="A topic that exists is left as it is, and that is a success."),
+    ] = False,
     as_json: AsJson = False,
     nameserver: Nameserver = DEFAULT_NAMESERVER,
 ) -> None:
     """Create a topic on every master of a cluster; when this returns, clients can use it.
 
-    A topic that exists gets these settings.
+    A topic that exists is left as it is, with exit code 1; `bolide topic update` changes it.
     Without --queues it has 8 read and 8 write queues on each broker.
 
     [bold]Examples[/bold]
@@ -123,19 +142,27 @@ def create(
     from bolide.admin.topics import create_topic
     from bolide.model.topic import TopicConfig
 
-    each = queues or 8
+    each = queues or DEFAULT_QUEUES
+    read = read_queues or max(each, write_queues or 0)
     config = TopicConfig(
         topic,
-        read_queues=read_queues or each,
-        write_queues=write_queues or each,
+        read_queues=read,
+        write_queues=write_queues or min(each, read),
         perm=_perm(perm) if perm is not None else 6,
         order=bool(order),
     )
-    names = ask(nameserver, lambda servers: create_topic(servers, config, cluster=cluster, broker=broker))
+    names = ask(
+        nameserver,
+        lambda servers: create_topic(
+            servers, config, cluster=cluster, broker=broker, if_not_exists=if_not_exists
+        ),
+    )
     if as_json:
         write_json({"topic": topic, "brokers": names})
-    else:
+    elif names:
         say(f"created {topic} on {', '.join(names)}")
+    else:
+        say(f"{topic} exists and was left as it is; `bolide topic describe {topic}` shows it")
 
 
 @app.command()
@@ -147,20 +174,38 @@ def update(
     perm: Perm = None,
     order: Order = None,
     broker: Broker = None,
+    yes: Yes = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Take read queues away without waiting for groups to read them.")
+    ] = False,
+    quiet_s: Annotated[
+        int,
+        typer.Option(
+            "--quiet-time",
+            min=0,
+            max=3600,
+            metavar="SECONDS",
+            help="Before read queues go, nothing may have come into them for so long: clients look for changes of"
+            " a topic every 30 seconds.",
+        ),
+    ] = QUIET_S,
     as_json: AsJson = False,
     nameserver: Nameserver = DEFAULT_NAMESERVER,
 ) -> None:
     """Change some settings of a topic and leave the others as they are.
 
-    To make a topic smaller and lose nothing: lower --write-queues, wait until
-    the queues above are read, then lower --read-queues.
+    What lies in a read queue that is taken away could not be read any more.
+    So it goes as a write queue first, then this waits until every group has
+    consumed it, and only then it goes. Ctrl-C in between loses nothing.
 
     [bold]Examples[/bold]
 
-        bolide topic update orders --write-queues 8
+        bolide topic update orders --queues 16
+        bolide topic update orders --queues 4 --yes
         bolide topic update orders --perm r            # no more sends
     """
-    from bolide.admin.topics import TopicChange, update_topic
+    from bolide.admin.topics import TopicChange
+    from bolide.cli.shrink import Wait, change_topic
 
     change = TopicChange(
         read_queues=read_queues or queues,
@@ -172,7 +217,8 @@ def update(
         raise ConfigError(
             "nothing to change: give --queues, --read-queues, --write-queues, --perm or --order"
         )
-    changed = ask(nameserver, lambda servers: update_topic(servers, topic, change, broker=broker))
+    wait = Wait(yes=yes, for_groups=not force, quiet_ms=1000 * quiet_s)
+    changed = change_topic(nameserver, topic, change, broker, wait)
     if as_json:
         write_json({"topic": topic, "brokers": {name: _settings(config) for name, config in changed.items()}})
     else:
@@ -182,31 +228,24 @@ def update(
 @app.command()
 def delete(
     topic: Topic,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
     nameserver: Nameserver = DEFAULT_NAMESERVER,
 ) -> None:
     """Delete a topic with its queues. Asks first on a terminal; elsewhere it wants --yes."""
     from bolide.admin.topics import delete_topic
 
-    _confirm(f"Delete {topic} and the messages in its queues?", yes)
+    confirm(
+        f"Delete {topic} and the messages in its queues?",
+        yes=yes,
+        stakes="this deletes messages",
+        otherwise="nothing was deleted",
+    )
     names = ask(nameserver, lambda servers: delete_topic(servers, topic))
     if as_json:
         write_json({"topic": topic, "brokers": names})
     else:
         say(f"deleted {topic} on {', '.join(names)}")
-
-
-def _confirm(question: str, yes: bool) -> None:
-    import sys
-
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise ConfigError("this deletes messages: say --yes when nobody is there to be asked")
-    if not typer.confirm(question, err=True):
-        say("nothing was deleted")
-        raise typer.Exit(ExitCode.FAILED)
 
 
 def _perm(text: str) -> "Permission":

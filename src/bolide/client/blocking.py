@@ -1,83 +1,28 @@
-"""The blocking shell: the asyncio clients, run on one event loop in a thread of its own.
+"""The blocking shell: the asyncio clients, run on one event loop in a thread of its own (`loop_thread.py`).
 
 Nothing is decided here.  Each method hands its coroutine to the loop and waits for the outcome, so both shells do the
-same thing in the same way.  All blocking clients of a process share the loop; a process that was forked gets its own.
+same thing in the same way.
 """
 
-import asyncio
-import os
-import threading
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Iterable
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self
 
+from bolide.client import checks
 from bolide.client import producer as producing
 from bolide.client import pull as pulling
 from bolide.client import push as pushing
 from bolide.client.assignment import LAST
 from bolide.client.delivery import Listener
+from bolide.client.loop_thread import shared_loop
 from bolide.client.outgoing import PACK_FROM_BYTES
 from bolide.client.producer import Selector
 from bolide.client.reader import PULL_MESSAGES
 from bolide.client.results import PullBlock, PullResult, SendReceipt
-from bolide.model.errors import ClientNotRunning
+from bolide.client.signals import caught
 from bolide.model.message import Message
 from bolide.model.offsets import GroupOffset, MessageQueue, QueueOffset
-
-T = TypeVar("T")
-
-
-class LoopThread:
-    """An event loop in a daemon thread."""
-
-    def __init__(self, new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
-        self.pid = os.getpid()
-        self._loop = new_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="bolide-clients", daemon=True)
-        self._thread.start()
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run the coroutine on the loop and wait for it.  An interrupt here cancels it there."""
-        if self.pid != os.getpid():  # threads do not survive a fork: nobody would ever run it
-            work.close()
-            raise ClientNotRunning(
-                "this client was made before the process was forked, and its connections belong to the other"
-                " process: make a new client in this one"
-            )
-        if threading.current_thread() is self._thread:
-            work.close()
-            raise ClientNotRunning(
-                "a blocking client was called from a coroutine of a listener, where it would wait for itself:"
-                " use the clients of bolide.aio there"
-            )
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-
-_shared: LoopThread | None = None
-_shared_lock = threading.Lock()
-
-
-def shared_loop() -> LoopThread:
-    """The loop of this process, started when it is first needed."""
-    global _shared  # noqa: PLW0603 - one loop per process is the point
-    with _shared_lock:
-        if _shared is None or _shared.pid != os.getpid():
-            _shared = LoopThread(_new_loop)
-        return _shared
-
-
-def _new_loop() -> asyncio.AbstractEventLoop:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
 
 
 class Producer:
@@ -87,6 +32,8 @@ class Producer:
 
         with Producer("127.0.0.1:9876", group="orders") as producer:
             receipt = producer.send(Message("orders", b"...", tags="paid", keys=["42"]))
+
+    One producer serves any number of threads.  It is started and closed once.
 
     Args:
         nameserver: one or several addresses, `host:port;host:port`.
@@ -115,10 +62,11 @@ class Producer:
         )
 
     def start(self) -> None:
-        """Called by `with`."""
+        """Called by `with`.  Brokers are connected when the first message needs them."""
         self._loop.run(self._core.start())
 
     def close(self) -> None:
+        """Called by `with`.  Says goodbye to the brokers and closes the connections."""
         self._loop.run(self._core.close())
 
     def __enter__(self) -> Self:
@@ -138,7 +86,27 @@ class Producer:
         selector: Selector | None = None,
         timeout_ms: int | None = None,
     ) -> SendReceipt:
-        """Store one message; see `bolide.aio.Producer.send`."""
+        """Store one message; returns when the broker has acknowledged it.
+
+        Without `queue` and `selector` the queues take turns, and a failed try is repeated on another broker.  Messages
+        that must stay in order go to the same queue; a chosen queue is never exchanged for another.
+
+        Args:
+            message: what to send.
+            queue: where to send it, one of `queues(topic)`.
+            selector: who chooses the queue, as in `lambda queues, message: queues[customer % len(queues)]`.
+            timeout_ms: how long it may take with all its tries, instead of the producer's own.
+
+        Returns:
+            Where the message went.  Unless its `status` is `SEND_OK`, the message is stored, but not as safely as the
+            broker is configured for.
+
+        Raises:
+            MessageIllegal, InvalidRequest: the message itself cannot be sent.
+            RouteNotFound: nobody has the topic, and nobody creates it.
+            RemoteError: the broker refused; `response_code` says why.
+            CallTimeout, ConnectionLost: no answer; the message may be stored or not.
+        """
         return self._loop.run(self._core.send(message, queue=queue, selector=selector, timeout_ms=timeout_ms))
 
     def send_batch(
@@ -148,11 +116,27 @@ class Producer:
         queue: MessageQueue | None = None,
         timeout_ms: int | None = None,
     ) -> list[SendReceipt]:
-        """Store several messages of one topic with one request; see `bolide.aio.Producer.send_batch`."""
+        """Store several messages of one topic with one request, in one queue, one behind the other.
+
+        All are stored or none.  Together they may have 4 MiB.
+
+        Args:
+            messages: what to send; all to one topic.
+            queue: where to send them, one of `queues(topic)`.
+            timeout_ms: how long it may take with all its tries, instead of the producer's own.
+
+        Returns:
+            One receipt per message.
+        """
         return self._loop.run(self._core.send_batch(messages, queue=queue, timeout_ms=timeout_ms))
 
     def send_oneway(self, message: Message, *, queue: MessageQueue | None = None) -> None:
-        """Send without asking for an acknowledgement."""
+        """Send without asking for an acknowledgement: nobody learns whether the message was stored.
+
+        Args:
+            message: what to send.
+            queue: where to send it, one of `queues(topic)`.
+        """
         self._loop.run(self._core.send_oneway(message, queue=queue))
 
     def queues(self, topic: str) -> list[MessageQueue]:
@@ -171,10 +155,25 @@ class PushConsumer:
 
         consumer = PushConsumer("127.0.0.1:9876", group="billing", listener=handle)
         consumer.subscribe("orders", tags="paid || refunded")
-        with consumer:
-            input("Enter ends it.")
+        consumer.run()  # until Ctrl-C or SIGTERM
 
-    The arguments are those of `bolide.aio.PushConsumer`.  The listener runs in threads, up to `concurrency` at once.
+    Without `run`: `with consumer: ...`.  Each message comes at least once: the group's offset passes it only after the
+    listener has returned from it.
+
+    Args:
+        nameserver: one or several addresses, `host:port;host:port`.
+        group: the group; all its members must subscribe to the same topics and tags.
+        listener: called with a list of messages of one queue, in threads, up to `concurrency` at once.  When it
+            raises, the messages come again, each alone, after 1 s, 2 s, 5 s … up to a minute; `reconsume_times`
+            counts.  Until it succeeds, the group's offset stays before it.
+        start_from: where a group begins that has no offsets yet: "last" (only new messages; on a queue that still has
+            its first messages, those too), "first", or a moment (datetime, or milliseconds).
+        concurrency: how many calls of the listener may run at once.  No number of them promises an order: messages are
+            handed out as they lie in their queue, but one that failed comes again later than those behind it.
+        messages_max: how many messages one call of the listener gets at most.
+        close_timeout_ms: how long `close` waits for calls of the listener that still run.
+        bad_bodies: what becomes of messages whose body does not unpack: "deliver" (the body as it is stored, and
+            `body_error` says why) or "skip" (`skipped` counts them, and the log tells of some).
     """
 
     def __init__(
@@ -187,6 +186,7 @@ class PushConsumer:
         concurrency: int = pushing.CONCURRENCY,
         messages_max: int = PULL_MESSAGES,
         close_timeout_ms: int = pushing.CLOSE_TIMEOUT_MS,
+        bad_bodies: str = checks.DELIVER,
     ) -> None:
         self._loop = shared_loop()
         self._core = pushing.PushConsumer(
@@ -197,15 +197,30 @@ class PushConsumer:
             concurrency=concurrency,
             messages_max=messages_max,
             close_timeout_ms=close_timeout_ms,
+            bad_bodies=bad_bodies,
         )
 
     def start(self) -> None:
-        """Join the group and begin to consume.  Called by `with`."""
+        """Join the group and begin to consume.  Called by `with`, and by `run`."""
         self._loop.run(self._core.start())
 
     def close(self) -> None:
         """Stop pulling, let the listener finish, store the offsets, leave the group."""
         self._loop.run(self._core.close())
+
+    def run(self) -> None:
+        """Start, and consume until SIGINT (Ctrl-C) or SIGTERM; returns after a close in order.
+
+        A second signal does not wait for that.  Only for the main thread, which gets the signals.
+        """
+        with caught() as came:
+            self.start()
+            try:
+                came.get()
+            except BaseException:
+                self.close()
+                raise
+        self.close()
 
     def __enter__(self) -> Self:
         self.start()
@@ -217,7 +232,12 @@ class PushConsumer:
         self.close()
 
     def subscribe(self, topic: str, tags: str = "*") -> None:
-        """Consume a topic too, before or after the start; `tags` is `*` or `A || B`."""
+        """Consume a topic too, before or after the start.
+
+        Args:
+            topic: one that does not exist yet is consumed when it does; a warning says so.
+            tags: `*` for all messages, or those of some tags: `A || B`.
+        """
         self._loop.run(self._core.subscribe(topic, tags))
 
     @property
@@ -225,9 +245,14 @@ class PushConsumer:
         """The queues that belong to this member now."""
         return self._core.queues
 
+    @property
+    def skipped(self) -> int:
+        """How many messages were passed over: bad bodies, if they are to be, and what no broker could give whole."""
+        return self._core.skipped
+
 
 class PullConsumer:
-    """Reads any queue from any offset.
+    """Reads any queue from any offset.  It is nobody's member: it takes no queues from the push consumers of its group.
 
     Example::
 
@@ -237,18 +262,29 @@ class PullConsumer:
                 for message in result.messages:
                     print(message.queue_offset, message.body)
 
-    The arguments are those of `bolide.aio.PullConsumer`.
+    Args:
+        nameserver: one or several addresses, `host:port;host:port`.
+        group: in whose name to read; `commit` and `committed_offset` use its offsets.
+        bad_bodies: what becomes of messages whose body does not unpack: "deliver" (the body as it is stored, and
+            `body_error` says why) or "skip" (`skipped` counts them).
     """
 
-    def __init__(self, nameserver: str, *, group: str = pulling.DEFAULT_GROUP) -> None:
+    def __init__(
+        self,
+        nameserver: str,
+        *,
+        group: str = pulling.DEFAULT_GROUP,
+        bad_bodies: str = checks.DELIVER,
+    ) -> None:
         self._loop = shared_loop()
-        self._core = pulling.PullConsumer(nameserver, group=group)
+        self._core = pulling.PullConsumer(nameserver, group=group, bad_bodies=bad_bodies)
 
     def start(self) -> None:
-        """Called by `with`."""
+        """Called by `with`.  Brokers are connected when a queue of theirs is first asked about."""
         self._loop.run(self._core.start())
 
     def close(self) -> None:
+        """Called by `with`.  Says goodbye to the brokers and closes the connections."""
         self._loop.run(self._core.close())
 
     def __enter__(self) -> Self:
@@ -259,6 +295,11 @@ class PullConsumer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    @property
+    def skipped(self) -> int:
+        """How many messages with bad bodies were skipped, if they are to be."""
+        return self._core.skipped
 
     def queues(self, topic: str) -> list[MessageQueue]:
         """All queues of the topic that can be read."""
@@ -273,7 +314,20 @@ class PullConsumer:
         tags: str = "*",
         wait_ms: int = 0,
     ) -> PullResult:
-        """Messages of a queue from `offset` on; see `bolide.aio.PullConsumer.pull`."""
+        """Messages of a queue from `offset` on; the next pull is made at `next_offset` of the result.
+
+        Args:
+            queue: one of `queues(topic)`.
+            offset: the first message wanted.
+            max_messages: how many at most; there may be fewer, because brokers have limits and messages sizes.
+            tags: `*` for all, or `A || B`.
+            wait_ms: how long a pull at the end of the queue waits for a message.
+
+        Raises:
+            MalformedRecord: the broker's answer does not begin with a message.
+            ProtocolError: the answer contradicts what was asked.
+            RouteNotFound, RemoteError, CallTimeout, ConnectionLost: as for every call.
+        """
         return self._loop.run(self._core.pull(queue, offset, max_messages, tags=tags, wait_ms=wait_ms))
 
     def pull_block(
@@ -285,7 +339,15 @@ class PullConsumer:
         *,
         wait_ms: int = 0,
     ) -> PullBlock:
-        """The same without decoding: records one behind the other, as the broker stores them."""
+        """The same without decoding: records one behind the other, as `bolide.record.layout` describes them.
+
+        Args:
+            queue: one of `queues(topic)`.
+            offset: the first message wanted.
+            max_messages: how many at most.
+            max_bytes: how many bytes of records at most.
+            wait_ms: how long a pull at the end of the queue waits for a message.
+        """
         return self._loop.run(self._core.pull_block(queue, offset, max_messages, max_bytes, wait_ms=wait_ms))
 
     def min_offset(self, queue: MessageQueue) -> QueueOffset:
@@ -297,7 +359,7 @@ class PullConsumer:
         return self._loop.run(self._core.max_offset(queue))
 
     def offset_at(self, queue: MessageQueue, moment: datetime | int) -> QueueOffset:
-        """The first message stored at or after a moment (milliseconds, or a datetime), else the end."""
+        """The first message of a queue stored at or after a moment (milliseconds, or a datetime), else its end."""
         return self._loop.run(self._core.offset_at(queue, moment))
 
     def committed_offset(self, queue: MessageQueue) -> GroupOffset | None:
@@ -305,5 +367,5 @@ class PullConsumer:
         return self._loop.run(self._core.committed_offset(queue))
 
     def commit(self, queue: MessageQueue, offset: int) -> None:
-        """Set the group's offset: the next message that the group wants."""
+        """Set the group's offset in a queue: the next message that the group wants."""
         self._loop.run(self._core.commit(queue, offset))

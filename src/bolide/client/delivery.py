@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 
 from bolide.client.held import HeldQueue
+from bolide.client.rounds import saying_if_slow, wait_at_most
 from bolide.model.message import StoredMessage
 from bolide.net.surroundings import Surroundings
 from bolide.net.tasks import Tasks
@@ -64,10 +65,8 @@ class Delivery:
     async def close(self, timeout_ms: int) -> None:
         """Begin no call; wait for those that run, but not longer than this; then cancel what can be cancelled."""
         self._closing = True
-        try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                await self._idle.wait()
-        except TimeoutError:
+        may_end = wait_at_most(self._idle, timeout_ms)
+        if not await saying_if_slow(may_end, lambda: self._what_runs(timeout_ms)):
             log.warning(
                 "%d calls of the listener still run after %g s; their messages will come again",
                 *(self._running, timeout_ms / 1000),
@@ -75,6 +74,9 @@ class Delivery:
         await self._tasks.close()
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _what_runs(self, timeout_ms: int) -> str:
+        return f"{self._running} calls of the listener to end, for {timeout_ms / 1000:g} s at most"
 
     def _serve(self) -> None:
         while self._running < self._concurrency and self._turns and not self._closing:

@@ -8,18 +8,19 @@ import asyncio
 import ipaddress
 import logging
 from collections.abc import Callable
+from enum import Enum
 
-from bolide.client.rounds import Round
+from bolide.client.rounds import Round, Seldom, saying_if_slow
 from bolide.client.routes import RouteCache
 from bolide.model.errors import (
     BolideError,
     CallTimeout,
-    ClientError,
     ClientNotRunning,
     RemoteError,
     RequestError,
 )
 from bolide.model.offsets import MessageQueue
+from bolide.model.printable import printable_part
 from bolide.net.caller import Caller, parse_addresses
 from bolide.net.link import Link
 from bolide.net.surroundings import Surroundings
@@ -39,10 +40,19 @@ ROUTE_GAP_MS = 1_000
 """Every failed send asks for new routes; the name servers are asked this often at most."""
 
 CALL_TIMEOUT_MS = 3_000
+SAY_AGAIN_MS = 10_000
+ADDRESSES_LENGTH = 255
+
+
+class _Life(Enum):
+    NEW = "not started"
+    STARTING = "starting"
+    RUNNING = "running"
+    CLOSED = "closed"
 
 
 class ClientInstance:
-    """One client on the network.  `start` before anything else, `close` at the end."""
+    """One client on the network.  `start` before anything else, `close` at the end; there is no second start."""
 
     def __init__(self, nameservers: str, surroundings: Surroundings | None = None) -> None:
         self.surroundings = surroundings or Surroundings()
@@ -57,33 +67,47 @@ class ClientInstance:
         self._producer_group: str | None = None
         self._consumer: Callable[[], ConsumerData] | None = None
         self._on_change: Callable[[], None] | None = None
-        self._running = False
+        self._life = _Life.NEW
+        self._say_notice = Seldom(self.clock, SAY_AGAIN_MS)
         self.client_id = ""
         self.ids: UniqueIds
 
     # ---- life ----------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        if self._running:
-            raise ClientNotRunning("the client is running already")
+        self.check_not_closed()
+        if self._life is not _Life.NEW:
+            raise ClientNotRunning(
+                "the client is running already: `with` starts it, or start(), but not both"
+            )
+        self._life = _Life.STARTING
         chance = self.surroundings.random.getrandbits(32)
         address = await self.surroundings.addresses.facing(self._nameservers[0])
         self.client_id = f"{address}@{self.surroundings.pid}#{chance:08x}"
         packed = ipaddress.ip_address(address).packed
         self.ids = UniqueIds(packed, self.surroundings.pid, chance, self.clock)
-        self._running = True
+        self._life = _Life.RUNNING
         self._tasks.start(self._heartbeats.run(), "heartbeats")
         self._tasks.start(self._refreshes.run(), "routes")
 
     async def close(self) -> None:
         """Say goodbye to the brokers, then close the connections."""
-        self._running = False
+        self._life = _Life.CLOSED
         await self._tasks.close()
-        await asyncio.gather(*(self._unregister(link) for link in self._greeted.values() if link.is_open))
+        greeted = {address: link for address, link in self._greeted.items() if link.is_open}
+        await saying_if_slow(
+            asyncio.gather(*map(self._unregister, greeted.values())),
+            lambda: f"the goodbye of the brokers at {printable_part(', '.join(greeted), ADDRESSES_LENGTH)}",
+        )
         await self._caller.close()
 
+    def check_not_closed(self) -> None:
+        if self._life is _Life.CLOSED:
+            raise ClientNotRunning("the client is closed, and is not started again: make a new one")
+
     def check_running(self) -> None:
-        if not self._running:
+        self.check_not_closed()
+        if self._life is not _Life.RUNNING:
             raise ClientNotRunning(
                 "the client is not running: use it inside `with` (or `async with`), or call start() first"
             )
@@ -178,25 +202,34 @@ class ClientInstance:
         header = UnregisterClient(self.client_id, self._producer_group, group)
         try:
             await link.call(Command(RequestCode.UNREGISTER_CLIENT, header.encode()), CALL_TIMEOUT_MS)
-        except ClientError as error:
+        except BolideError as error:
             log.info("leaving without a goodbye: %s", error)  # the broker notices the closed connection
 
     # ---- what comes by itself ------------------------------------------------------------------------------
 
     async def _refresh(self) -> None:
-        if await self.routes.refresh() and self._on_change is not None:
-            self._on_change()
+        if await self.routes.refresh():
+            self._leave_strangers()
+            if self._on_change is not None:
+                self._on_change()
+
+    def _leave_strangers(self) -> None:
+        """Brokers that are in no route any more: their connections would stay for ever, and more would come."""
+        known = {*self.routes.addresses(masters_only=False), *self._nameservers}
+        self._greeted = {address: link for address, link in self._greeted.items() if address in known}
+        self._caller.keep_only(known)
 
     def _on_request(self, link: Link, request: Command) -> None:
         if request.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED:
             try:
                 group = GroupRequest.decode(request.fields).consumer_group
             except RequestError as error:
-                log.warning("a notice that cannot be read: %s", error)
+                if self._say_notice.is_due():
+                    log.warning("a notice that cannot be read: %s", error)
                 return
             if self._consumer is not None and self._on_change is not None and group == self._consumer().group:
                 self._on_change()
-        elif not request.is_one_way:
+        elif not request.is_one_way and not link.is_behind:  # who asks and does not read is not answered
             link.answer(
                 request.answer(
                     ResponseCode.REQUEST_CODE_NOT_SUPPORTED,

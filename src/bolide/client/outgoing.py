@@ -5,9 +5,10 @@ an answer of a distant broker.
 """
 
 import struct
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from bolide.client import checks
 from bolide.model.errors import MessageIllegal
 from bolide.model.message import (
     BODY_BYTES_MAX,
@@ -17,13 +18,15 @@ from bolide.model.message import (
     SysFlag,
     format_properties,
 )
-from bolide.model.names import RETRY_PREFIX, check_topic
+from bolide.model.names import RETRY_PREFIX
 from bolide.model.properties import NOT_IN_A_BATCH
 from bolide.record.compress import pack_body
 from bolide.record.layout import BATCH_ITEM, BATCH_ITEM_FIXED_BYTES
 
 PACK_FROM_BYTES = 4096
 """The original's compressMsgBodyOverHowmuch."""
+
+_INT32_MAX = 0x7FFF_FFFF
 
 _U16 = struct.Struct(">H")
 
@@ -41,69 +44,112 @@ class Outgoing:
     batch: bool = False
 
 
-def prepare(message: Message, message_id: str, pack_from_bytes: int = PACK_FROM_BYTES) -> Outgoing:
-    """One message; a body of `pack_from_bytes` or more is packed if that makes it smaller."""
-    properties = _properties(message, message_id)
-    body, sys_flag = message.body, 0
-    if len(body) >= pack_from_bytes:
-        packed = pack_body(body)
-        if len(packed) < len(body):
-            body, sys_flag = packed, SysFlag.COMPRESSED | SysFlag.COMPRESSION_ZLIB
-    return Outgoing(message.topic, (message_id,), body, properties, message.flag, int(sys_flag))
+def prepare(message: Message, message_id: str) -> Outgoing:
+    """One message, not packed yet."""
+    body = _body(message)
+    return Outgoing(message.topic, (message_id,), body, _properties(message, message_id), message.flag, 0)
+
+
+def packed(outgoing: Outgoing) -> Outgoing:
+    """The same with its body packed, if that makes it smaller."""
+    body = pack_body(outgoing.body)
+    if len(body) >= len(outgoing.body):
+        return outgoing
+    return replace(outgoing, body=body, sys_flag=int(SysFlag.COMPRESSED | SysFlag.COMPRESSION_ZLIB))
 
 
 def prepare_batch(messages: Sequence[Message], message_ids: Sequence[str]) -> Outgoing:
     """Several messages of one topic as one request.  Bodies in a batch are not packed."""
     if not messages:
         raise MessageIllegal("a batch needs at least one message")
-    topic = messages[0].topic
+    prepared = [prepare(*pair) for pair in zip(messages, message_ids, strict=True)]
+    topic = prepared[0].topic
     if topic.startswith(RETRY_PREFIX):
         raise MessageIllegal("batches cannot go to a retry topic")
-    parts: list[bytes] = []
-    size = 0
-    for message, message_id in zip(messages, message_ids, strict=True):
+    for message in messages:
         if message.topic != topic:
             raise MessageIllegal(f"a batch goes to one topic, not to {topic!r} and {message.topic!r}")
         for name in NOT_IN_A_BATCH:
             if name in message.properties:
                 raise MessageIllegal(f"a message with the property {name} cannot be part of a batch")
-        part = _batch_item(message, _properties(message, message_id).encode())
-        size += len(part)
-        parts.append(part)
-    if size > BODY_BYTES_MAX:
-        raise MessageIllegal(f"the batch has {size} bytes; {BODY_BYTES_MAX} are allowed, so split it")
-    return Outgoing(topic, tuple(message_ids), b"".join(parts), "", 0, 0, batch=True)
+    body = b"".join(map(_batch_item, prepared))
+    if len(body) > BODY_BYTES_MAX:
+        raise MessageIllegal(f"the batch has {len(body)} bytes; {BODY_BYTES_MAX} are allowed, so split it")
+    return Outgoing(topic, tuple(message_ids), body, "", 0, 0, batch=True)
 
 
-def _batch_item(message: Message, properties: bytes) -> bytes:
-    size = BATCH_ITEM_FIXED_BYTES + len(message.body) + len(properties)
-    head = BATCH_ITEM.pack(size, 0, 0, message.flag, len(message.body))
-    return b"".join((head, message.body, _U16.pack(len(properties)), properties))
+def _batch_item(one: Outgoing) -> bytes:
+    properties = one.properties.encode()
+    size = BATCH_ITEM_FIXED_BYTES + len(one.body) + len(properties)
+    head = BATCH_ITEM.pack(size, 0, 0, one.flag, len(one.body))
+    return b"".join((head, one.body, _U16.pack(len(properties)), properties))
+
+
+def _body(message: object) -> bytes:
+    """The body of what must be a message to somewhere, and not an empty one."""
+    if not isinstance(message, Message):
+        raise MessageIllegal(
+            f"a message is a Message, as in Message('orders', b'...'), not {checks.described(message)}"
+        )
+    checks.topic(message.topic)
+    body: object = message.body
+    if not isinstance(body, bytes):
+        if not isinstance(body, bytearray | memoryview):
+            raise MessageIllegal(
+                f"the body of a message is bytes, not {checks.described(body)}; a text is encoded, as in text.encode()"
+            )
+        body = bytes(body)  # now, because the application may write into its own while this one is on its way
+    if not body:
+        raise MessageIllegal(f"the message to {message.topic!r} has no body")
+    if len(body) > BODY_BYTES_MAX:
+        raise MessageIllegal(
+            f"the message to {message.topic!r} has {len(body)} bytes; {BODY_BYTES_MAX} are allowed"
+        )
+    return body
 
 
 def _properties(message: Message, message_id: str) -> str:
-    check_topic(message.topic)
-    if not message.body:
-        raise MessageIllegal(f"the message to {message.topic!r} has no body")
-    if not isinstance(message.body, bytes | bytearray | memoryview):
-        raise MessageIllegal(
-            f"the body of a message is bytes, not {type(message.body).__name__}: encode it, as in text.encode()"
-        )
-    if len(message.body) > BODY_BYTES_MAX:
-        raise MessageIllegal(
-            f"the message to {message.topic!r} has {len(message.body)} bytes; {BODY_BYTES_MAX} are allowed"
-        )
-    properties = dict(message.properties)
-    if message.tags:
-        properties[Property.TAGS] = message.tags
-    keys = (message.keys,) if isinstance(message.keys, str) else tuple(message.keys)
-    if keys:
-        properties[Property.KEYS] = " ".join(keys)
+    checks.number("flag", message.flag, -_INT32_MAX - 1, _INT32_MAX, MessageIllegal)
+    properties = _pairs(message.properties)
+    if message.tags is not None and message.tags != "":
+        properties[Property.TAGS] = checks.text("tags", message.tags, MessageIllegal, example="paid")
+    if keys := _keys(message.keys):
+        properties[Property.KEYS] = keys
     properties[Property.UNIQUE_KEY] = message_id
     text = format_properties(properties)
-    if len(text) * 4 > PROPERTIES_BYTES_MAX and len(text.encode()) > PROPERTIES_BYTES_MAX:
+    if text.isascii() and len(text) <= PROPERTIES_BYTES_MAX:
+        return text
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
         raise MessageIllegal(
-            f"the properties of the message to {message.topic!r} take {len(text.encode())} bytes;"
+            f"the tags, keys or properties of the message to {message.topic!r} are no text: {error}"
+        ) from None
+    if size > PROPERTIES_BYTES_MAX:
+        raise MessageIllegal(
+            f"the properties of the message to {message.topic!r} take {size} bytes;"
             f" {PROPERTIES_BYTES_MAX} are allowed"
         )
     return text
+
+
+def _keys(keys: object) -> str:
+    """One text, or several, as the property that holds them."""
+    if isinstance(keys, str):
+        return keys
+    if not isinstance(keys, Iterable) or isinstance(keys, bytes | bytearray | memoryview | Mapping):
+        raise MessageIllegal(f"keys is a list of texts, as in ['42'], not {checks.described(keys)}")
+    return " ".join(checks.text("each of keys", key, MessageIllegal, example="42") for key in keys)
+
+
+def _pairs(properties: object) -> dict[str, str]:
+    if not isinstance(properties, Mapping):
+        raise MessageIllegal(
+            f"properties is a dict of texts, as in {{'colour': 'blue'}}, not {checks.described(properties)}"
+        )
+    for name, value in properties.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise MessageIllegal(
+                f"properties are texts, name and value: {checks.described(name)} is given {checks.described(value)}"
+            )
+    return dict(properties)

@@ -12,20 +12,23 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
+from bolide.client import checks
 from bolide.client.instance import ClientInstance
-from bolide.client.outgoing import PACK_FROM_BYTES, Outgoing, prepare, prepare_batch
+from bolide.client.outgoing import PACK_FROM_BYTES, Outgoing, packed, prepare, prepare_batch
 from bolide.client.results import SendReceipt, SendStatus
 from bolide.model.errors import (
     CallTimeout,
     ClientError,
     ConnectionLost,
+    InvalidRequest,
+    MessageIllegal,
     ProtocolError,
     RemoteError,
     RequestError,
     RouteNotFound,
 )
-from bolide.model.message import Message
-from bolide.model.names import DEFAULT_TOPIC, check_group
+from bolide.model.message import BODY_BYTES_MAX, Message
+from bolide.model.names import DEFAULT_TOPIC
 from bolide.model.offsets import MessageQueue, QueueOffset
 from bolide.net.surroundings import Surroundings
 from bolide.rules.choose import QueueTurn
@@ -37,6 +40,7 @@ from bolide.wire.headers.send import SendAnswer, SendRequest
 DEFAULT_GROUP = "DEFAULT_PRODUCER"
 SEND_TIMEOUT_MS = 3_000
 RETRIES = 2
+RETRIES_MAX = 100
 TOPIC_QUEUES = 4
 """How many queues a topic gets that is created by a first send (defaultTopicQueueNums)."""
 
@@ -95,11 +99,11 @@ class Producer:
         pack_from_bytes: int = PACK_FROM_BYTES,
         surroundings: Surroundings | None = None,
     ) -> None:
-        self._group = check_group(group)
-        self._timeout_ms = timeout_ms
-        self._retries = retries
-        self._pack_from_bytes = pack_from_bytes
-        self._instance = ClientInstance(nameserver, surroundings)
+        self._group = checks.group(group)
+        self._timeout_ms = _timeout(timeout_ms)
+        self._retries = checks.number("retries", retries, 0, RETRIES_MAX)
+        self._pack_from_bytes = checks.number("pack_from_bytes", pack_from_bytes, 0, BODY_BYTES_MAX + 1)
+        self._instance = ClientInstance(checks.nameserver(nameserver), surroundings)
         self._instance.act_as_producer(group)
         self._turn = QueueTurn(self._instance.surroundings.random.randrange(1 << 16))
         self._writable: dict[str, tuple[Route, list[MessageQueue]]] = {}  # worked out once per route
@@ -112,6 +116,7 @@ class Producer:
         await self._instance.start()
 
     async def close(self) -> None:
+        """Called by `async with`.  Says goodbye to the brokers and closes the connections."""
         if self._packers is not None:
             self._packers.shutdown(wait=False)
         await self._instance.close()
@@ -137,9 +142,18 @@ class Producer:
     ) -> SendReceipt:
         """Store one message; returns when the broker has acknowledged it.
 
-        Without `queue` and `selector` the queues take turns, and a failed try is repeated on another broker.  A
-        `selector` gets the topic's queues and the message, and returns one of them: messages that must stay in order
-        go to the same queue.  A chosen queue is never exchanged for another.
+        Without `queue` and `selector` the queues take turns, and a failed try is repeated on another broker.  Messages
+        that must stay in order go to the same queue; a chosen queue is never exchanged for another.
+
+        Args:
+            message: what to send.
+            queue: where to send it, one of `queues(topic)`.
+            selector: who chooses the queue, as in `lambda queues, message: queues[customer % len(queues)]`.
+            timeout_ms: how long it may take with all its tries, instead of the producer's own.
+
+        Returns:
+            Where the message went.  Unless its `status` is `SEND_OK`, the message is stored, but not as safely as the
+            broker is configured for.
 
         Raises:
             MessageIllegal, InvalidRequest: the message itself cannot be sent.
@@ -148,7 +162,12 @@ class Producer:
             CallTimeout, ConnectionLost: no answer; the message may be stored or not.
         """
         outgoing = await self._prepare(message)
-        choose = None if selector is None else partial(_selected, selector, message)
+        choose = None
+        if selector is not None:
+            if queue is not None:
+                raise InvalidRequest("a send takes a queue or a selector, not both")
+            checks.function("selector", selector, "the queues and the message", InvalidRequest)
+            choose = partial(_selected, selector, message)
         (receipt,) = await self._send(outgoing, queue, timeout_ms, choose)
         return receipt
 
@@ -161,19 +180,35 @@ class Producer:
     ) -> list[SendReceipt]:
         """Store several messages of one topic with one request, in one queue, one behind the other.
 
-        All are stored or none.  Together they may have 4 MiB.  Returns one receipt per message.
+        All are stored or none.  Together they may have 4 MiB.
+
+        Args:
+            messages: what to send; all to one topic.
+            queue: where to send them, one of `queues(topic)`.
+            timeout_ms: how long it may take with all its tries, instead of the producer's own.
+
+        Returns:
+            One receipt per message.
         """
         self._instance.check_running()
+        if isinstance(messages, Message) or not isinstance(messages, Iterable):
+            raise MessageIllegal(f"messages is a list of messages, not {checks.described(messages)}")
         listed = list(messages)
         outgoing = prepare_batch(listed, [self._instance.ids.next() for _ in listed])
         return await self._send(outgoing, queue, timeout_ms)
 
     async def send_oneway(self, message: Message, *, queue: MessageQueue | None = None) -> None:
-        """Send without asking for an acknowledgement: nobody learns whether the message was stored."""
+        """Send without asking for an acknowledgement: nobody learns whether the message was stored.
+
+        Args:
+            message: what to send.
+            queue: where to send it, one of `queues(topic)`.
+        """
         outgoing = await self._prepare(message)
+        _check_queue(outgoing, queue)
         try:
             async with asyncio.timeout(self._timeout_ms / 1000):
-                queues = await self.queues(message.topic)
+                queues = await self._queues(message.topic)
                 queue = queue or self._turn.next(queues)
                 address = self._instance.routes.address(queue.broker_name)
                 await self._instance.notify(address, self._request(outgoing, queue))
@@ -183,6 +218,9 @@ class Producer:
     async def queues(self, topic: str) -> list[MessageQueue]:
         """The queues that messages to the topic can go to."""
         self._instance.check_running()
+        return list(await self._queues(checks.topic(topic)))
+
+    async def _queues(self, topic: str) -> list[MessageQueue]:
         route, borrowed = await self._instance.routes.route_for_sending(topic)
         known, queues = self._writable.get(topic, (None, []))
         if known is not route:
@@ -197,13 +235,14 @@ class Producer:
 
     async def _prepare(self, message: Message) -> Outgoing:
         self._instance.check_running()
-        message_id = self._instance.ids.next()
-        if len(message.body) >= max(PACK_ASIDE_BYTES, self._pack_from_bytes):
-            if self._packers is None:
-                self._packers = self._instance.surroundings.threads("bolide-pack", PACKERS)
-            work = partial(prepare, message, message_id, self._pack_from_bytes)
-            return await asyncio.get_running_loop().run_in_executor(self._packers, work)
-        return prepare(message, message_id, self._pack_from_bytes)
+        outgoing = prepare(message, self._instance.ids.next())
+        if len(outgoing.body) < self._pack_from_bytes:
+            return outgoing
+        if len(outgoing.body) < PACK_ASIDE_BYTES:
+            return packed(outgoing)
+        if self._packers is None:
+            self._packers = self._instance.surroundings.threads("bolide-pack", PACKERS)
+        return await asyncio.get_running_loop().run_in_executor(self._packers, packed, outgoing)
 
     async def _send(
         self,
@@ -213,11 +252,12 @@ class Producer:
         choose: Callable[[Sequence[MessageQueue]], MessageQueue] | None = None,
     ) -> list[SendReceipt]:
         """Try, and try again elsewhere, until it is stored, the tries are used up or the time is over."""
-        timeout_ms = self._timeout_ms if timeout_ms is None else timeout_ms
+        timeout_ms = self._timeout_ms if timeout_ms is None else _timeout(timeout_ms)
+        _check_queue(outgoing, queue)
         deadline_ms = self._instance.clock.monotonic_ms() + timeout_ms
         tries = 1 if queue is not None or choose is not None else 1 + self._retries
         failed_broker: str | None = None
-        trouble: ClientError | None = None
+        trouble: ClientError | ProtocolError | None = None
         for _ in range(tries):
             left_ms = deadline_ms - self._instance.clock.monotonic_ms()
             if left_ms <= 0:
@@ -225,14 +265,14 @@ class Producer:
             target = queue
             try:
                 async with asyncio.timeout(left_ms / 1000):
-                    queues = await self.queues(outgoing.topic)
+                    queues = await self._queues(outgoing.topic)
                     if choose is not None:
                         target = choose(queues)
                     target = target or self._turn.next(queues, failed_broker)
                     return await self._try(outgoing, target, left_ms)
             except TimeoutError:
                 trouble = CallTimeout(f"the message to {target or outgoing.topic} took over {timeout_ms} ms")
-            except (CallTimeout, ConnectionLost) as error:
+            except (CallTimeout, ConnectionLost, ProtocolError) as error:
                 trouble = error
             except RemoteError as error:
                 if error.response_code not in TRY_ANOTHER:
@@ -269,8 +309,23 @@ class Producer:
         return Command(code, header.encode(), outgoing.body)
 
 
+def _timeout(value: object) -> int:
+    return checks.number("timeout_ms", value, 1, checks.DAY_MS)
+
+
+def _check_queue(outgoing: Outgoing, queue: MessageQueue | None) -> None:
+    if queue is not None and checks.queue(queue).topic != outgoing.topic:
+        raise InvalidRequest(f"{queue} is no queue of {outgoing.topic!r}, where the message goes")
+
+
 def _selected(selector: Selector, message: Message, queues: Sequence[MessageQueue]) -> MessageQueue:
-    return selector(queues, message)
+    chosen: object = selector(queues, message)
+    if not isinstance(chosen, MessageQueue) or chosen.topic != message.topic:
+        raise InvalidRequest(
+            "the selector returns one of the queues that it is given, as in queues[0],"
+            f" not {checks.described(chosen)}"
+        )
+    return chosen
 
 
 def _receipts(

@@ -9,28 +9,39 @@ The parts: `assignment.py` (which queues), `reader.py` (pulls), `machines/consum
 """
 
 import dataclasses
+import logging
 from datetime import datetime
 from types import TracebackType
 from typing import Self
 
+from bolide.client import checks
 from bolide.client.assignment import FIRST, LAST, Assignment
 from bolide.client.delivery import Delivery, Listener
 from bolide.client.instance import ClientInstance
-from bolide.client.pull import to_ms
 from bolide.client.queue_calls import QueueCalls
 from bolide.client.reader import PULL_MESSAGES, Reading
-from bolide.client.rounds import Round
+from bolide.client.rounds import Round, saying_if_slow
+from bolide.client.signals import caught_on_loop
 from bolide.model.errors import ConfigError
 from bolide.model.message import Property, StoredMessage
-from bolide.model.names import check_group, check_topic, retry_topic
+from bolide.model.names import retry_topic
 from bolide.model.offsets import MessageQueue
 from bolide.model.topic import Subscription
 from bolide.net.surroundings import Surroundings
 from bolide.net.tasks import Tasks
 from bolide.wire.bodies.group import ConsumeFrom, ConsumerData
 
+log = logging.getLogger(__name__)
+
 CONCURRENCY = 20
+CONCURRENCY_MAX = 1000
+CALL_MESSAGES_MAX = 1024
+"""The original's bounds of consumeThreadMax and consumeMessageBatchMaxSize."""
+
 REBALANCE_PERIOD_MS = 20_000
+REBALANCE_GAP_MS = 200
+"""Brokers say that members have changed as often as they like; the queues are shared out this often at most."""
+
 PERSIST_PERIOD_MS = 5_000
 CLOSE_TIMEOUT_MS = 30_000
 
@@ -48,8 +59,9 @@ class PushConsumer:
 
         consumer = PushConsumer("127.0.0.1:9876", group="billing", listener=handle)
         await consumer.subscribe("orders", tags="paid || refunded")
-        async with consumer:
-            await stop.wait()
+        await consumer.run()  # until Ctrl-C or SIGTERM
+
+    Without `run`: `async with consumer: ...`.
 
     Args:
         nameserver: one or several addresses, `host:port;host:port`.
@@ -59,9 +71,12 @@ class PushConsumer:
             up to a minute; `reconsume_times` counts.  Until it succeeds, the group's offset stays before it.
         start_from: where a group begins that has no offsets yet: "last" (only new messages; on a queue that still has
             its first messages, those too), "first", or a moment (datetime, or milliseconds).
-        concurrency: how many calls of the listener may run at once.  With 1, the messages of a queue come in order.
+        concurrency: how many calls of the listener may run at once.  No number of them promises an order: messages are
+            handed out as they lie in their queue, but one that failed comes again later than those behind it.
         messages_max: how many messages one call of the listener gets at most.
         close_timeout_ms: how long `close` waits for calls of the listener that still run.
+        bad_bodies: what becomes of messages whose body does not unpack: "deliver" (the body as it is stored, and
+            `body_error` says why) or "skip" (`skipped` counts them, and the log tells of some).
     """
 
     def __init__(
@@ -74,39 +89,50 @@ class PushConsumer:
         concurrency: int = CONCURRENCY,
         messages_max: int = PULL_MESSAGES,
         close_timeout_ms: int = CLOSE_TIMEOUT_MS,
+        bad_bodies: str = checks.DELIVER,
         surroundings: Surroundings | None = None,
     ) -> None:
-        self._group = check_group(group)
+        self._group = checks.group(group)
         self._start_from = _start_from(start_from)
-        if concurrency < 1 or messages_max < 1:
-            raise ConfigError("concurrency and messages_max are at least 1")
-        self._close_timeout_ms = close_timeout_ms
+        self._close_timeout_ms = checks.number("close_timeout_ms", close_timeout_ms, 0, checks.DAY_MS)
         self._retry_topic = retry_topic(group)
         self._subscriptions = {self._retry_topic: Subscription.parse(self._retry_topic, "*")}
-        self._instance = ClientInstance(nameserver, surroundings)
-        self._rebalances = Round("sharing the queues", REBALANCE_PERIOD_MS, self._rebalance)
+        self._instance = ClientInstance(checks.nameserver(nameserver), surroundings)
+        self._rebalances = Round(
+            "sharing the queues", REBALANCE_PERIOD_MS, self._rebalance, gap_ms=REBALANCE_GAP_MS
+        )
         self._instance.act_as_consumer(self._state, self._rebalances.soon)
         self._delivery = Delivery(
-            listener,
+            checks.function("listener", listener, "a list of messages"),
             self._instance.surroundings,
-            concurrency=concurrency,
-            messages_max=messages_max,
+            concurrency=checks.number("concurrency", concurrency, 1, CONCURRENCY_MAX),
+            messages_max=checks.number("messages_max", messages_max, 1, CALL_MESSAGES_MAX),
             prepare=self._with_real_topic,
         )
         calls = QueueCalls(self._instance, group)
-        reading = Reading(calls, self._delivery.offer, self._instance.refresh_routes_soon)
+        reading = Reading(
+            calls,
+            self._instance.clock,
+            on_messages=self._delivery.offer,
+            on_trouble=self._instance.refresh_routes_soon,
+            on_skipped=self._count_skipped,
+            skips_bad_bodies=checks.bad_bodies(bad_bodies),
+        )
         self._assignment = Assignment(
             self._instance, calls, reading, lambda: self._subscriptions, self._start_from
         )
         self._persists = Round("storing offsets", PERSIST_PERIOD_MS, self._assignment.persist)
         self._tasks = Tasks()
         self._running = False
+        self._skipped = 0
 
     # ---- life ----------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Join the group and begin to consume.  Called by `async with`."""
+        """Join the group and begin to consume.  Called by `async with`, and by `run`."""
         await self._instance.start()
+        if len(self._subscriptions) == 1:  # the group's retry topic, which nobody asks for
+            log.warning("the consumer of %s has no topic yet: call subscribe(topic)", self._group)
         try:
             pause_ms = await self._assignment.rebalance()
         except BaseException:
@@ -124,8 +150,24 @@ class PushConsumer:
         await self._tasks.close()
         await self._assignment.stop_reading()
         await self._delivery.close(self._close_timeout_ms)
-        await self._assignment.close()
+        await saying_if_slow(
+            self._assignment.close(), lambda: f"the brokers to store the offsets of {self._group}"
+        )
         await self._instance.close()
+
+    async def run(self) -> None:
+        """Start, and consume until SIGINT (Ctrl-C) or SIGTERM; returns after a close in order.
+
+        A second signal does not wait for that.  Only for the main thread, which gets the signals.
+        """
+        async with caught_on_loop() as stop:
+            await self.start()
+            try:
+                await stop.wait()
+            except BaseException:
+                await self.close()
+                raise
+        await self.close()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -139,11 +181,17 @@ class PushConsumer:
     # ---- what to consume -----------------------------------------------------------------------------------
 
     async def subscribe(self, topic: str, tags: str = "*") -> None:
-        """Consume a topic too, before or after the start; `tags` is `*` or `A || B`."""
-        check_topic(topic)
+        """Consume a topic too, before or after the start.
+
+        Args:
+            topic: one that does not exist yet is consumed when it does; a warning says so.
+            tags: `*` for all messages, or those of some tags: `A || B`.
+        """
+        self._instance.check_not_closed()
+        checks.topic(topic)
         known = self._subscriptions.get(topic)
         version = max(self._instance.clock.now_ms(), known.version + 1 if known else 0)
-        self._subscriptions[topic] = Subscription.parse(topic, tags, version)
+        self._subscriptions[topic] = checks.subscription(topic, tags, version)
         if self._running:
             await self._instance.beat_now()
             self._rebalances.soon()
@@ -152,6 +200,14 @@ class PushConsumer:
     def queues(self) -> list[MessageQueue]:
         """The queues that belong to this member now."""
         return self._assignment.queues
+
+    @property
+    def skipped(self) -> int:
+        """How many messages were passed over: bad bodies, if they are to be, and what no broker could give whole."""
+        return self._skipped
+
+    def _count_skipped(self, count: int) -> None:
+        self._skipped += count
 
     async def _rebalance(self) -> int | None:
         return await self._assignment.rebalance()
@@ -172,8 +228,8 @@ class PushConsumer:
 
 
 def _start_from(value: str | int | datetime) -> str | int:
+    if value in (FIRST, LAST):
+        return str(value)
     if isinstance(value, str):
-        if value not in (FIRST, LAST):
-            raise ConfigError(f'start_from is "first", "last" or a moment, not {value!r}')
-        return value
-    return to_ms(value)
+        raise ConfigError(f'start_from is "{FIRST}", "{LAST}" or a moment, not {checks.described(value)}')
+    return checks.moment_ms("start_from", value, ConfigError)

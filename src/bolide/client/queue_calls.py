@@ -4,7 +4,14 @@ from collections.abc import Mapping
 
 from bolide.client.instance import ClientInstance, raise_for
 from bolide.client.results import PullBlock, PullStatus
-from bolide.model.errors import ClientError, ProtocolError, RemoteError, RequestError, RouteNotFound
+from bolide.model.errors import (
+    BolideError,
+    ClientError,
+    ProtocolError,
+    RemoteError,
+    RequestError,
+    RouteNotFound,
+)
 from bolide.model.offsets import GroupOffset, MessageQueue, QueueOffset
 from bolide.model.topic import Subscription
 from bolide.wire.bodies.client import decode_members
@@ -85,17 +92,17 @@ class QueueCalls:
 
     async def min_offset(self, queue: MessageQueue) -> QueueOffset:
         header = QueueRequest(queue.topic, queue.queue_id)
-        return QueueOffset(await self._ask_offset(queue, RequestCode.GET_MIN_OFFSET, header.encode()))
+        return _not_negative(await self._ask_offset(queue, RequestCode.GET_MIN_OFFSET, header.encode()))
 
     async def max_offset(self, queue: MessageQueue) -> QueueOffset:
         header = QueueRequest(queue.topic, queue.queue_id)
-        return QueueOffset(await self._ask_offset(queue, RequestCode.GET_MAX_OFFSET, header.encode()))
+        return _not_negative(await self._ask_offset(queue, RequestCode.GET_MAX_OFFSET, header.encode()))
 
     async def offset_at(self, queue: MessageQueue, timestamp_ms: int) -> QueueOffset:
         """The first message stored at or after the time; the end of the queue when there is none."""
         header = SearchOffset(queue.topic, queue.queue_id, timestamp_ms)
         code = RequestCode.SEARCH_OFFSET_BY_TIMESTAMP
-        return QueueOffset(await self._ask_offset(queue, code, header.encode()))
+        return _not_negative(await self._ask_offset(queue, code, header.encode()))
 
     async def committed_offset(
         self, queue: MessageQueue, *, zero_for_young: bool = False
@@ -128,13 +135,13 @@ class QueueCalls:
     async def members(self, topic: str) -> list[str]:
         """Client ids of the group, from the first broker of the topic that answers."""
         route = await self._instance.routes.route(topic)
-        trouble: ClientError = RouteNotFound(f"the topic {topic!r} has no broker now")
+        trouble: BolideError = RouteNotFound(f"the topic {topic!r} has no broker now")
         for broker_name in sorted(route.brokers):
             request = Command(RequestCode.GET_CONSUMER_LIST_BY_GROUP, GroupRequest(self._group).encode())
             try:
                 answer = await self._instance.call(self._instance.routes.address(broker_name), request)
                 return decode_members(raise_for(answer).body)
-            except ClientError as error:
+            except (ClientError, ProtocolError) as error:
                 trouble = error
         raise trouble
 
@@ -151,6 +158,12 @@ class QueueCalls:
             raise ProtocolError(f"an answer to {code.name} that cannot be read: {error}") from error
 
 
+def _not_negative(offset: int) -> QueueOffset:
+    if offset < 0:
+        raise ProtocolError(f"an answer with offset {offset}")
+    return QueueOffset(offset)
+
+
 def _read_pull(answer: Command) -> PullBlock:
     status = _STATUSES.get(answer.code)
     if status is None:
@@ -159,6 +172,8 @@ def _read_pull(answer: Command) -> PullBlock:
         header = PullAnswer.decode(answer.fields)
     except RequestError as error:
         raise ProtocolError(f"a pull answer that cannot be read: {error}") from error
+    if header.next_begin_offset < 0:
+        raise ProtocolError(f"a pull answer that goes on at offset {header.next_begin_offset}")
     return PullBlock(
         status,
         GroupOffset(header.next_begin_offset),

@@ -1,25 +1,58 @@
 """Work that a client does again and again in the background: a `Round` runs at its period, or at once when somebody
-says `soon()`.
+says `soon()`.  And waiting, with its bounds: for an event, for the next thing to say, for the end of something slow.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
+from bolide.model.clock import Clock
 from bolide.model.errors import BolideError
 from bolide.net.ticks import pause
 
 log = logging.getLogger(__name__)
 
+SLOW_S = 1.0
+"""Whoever waits longer than that wants to know for what."""
 
-async def wait_at_most(event: asyncio.Event, timeout_ms: int) -> bool:
+T = TypeVar("T")
+
+
+async def wait_at_most(event: asyncio.Event, timeout_ms: int | None) -> bool:
     """Wait for the event; False when the time was up first."""
     try:
-        async with asyncio.timeout(timeout_ms / 1000):
+        async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
             await event.wait()
     except TimeoutError:
         return False
     return True
+
+
+async def saying_if_slow(work: Awaitable[T], what: Callable[[], str]) -> T:
+    """The work's result; when it takes its time, what is waited for goes to the log."""
+    timer = asyncio.get_running_loop().call_later(SLOW_S, lambda: log.warning("waiting for %s", what()))
+    try:
+        return await work
+    finally:
+        timer.cancel()
+
+
+class Seldom:
+    """Keeps something that others can provoke from being said all the time."""
+
+    def __init__(self, clock: Clock, gap_ms: int) -> None:
+        self._clock = clock
+        self._gap_ms = gap_ms
+        self._said_ms: int | None = None
+
+    def is_due(self) -> bool:
+        """Whether to say it now."""
+        now_ms = self._clock.monotonic_ms()
+        if self._said_ms is not None and now_ms - self._said_ms < self._gap_ms:
+            return False
+        self._said_ms = now_ms
+        return True
 
 
 class Round:

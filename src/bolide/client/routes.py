@@ -10,7 +10,7 @@ import logging
 from collections.abc import Sequence
 from random import Random
 
-from bolide.model.errors import CallTimeout, ConnectionLost, ProtocolError, RemoteError, RouteNotFound
+from bolide.model.errors import ClientError, ConnectionLost, ProtocolError, RemoteError, RouteNotFound
 from bolide.model.names import DEFAULT_TOPIC
 from bolide.net.caller import Caller
 from bolide.wire.bodies.client import Route, decode_route
@@ -24,6 +24,9 @@ log = logging.getLogger(__name__)
 CALL_TIMEOUT_MS = 3_000
 SECOND_OPINION_S = 0.5
 """How long another name server may take when one has said that there is no such topic."""
+
+SAID_BROKERS_MAX = 3
+"""Of those that a route names and nobody can use."""
 
 
 class RouteCache:
@@ -97,6 +100,7 @@ class RouteCache:
         )
 
     def _remember(self, topic: str, route: Route) -> None:
+        self._say_left_out(topic, route)
         self._routes[topic] = route
         self._borrowed.pop(topic, None)
         self._gather_brokers()
@@ -129,7 +133,7 @@ class RouteCache:
             try:
                 async with asyncio.timeout(SECOND_OPINION_S if is_unknown else None):
                     route = _read(await self._caller.call(address, request, CALL_TIMEOUT_MS))
-            except (CallTimeout, ConnectionLost, ProtocolError, TimeoutError) as error:
+            except (ClientError, ProtocolError, TimeoutError) as error:
                 failures.append(str(error))
             else:
                 if route is not None:
@@ -142,6 +146,15 @@ class RouteCache:
             f"no name server answers: {'; '.join(failures)}."
             " Is the address right, and is one running there (`bolide up` starts one)?"
         )
+
+    def _say_left_out(self, topic: str, route: Route) -> None:
+        """Once, and again when others are left out."""
+        known = self._routes.get(topic)
+        if route.left_out and (known is None or known.left_out != route.left_out):
+            some = "; ".join(route.left_out[:SAID_BROKERS_MAX])
+            log.warning(
+                "the route of %s has %d entries that are left out: %s", topic, len(route.left_out), some
+            )
 
     def _servers(self) -> str:
         return ", ".join(self._nameservers)

@@ -11,16 +11,31 @@ import heapq
 from collections import deque
 from collections.abc import Sequence
 
+from bolide.model.limits import (
+    CONSUMER_CACHE_BYTES_MAX,
+    QUEUE_CACHE_BYTES_MAX,
+    QUEUE_CACHE_MESSAGES_MAX,
+    QUEUE_SPAN_MAX,
+)
 from bolide.model.message import StoredMessage
 from bolide.model.offsets import GroupOffset, QueueOffset
 
-# Defaults of the original's push consumer (pullThresholdForQueue, …SizeForQueue, consumeConcurrentlyMaxSpan).
-CACHED_MESSAGES_MAX = 1000
-CACHED_BYTES_MAX = 100 * 1024 * 1024
-SPAN_MAX = 2000
-
 RETRY_PAUSES_MS = (1_000, 2_000, 5_000, 10_000, 30_000, 60_000)
 """How long a failed message waits, by the number of failures; the last pause repeats."""
+
+
+class Cache:
+    """How much the queues of one consumer hold together: many queues that each have room may be too much."""
+
+    __slots__ = ("_bytes_max", "size_bytes")
+
+    def __init__(self, bytes_max: int = CONSUMER_CACHE_BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
+        self.size_bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self.size_bytes >= self._bytes_max
 
 
 class ProcessQueue:
@@ -29,16 +44,19 @@ class ProcessQueue:
     def __init__(
         self,
         start: GroupOffset,
+        cache: Cache | None = None,
+        /,
         *,
-        messages_max: int = CACHED_MESSAGES_MAX,
-        bytes_max: int = CACHED_BYTES_MAX,
-        span_max: int = SPAN_MAX,
+        messages_max: int = QUEUE_CACHE_MESSAGES_MAX,
+        bytes_max: int = QUEUE_CACHE_BYTES_MAX,
+        span_max: int = QUEUE_SPAN_MAX,
     ) -> None:
         self._messages_max = messages_max
         self._bytes_max = bytes_max
         self._span_max = span_max
+        self._cache = cache or Cache()
         self._next = start
-        self._open: dict[QueueOffset, int] = {}  # not yet succeeded: offset to body size, in queue order
+        self._open: dict[QueueOffset, int] = {}  # not yet succeeded: offset to bytes, in queue order
         self._bytes = 0
         self._fresh: deque[StoredMessage] = deque()
         self._failed: list[tuple[int, QueueOffset, StoredMessage]] = []  # a heap by due time
@@ -57,8 +75,8 @@ class ProcessQueue:
         for message in messages:
             if message.queue_offset in self._open:
                 continue  # brings nothing new: in a repaired store a copy may stand in the place of a lost message
-            self._open[message.queue_offset] = len(message.body)
-            self._bytes += len(message.body)
+            self._open[message.queue_offset] = message.cost_bytes
+            self._grow(message.cost_bytes)
             self._fresh.append(message)
         self._next = next_offset
 
@@ -76,7 +94,23 @@ class ProcessQueue:
             return f"{self._bytes} bytes are waiting for the listener"
         if self._next - self.commit_offset > self._span_max:
             return f"the message at offset {self.commit_offset} holds back those behind it"
+        if self.is_crowded_out:
+            return "the messages of all queues together leave no room"
         return None
+
+    @property
+    def is_crowded_out(self) -> bool:
+        """Whether there is no room because of all queues together: it may come from work on another one."""
+        return self._cache.is_full
+
+    def let_go(self) -> None:
+        """What is left of it counts for the consumer no more."""
+        self._cache.size_bytes -= self._bytes
+        self._cache = Cache()
+
+    def _grow(self, size_bytes: int) -> None:
+        self._bytes += size_bytes
+        self._cache.size_bytes += size_bytes
 
     # ---- working -------------------------------------------------------------------------------------------
 
@@ -88,7 +122,7 @@ class ProcessQueue:
 
     def succeeded(self, messages: Sequence[StoredMessage]) -> None:
         for message in messages:
-            self._bytes -= self._open.pop(message.queue_offset)
+            self._grow(-self._open.pop(message.queue_offset))
             self._failures.pop(message.queue_offset, None)
 
     def failed(self, messages: Sequence[StoredMessage], now_ms: int) -> int:

@@ -2,7 +2,7 @@
 
 Writing gives RocketMQ's keys in its alphabetical order.  Reading is lenient about what is missing, strict about the
 type of what is there, and keeps keys it does not know in `extras`, so that a file of another version survives us.
-Names are not checked here: what comes from the wire goes through `model.names` first.
+How large a number or a text may be the values themselves say; names from the wire go through `model.names` as well.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,9 +10,8 @@ from dataclasses import fields
 from typing import Any
 
 from bolide.model.errors import InvalidRequest
+from bolide.model.numbers import is_int64
 from bolide.model.topic import GroupConfig, TopicConfig
-
-INT32_MAX = 0x7FFF_FFFF
 
 _TOPIC_KEYS = {
     "attributes": "attributes",
@@ -108,8 +107,8 @@ def _flag(key: str, value: Any) -> bool:
 
 
 def _number(key: str, value: Any) -> int:
-    if type(value) is not int or not -INT32_MAX - 1 <= value <= INT32_MAX:
-        raise InvalidRequest(f"{key} is not a 32-bit number")
+    if not is_int64(value):
+        raise InvalidRequest(f"{key} is not a number")
     return value
 
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from bolide.model.errors import InvalidRequest
-
-INT64_MAX = 0x7FFF_FFFF_FFFF_FFFF
+from bolide.model.numbers import INT64_MAX, INT64_MIN, is_int64
 
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)
@@ -21,9 +20,15 @@ class DataVersion:
     counter: int = 0
     timestamp_ms: int = 0
 
+    def __post_init__(self) -> None:
+        for number in (self.state_version, self.counter, self.timestamp_ms):
+            if not INT64_MIN <= number <= INT64_MAX:
+                raise InvalidRequest(f"{number} in a data version is not a 64-bit number")
+
     def next(self, now_ms: int) -> "DataVersion":
-        """The version after one more change."""
-        return DataVersion(state_version=self.state_version, counter=self.counter + 1, timestamp_ms=now_ms)
+        """The version after one more change; a counter at its end begins again, as in Java."""
+        counter = self.counter + 1 if self.counter < INT64_MAX else INT64_MIN
+        return DataVersion(state_version=self.state_version, counter=counter, timestamp_ms=now_ms)
 
     def as_json(self) -> dict[str, int]:
         return {
@@ -48,6 +53,6 @@ def _number(members: Mapping[str, Any], name: str) -> int:
     number = members.get(name)
     if number is None:
         return 0
-    if type(number) is not int or not -INT64_MAX - 1 <= number <= INT64_MAX:
+    if not is_int64(number):
         raise InvalidRequest(f"{name} of a data version is not a 64-bit number")
     return number

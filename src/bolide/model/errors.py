@@ -1,10 +1,18 @@
 """One tree of errors.  What each becomes on the wire is for the edge to know (`net/error_codes.py`)."""
 
+from bolide.model.limits import REMARK_LENGTH_MAX
+from bolide.model.printable import printable_lines, printable_part
 from bolide.model.response_code import ResponseCode
 
 
 class BolideError(Exception):
-    """Anything this package raises on purpose."""
+    """Anything this package raises on purpose.
+
+    Its text may hold names and remarks of strangers.  It reaches logs, terminals and users as it can be shown.
+    """
+
+    def __str__(self) -> str:
+        return printable_lines(super().__str__())
 
 
 # ---- errors that a server answers with -------------------------------------------------------------------
@@ -120,8 +128,16 @@ class RouteNotFound(ClientError):
     """No name server knows where the topic lives."""
 
 
+class NoBroker(ClientError):
+    """A name server answers, but no broker is registered with it: what the brokers have stored is unknown, not gone."""
+
+
+class TopicExists(ClientError):
+    """What was to be created is there already, and was left as it is."""
+
+
 class ClientNotRunning(ClientError):
-    """The client was not started, or is closed."""
+    """The client was not started, runs already, or is closed."""
 
 
 class MalformedRecord(ClientError):
@@ -129,12 +145,13 @@ class MalformedRecord(ClientError):
 
 
 class RemoteError(ClientError):
-    """The other side answered with an error."""
+    """The other side answered with an error.  `remark` is its reason, as far as it is of a reasonable length."""
 
     def __init__(self, response_code: int, remark: str) -> None:
-        super().__init__(f"{_name_of(response_code)}: {remark}" if remark else _name_of(response_code))
+        name = _name_of(response_code)
+        super().__init__(f"{name}: {printable_part(remark, REMARK_LENGTH_MAX)}" if remark else name)
         self.response_code = response_code
-        self.remark = remark
+        self.remark = remark[:REMARK_LENGTH_MAX]
 
 
 def _name_of(response_code: int) -> str:

@@ -1,26 +1,23 @@
 """JSON as Java's fastjson writes it: integer and object map keys without quotes.
 
-Standard text goes through orjson.  Only what orjson refuses reaches the tolerant reader below, which accepts
-`{0:"a"}` and `{{"queueId":0}:5}`; object keys come back as their compact JSON text.  Bounded in depth and never
-evaluates anything.
+Standard text goes through orjson.  Only what orjson refuses is looked over for such keys, `{0:"a"}` and
+`{{"queueId":0}:5}`, which get their quotes; object keys come back as their compact JSON text.  Bounded in depth.
 """
 
 import re
 from collections.abc import Collection, Mapping
+from itertools import accumulate
 from typing import Any
 
 import orjson
 
 from bolide.model.errors import InvalidRequest
+from bolide.model.limits import DIALECT_BYTES_MAX, JSON_DEPTH_MAX
 
-DEPTH_MAX = 64
-
-_NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
-_STRING = re.compile(
-    r'"[^"\\]*(?:\\.[^"\\]*)*"'
-)  # in runs: a choice per character takes a hundred bytes for each
-_BLANK = re.compile(r"[ \t\r\n]*")
-_LITERALS = {"true": True, "false": False, "null": None}
+_MARKS = b'[]{}"'
+_NO_MARKS = bytes(set(range(256)) - set(_MARKS))
+_STEPS = bytes({0x5B: 1, 0x7B: 1, 0x5D: 0xFF, 0x7D: 0xFF}.get(mark, 0) for mark in range(256))
+"""A bracket that opens is a step down, one that closes a step up: 1 and -1 as bytes with a sign."""
 
 
 class Bare(str):
@@ -29,21 +26,36 @@ class Bare(str):
     __slots__ = ()
 
 
-def loads(text: bytes | bytearray | memoryview | str, *, dialect_length_max: int | None = None) -> Any:
+def loads(
+    text: bytes | bytearray | memoryview | str, *, dialect_length_max: int | None = DIALECT_BYTES_MAX
+) -> Any:
     """Any JSON value, standard or in Java's dialect.
 
-    The dialect is read a hundred times more slowly, so whoever reads from strangers bounds its length.
+    The dialect is read many times more slowly, so its length is bounded, unless it comes from a file of ours.
     """
     try:
-        return orjson.loads(text)
+        value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         if dialect_length_max is not None and len(text) > dialect_length_max:
             raise InvalidRequest(f"{len(text)} bytes that are not standard JSON: {error}") from error
-        try:
-            words = text if isinstance(text, str) else bytes(text).decode()
-        except UnicodeDecodeError as error:
-            raise InvalidRequest(f"the text is not UTF-8: {error}") from error
-        return _Reader(words).document()
+        text = _standard(text)
+        value = _read(text)
+    if (depth := _depth_of(text)) > JSON_DEPTH_MAX:
+        raise InvalidRequest(f"JSON nested {depth} deep; {JSON_DEPTH_MAX} levels are allowed")
+    return value
+
+
+def _depth_of(text: bytes | bytearray | memoryview | str) -> int:
+    """How deep sound JSON is nested.  What was read is written again some day, by functions that call themselves."""
+    raw = text.encode() if isinstance(text, str) else bytes(text)
+    brackets = raw.count(b"[") + raw.count(b"{")
+    if brackets <= JSON_DEPTH_MAX:
+        return brackets  # at most
+    if b"\\" in raw:  # only in strings, and of interest only before a quote
+        raw = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
+    outside = b"".join(raw.translate(None, _NO_MARKS).split(b'"')[::2])
+    steps = memoryview(outside.translate(_STEPS)).cast("b")
+    return max(accumulate(steps), default=0)
 
 
 def dumps(value: Any) -> bytes:
@@ -110,97 +122,37 @@ def _write_numbers(numbers: Mapping[int, int], parts: list[str], newline: str) -
     parts.append(f"{{{inner}{lines}{newline}}}")
 
 
-class _Reader:
-    """Recursive descent over one text."""
+# ---- from the dialect to the standard ---------------------------------------------------------------------------
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._at = 0
-        self._depth = 0
+_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'  # one without an end goes to the end
+_FLAT = rf'\{{[^{{}}"]*+(?:{_STRING}[^{{}}"]*+)*+\}}'
+_KEY = rf"\s*(?:(-?\d+)|({_FLAT}))\s*:"
+_BARE_KEY = re.compile(
+    rf'((?:[^"{{,]++|{_STRING}|[{{,](?!{_KEY}))*+)(?:([{{,]){_KEY}|\Z)',
+    re.DOTALL,
+)
+"""Everything up to a key without quotes, and the key: in one go, so that a text of any kind is looked over once."""
 
-    def document(self) -> Any:
-        value = self._value()
-        self._blank()
-        if self._at != len(self._text):
-            raise self._bad("something follows the value")
-        return value
 
-    def _value(self) -> Any:
-        self._blank()
-        head = self._text[self._at : self._at + 1]
-        if head in ("{", "["):
-            self._depth += 1
-            if self._depth > DEPTH_MAX:
-                raise self._bad("too deeply nested")
-            value = self._object() if head == "{" else self._array()
-            self._depth -= 1
-            return value
-        if head == '"':
-            return self._string()
-        if match := _NUMBER.match(self._text, self._at):
-            self._at = match.end()
-            try:
-                return float(match[0]) if match[1] or match[2] else int(match[0])
-            except ValueError as error:  # thousands of digits
-                raise self._bad(f"an impossible number ({error})") from error
-        for word, literal in _LITERALS.items():
-            if self._text.startswith(word, self._at):
-                self._at += len(word)
-                return literal
-        raise self._bad("a value is missing")
+def _standard(text: bytes | bytearray | memoryview | str) -> str:
+    try:
+        return _BARE_KEY.sub(_quoted, text if isinstance(text, str) else bytes(text).decode())
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(f"the text is not UTF-8: {error}") from error
 
-    def _object(self) -> dict[str, Any]:
-        members: dict[str, Any] = {}
-        self._at += 1
-        while not self._ends("}", first=not members):
-            start = self._at
-            key = self._value()
-            if isinstance(key, dict):
-                key = orjson.dumps(key).decode()
-            elif not isinstance(key, str):
-                key = self._text[start : self._at].strip()
-            self._expect(":")
-            members[key] = self._value()
-        return members
 
-    def _array(self) -> list[Any]:
-        items: list[Any] = []
-        self._at += 1
-        while not self._ends("]", first=not items):
-            items.append(self._value())
-        return items
+def _quoted(match: re.Match[str]) -> str:
+    before, _, _, mark, number, members = match.groups()
+    if mark is None:  # the end of the text
+        return str(before)
+    if number is None:
+        words = orjson.dumps(_read(members)).decode()
+        number = orjson.dumps(words)[1:-1].decode()
+    return f'{before}{mark}"{number}":'
 
-    def _ends(self, close: str, *, first: bool) -> bool:
-        self._blank()
-        head = self._text[self._at : self._at + 1]
-        if head == close:
-            self._at += 1
-            return True
-        if not first:
-            self._expect(",")
-            self._blank()
-        return False
 
-    def _string(self) -> Any:
-        match = _STRING.match(self._text, self._at)
-        if match is None:
-            raise self._bad("a string does not end")
-        self._at = match.end()
-        try:
-            return orjson.loads(match[0])
-        except orjson.JSONDecodeError as error:
-            raise self._bad(f"a malformed string ({error})") from error
-
-    def _expect(self, mark: str) -> None:
-        self._blank()
-        if not self._text.startswith(mark, self._at):
-            raise self._bad(f"{mark!r} is missing")
-        self._at += 1
-
-    def _blank(self) -> None:
-        match = _BLANK.match(self._text, self._at)
-        assert match is not None
-        self._at = match.end()
-
-    def _bad(self, why: str) -> InvalidRequest:
-        return InvalidRequest(f"malformed JSON at character {self._at}: {why}")
+def _read(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise InvalidRequest(f"malformed JSON: {error}") from error

@@ -13,6 +13,10 @@ PROPERTIES_BYTES_MAX = 32767
 NAME_END = "\x01"
 PAIR_END = "\x02"
 
+MESSAGE_COST_BYTES = 1024
+PROPERTY_COST_BYTES = 256
+"""What a message and each of its properties take in memory beside its body, about."""
+
 
 class Property:
     """Reserved property names (RocketMQ: MessageConst); `properties.py` says how each is treated."""
@@ -60,7 +64,16 @@ COMPRESSION_MASK = 0x700
 
 @dataclass(slots=True)
 class Message:
-    """A message to send."""
+    """A message to send.
+
+    Args:
+        topic: where it goes: letters, digits, `%`, `|`, `_` and `-`, at most 127 of them.
+        body: what it says, as bytes; 4 MiB at most, and not none.
+        tags: one word that consumers can choose by.
+        keys: words that it can be found by later, such as an order's number; one text, or several.
+        properties: pairs of texts of the application's own; with tags and keys at most 32 KiB.
+        flag: a number of 32 bits that is handed on as it is.
+    """
 
     topic: str
     body: bytes
@@ -72,7 +85,11 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """A message as a queue holds it, its body unpacked."""
+    """A message as a queue holds it, its body unpacked.
+
+    Brokers do not look into bodies.  One that is marked as packed and does not unpack comes as it is stored, and
+    `body_error` says why; it is None for all others.
+    """
 
     topic: str
     body: bytes
@@ -90,14 +107,27 @@ class StoredMessage:
     reconsume_times: int
     message_id: str
     offset_message_id: str
+    body_error: str | None = None
 
     @property
     def tags(self) -> str | None:
+        """The word that its producer gave it for consumers to choose by."""
         return self.properties.get(Property.TAGS)
 
     @property
     def keys(self) -> tuple[str, ...]:
+        """The words that it can be found by."""
         return tuple(self.properties.get(Property.KEYS, "").split())
+
+    @property
+    def cost_bytes(self) -> int:
+        """About what it takes in memory."""
+        return MESSAGE_COST_BYTES + len(self.body) + PROPERTY_COST_BYTES * len(self.properties)
+
+
+def is_true(text: str | None) -> bool:
+    """As Java reads a truth value (Boolean.parseBoolean): `true` in letters of any size, and nothing else."""
+    return text is not None and text.lower() == "true"
 
 
 def format_properties(properties: Mapping[str, str]) -> str:

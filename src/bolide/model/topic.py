@@ -1,26 +1,31 @@
-"""Topics, groups and subscriptions as values."""
+"""Topics, groups and subscriptions as values.
 
+A `TopicConfig` or `GroupConfig` that exists can be written to its file, read from it again and registered: whatever
+could not is refused when one is made, be it from the wire, from a file or by hand.
+"""
+
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntFlag
 from typing import Any
 
-from bolide.model.errors import SubscriptionMalformed
+from bolide.model import java_json
+from bolide.model.errors import InvalidRequest, SubscriptionMalformed
 from bolide.model.filter import EVERYTHING, Filter
 from bolide.model.java_hash import java_hash
+from bolide.model.limits import CONFIG_BYTES_MAX, EXPRESSION_LENGTH_MAX, TOLD_QUEUES_MAX
+from bolide.model.numbers import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN
 
 TAG = "TAG"
 """The kind of expression that every consumer knows (RocketMQ: ExpressionType)."""
 
-EXPRESSION_LENGTH_MAX = 32_768
-"""Of a tag expression: each of its characters goes into a hash, and pulls may bring one each."""
+NAME_LENGTH_MAX = 255
+"""Of a topic or a group, whoever made it; what may be made here is narrower (`model.names`)."""
 
-TOPIC_QUEUES_MAX = 16_384
-"""Queues that a broker gives one topic; each costs a folder once it is written to."""
+FILTER_TYPE_LENGTH_MAX = 64
 
-TOLD_QUEUES_MAX = 65_536
-"""Queues of one topic on one broker that are believed when somebody else tells of them, in a registration or a route.
-More than the limit above, because others have other limits; larger numbers are no numbers of queues."""
+_VALUE_BYTES, _NUMBER_BYTES = 256, 36  # of a value with its fields, of a number in a set of them
 
 UNIT_SUBSCRIPTION = 2
 """Bit of a retry topic's sysFlag: its group has members in unit mode."""
@@ -55,6 +60,17 @@ class TopicConfig:
     attributes: Mapping[str, str] = field(default_factory=dict)
     extras: Mapping[str, Any] = field(default_factory=dict)
     """What other versions wrote beside it: kept and handed on, never read."""
+
+    def __post_init__(self) -> None:
+        _check_name("topic", self.name)
+        for what, queues in (("readQueueNums", self.read_queues), ("writeQueueNums", self.write_queues)):
+            _check_range(what, queues, 0, TOLD_QUEUES_MAX)
+        _check_range("perm", self.perm, INT32_MIN, INT32_MAX)
+        _check_range("topicSysFlag", self.sys_flag, INT32_MIN, INT32_MAX)
+        # A registration has the filter type as a word among words.
+        if not 0 < len(self.filter_type) <= FILTER_TYPE_LENGTH_MAX or not self.filter_type.isidentifier():
+            raise InvalidRequest(f"topicFilterType cannot be {self.filter_type[:64]!r}")
+        _check_rest("topic", self.name, self.attributes, self.extras)
 
     @property
     def queues(self) -> int:
@@ -95,6 +111,20 @@ class GroupConfig:
     extras: Mapping[str, Any] = field(default_factory=dict)
     """What other versions wrote beside it: kept and handed on, never read."""
 
+    def __post_init__(self) -> None:
+        _check_name("group", self.name)
+        for what, number in (
+            ("retryQueueNums", self.retry_queues),
+            ("retryMaxTimes", self.retry_max_times),
+            ("groupSysFlag", self.group_sys_flag),
+            ("consumeTimeoutMinute", self.consume_timeout_minute),
+        ):
+            _check_range(what, number, INT32_MIN, INT32_MAX)
+        _check_range("brokerId", self.broker_id, INT64_MIN, INT64_MAX)
+        slow_id = self.which_broker_when_consume_slowly
+        _check_range("whichBrokerWhenConsumeSlowly", slow_id, INT64_MIN, INT64_MAX)
+        _check_rest("group", self.name, self.attributes, self.extras)
+
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
@@ -116,17 +146,24 @@ class Subscription:
         """What its tags want; other kinds of expression are the business of `rules.filters`."""
         return EVERYTHING if self.takes_all else Filter(self.codes)
 
+    @property
+    def kept_bytes(self) -> int:
+        """About what it takes in memory."""
+        texts = (self.topic, self.expression, self.expression_type, *self.tags)
+        sets = sys.getsizeof(self.tags) + sys.getsizeof(self.codes)
+        return _VALUE_BYTES + sum(map(sys.getsizeof, texts)) + sets + _NUMBER_BYTES * len(self.codes)
+
     @classmethod
     def parse(
         cls, topic: str, expression: str | None, version: int = 0, expression_type: str = TAG
     ) -> "Subscription":
         """A tag expression: `*` or nothing for all, else `A || B`.  One of another kind is kept as it is."""
-        if expression_type != TAG:
-            return cls(topic, expression or "", version=version, expression_type=expression_type)
         if expression is not None and len(expression) > EXPRESSION_LENGTH_MAX:
             raise SubscriptionMalformed(
-                f"the tag expression has {len(expression)} characters; {EXPRESSION_LENGTH_MAX} are allowed"
+                f"the expression has {len(expression)} characters; {EXPRESSION_LENGTH_MAX} are allowed"
             )
+        if expression_type != TAG:
+            return cls(topic, expression or "", version=version, expression_type=expression_type)
         tags = [tag.strip() for tag in (expression or "*").split("||")]
         tags = [tag for tag in tags if tag]
         if not tags or tags == ["*"]:
@@ -137,4 +174,29 @@ class Subscription:
             tags=frozenset(tags),
             codes=frozenset(java_hash(tag) for tag in tags),
             version=version,
+        )
+
+
+def _check_name(what: str, name: str) -> None:
+    if not 0 < len(name) <= NAME_LENGTH_MAX or name.isspace():
+        raise InvalidRequest(f"{name[:64]!r} cannot be the name of a {what}")
+
+
+def _check_range(what: str, number: int, low: int, high: int) -> None:
+    if not low <= number <= high:
+        raise InvalidRequest(f"{what} is {number}; {low} to {high} are possible")
+
+
+def _check_rest(what: str, name: str, attributes: Mapping[str, str], extras: Mapping[str, Any]) -> None:
+    """What is kept for others has a size, and a form that can be written."""
+    if not attributes and not extras:
+        return
+    try:
+        size = len(java_json.dumps(attributes)) + len(java_json.dumps(extras))
+    except (RecursionError, TypeError, ValueError) as error:
+        raise InvalidRequest(f"the {what} {name[:255]!r} holds what cannot be written: {error}") from None
+    if size > CONFIG_BYTES_MAX:
+        raise InvalidRequest(
+            f"the {what} {name[:255]!r} has {size} bytes of attributes and unknown members;"
+            f" {CONFIG_BYTES_MAX} are allowed"
         )

@@ -1,7 +1,7 @@
 """NameServer: the running thing.  Builds its parts, listens, and forgets brokers that are gone.
 
-Life of a registration: `Server` -> `Dispatcher` -> `handlers.brokers.register` -> `RouteTable`.  It ends with
-UNREGISTER_BROKER, with the connection that carried it (`on_close`), or by silence (`_scan`).
+Life of a registration: `Server` -> `Dispatcher` -> `handlers.brokers.register` -> `Changes` -> `RouteTable`.  It ends
+with UNREGISTER_BROKER, with the connection that carried it (`on_close`), or by silence (`_scan`).
 """
 
 import asyncio
@@ -35,14 +35,16 @@ class NameServer:
         disk: Disk | None = None,
     ) -> None:
         self.config = NameServerConfig() if config is None else config
-        self._clock = (surroundings or Surroundings()).clock
+        surroundings = surroundings or Surroundings()
+        self._clock = surroundings.clock
         self._disk: Disk = OsDisk() if disk is None else disk
         self._scan_timer: asyncio.TimerHandle | None = None
         path = self.config.kv_config_path
+        self._thread = surroundings.threads("bolide-settings")
         self._state = NameServerState(
             config=self.config,
             routes=RouteTable(),
-            kv=KvTable(self._disk, None if path is None else os.path.abspath(path)),
+            kv=KvTable(self._disk, None if path is None else os.path.abspath(path), self._thread),
             clock=self._clock,
             started_ms=self._clock.monotonic_ms(),
         )
@@ -65,6 +67,9 @@ class NameServer:
             self._scan_timer = None
         await self._server.close()
         await self._dispatcher.close()
+        self._state.changes.close()
+        self._state.tidying.close()
+        self._thread.shutdown(wait=True)
 
     # ---- Service -------------------------------------------------------------------------------------------
 
@@ -76,8 +81,11 @@ class NameServer:
 
     def on_close(self, link: Link) -> None:
         names = self._state.routes.connection_lost(link)
-        for name in () if self._stopping else names:
-            log.warning("broker %s is gone: its connection from %s closed", name, link.remote)
+        if not names or self._stopping:
+            return
+        self._state.tidying.go()
+        for name in names:
+            log.warning("broker %.255r is gone: its connection from %s closed", name, link.remote)
 
     # ---- silence -------------------------------------------------------------------------------------------
 
@@ -91,3 +99,4 @@ class NameServer:
             assert isinstance(connection, Link)
             log.warning("the broker at the other end of %s has been silent for too long", connection.remote)
             connection.close()
+        self._state.tidying.go()

@@ -3,11 +3,13 @@
 from dataclasses import dataclass, field
 
 from bolide.machines.routes import RouteTable
+from bolide.machines.said import Said
 from bolide.model.clock import Clock
+from bolide.nameserver.changes import Changes
 from bolide.nameserver.config import NameServerConfig
 from bolide.nameserver.kv import KvTable
-from bolide.nameserver.queue import ChangeQueue
 from bolide.net.large_answers import LargeAnswers
+from bolide.net.turns import Slices
 
 
 @dataclass
@@ -19,4 +21,13 @@ class NameServerState:
     started_ms: int
     """On the monotonic clock, like every time in the route table."""
     large_answers: LargeAnswers = field(default_factory=LargeAnswers)
-    changes: ChangeQueue = field(default_factory=ChangeQueue)
+    changes: Changes = field(default_factory=Changes)
+    said: Said = field(default_factory=Said)
+
+    def __post_init__(self) -> None:
+        self.tidying = Slices(self.routes.tidy)
+        """What brokers that left have left behind; `go` after one has."""
+
+    def is_news(self, *what: object) -> bool:
+        """Whether a line about this belongs into the log, or was there lately."""
+        return self.said.is_news(self.clock.monotonic_ms(), what)

@@ -2,13 +2,13 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from bolide.model.clock import Clock
 from bolide.model.errors import ConfigError, ConnectionLost
+from bolide.net.commons import Commons
 from bolide.net.link import Link
 from bolide.wire.command import Command
-from bolide.wire.frame import Intake
 
 CONNECT_TIMEOUT_MS = 3_000
 
@@ -23,10 +23,9 @@ class Caller:
         on_request: Callable[[Link, Command], None] | None = None,
         on_close: Callable[[str], None] | None = None,
     ) -> None:
-        self._clock = clock
         self._handle = on_request
         self._closed = on_close
-        self._intake = Intake()
+        self._commons = Commons(clock, serves=False)
         self._links: dict[str, asyncio.Future[Link]] = {}
         self._addresses: dict[Link, str] = {}
         self._is_closed = False
@@ -50,6 +49,16 @@ class Caller:
             self._links[address] = attempt
         return await asyncio.shield(attempt)
 
+    def keep_only(self, addresses: Collection[str]) -> None:
+        """Close the connections to all other addresses, and forget that there were any."""
+        for address, attempt in list(self._links.items()):
+            if (
+                address not in addresses and attempt.done()
+            ):  # one that is being made has somebody who waits for it
+                del self._links[address]
+                if _is_open(attempt):
+                    attempt.result().close()
+
     async def close(self) -> None:
         """Close every connection; none is made any more."""
         self._is_closed = True
@@ -66,9 +75,7 @@ class Caller:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_MS / 1000):
-                _, link = await loop.create_connection(
-                    lambda: Link(self._intake, self, self._clock), host, port
-                )
+                _, link = await loop.create_connection(lambda: Link(self._commons, self), host, port)
         except TimeoutError as error:
             raise ConnectionLost(f"{address} did not accept a connection in time") from error
         except OSError as error:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable
 from typing import Any
 
 from bolide.model.errors import BolideError, CodeNotSupported, TooBusy
+from bolide.model.limits import IN_FLIGHT_MAX
 from bolide.model.response_code import ResponseCode
 from bolide.net.error_codes import response_code_of
 from bolide.net.guard import Guard, OpenHouse
@@ -19,9 +20,6 @@ from bolide.net.registry import Outcome, Registry
 from bolide.wire.command import Command
 
 log = logging.getLogger(__name__)
-
-IN_FLIGHT_MAX = 100_000
-"""Requests whose handlers are waiting for something; above this new ones are refused as busy."""
 
 
 class Dispatcher:
@@ -55,7 +53,8 @@ class Dispatcher:
                 self._finish(link, request, outcome), name=f"request {request.code}"
             )
             self._tasks[task] = None
-            task.add_done_callback(self._tasks.pop)
+            link.began(request)
+            task.add_done_callback(lambda task: self._ended(task, link, request))
 
     async def close(self) -> None:
         """End what is still waiting."""
@@ -63,6 +62,10 @@ class Dispatcher:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _ended(self, task: "asyncio.Task[None]", link: Link, request: Command) -> None:
+        del self._tasks[task]
+        link.ended(request)
 
     async def _finish(self, link: Link, request: Command, outcome: Awaitable[Outcome]) -> None:
         try:

@@ -1,42 +1,53 @@
 """Large answers: those that grow with the number of topics, groups or queues.
 
 Their bodies are made piece by piece, and answer after answer: however many ask at once, a turn of the event loop makes
-one piece.  A connection can have a few of them in the making, and one that has closed gets no more pieces.
+one piece.  Connections take turns, so who asks for one answer waits for one of each other connection at most.  A
+connection can have a few of them in the making.  One that has not read what it was sent before gets none meanwhile,
+and one that has closed gets no more pieces.
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import Iterable
 from io import BytesIO
 
 from bolide.model.errors import TooBusy
+from bolide.model.limits import LARGE_ANSWERS_MAX
 from bolide.model.steps import Steps
 from bolide.net.link import Link
 from bolide.net.turns import in_turns
 from bolide.wire.command import Command
 
-WAITING_MAX = 16
-"""Of one connection.  Such an answer takes megabytes, and who has not read it yet may have asked for more."""
+
+class _Line:
+    """The answers that one connection waits for."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self.turn = asyncio.Lock()
 
 
 class LargeAnswers:
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
-        self._waiting: Counter[Link] = Counter()
+        self._lines: dict[Link, _Line] = {}
 
     async def make(self, link: Link, request: Command, pieces: Iterable[bytes]) -> Command | None:
         """The answer with these pieces as its body; None when nobody is there any more to read it."""
-        if self._waiting[link] >= WAITING_MAX:
-            raise TooBusy(f"{WAITING_MAX} large answers to this connection are being made already")
-        self._waiting[link] += 1
+        line = self._lines.setdefault(link, _Line())
+        if line.length >= LARGE_ANSWERS_MAX:
+            raise TooBusy(f"{LARGE_ANSWERS_MAX} large answers to this connection are being made already")
+        line.length += 1
         try:
-            async with self._turn:
-                body = BytesIO()
-                await in_turns(_collected(link, pieces, body))
+            async with line.turn:
+                while link.is_congested and link.is_open:
+                    await link.drained()
+                async with self._turn:
+                    body = BytesIO()
+                    await in_turns(_collected(link, pieces, body))
         finally:
-            self._waiting[link] -= 1
-            if not self._waiting[link]:
-                del self._waiting[link]
+            line.length -= 1
+            if not line.length:
+                del self._lines[link]
         return request.answer(body=body.getvalue()) if link.is_open else None
 
 

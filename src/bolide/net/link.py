@@ -1,8 +1,9 @@
 """Link: a `Peer` on a socket.  Servers and clients use the same one.
 
 The link moves bytes, hands requests to its `Service` and resolves calls.  A server's link serves nothing while the
-other side does not read: a slow reader costs its own connection and nothing else.  A caller's link always reads, or
-two sides with much to say would wait for each other for ever.
+other side does not read, or has as much under way as one connection may have: a slow or greedy client costs its own
+connection and nothing else.  A caller's link always reads, or two sides with much to say would wait for each other for
+ever.
 """
 
 import asyncio
@@ -11,10 +12,10 @@ import logging
 import struct
 from typing import Protocol, cast
 
-from bolide.model.clock import Clock
 from bolide.model.errors import BolideError, CallTimeout, ConnectionLost, ProtocolError
+from bolide.model.limits import IN_FLIGHT_OF_ONE_MAX, REQUESTS_PER_TURN, WRITE_BUFFER_BYTES_MAX
+from bolide.net.commons import Commons
 from bolide.wire.command import Command, encode_frame, encode_head
-from bolide.wire.frame import Intake
 from bolide.wire.peer import Answer, Peer
 from bolide.wire.pull_frame import PullFrame
 from bolide.wire.send_run import SendRun
@@ -24,17 +25,21 @@ log = logging.getLogger(__name__)
 SILENT_MS = 3_000
 """When a call has timed out and nothing at all has come for so long, the connection is given up."""
 
-WRITE_BUFFER_BYTES_MAX = 4 * 1024 * 1024
-"""Above this the link stops reading requests until the other side has read answers."""
+CLOSING_S = 5.0
+"""So long may what was written take to go out when the connection is to be closed."""
 
-
-REQUESTS_PER_TURN = 64
-"""Requests of one connection that are served one by one before others have their turn; a socket read may bring twenty
-times as many."""
-
+REQUESTS_PER_LOOK = 8
+"""Sends that are not plain between two looks at the clock."""
 
 APART_BYTES = 1024 * 1024
 """A body of this length goes out after its head instead of with it: to be joined it would be copied."""
+
+# Why nothing is read and served at the moment; there may be several reasons.
+_CONGESTED = 1  # the other side does not read
+_RESTS = 2  # others have their turn
+_BUSY = 4  # as many requests wait for something as one connection may have
+_NO_ROOM = 8  # for a large frame
+_ABORTED = 16
 
 
 class Service(Protocol):
@@ -61,28 +66,26 @@ class HotService(Protocol):
 
 
 class Link(asyncio.BufferedProtocol):
-    """One connection.  `remote` is `ip:port`; `remote_host` the same as record bytes (address, port)."""
+    """One connection.  `remote` is `ip:port`; `remote_host` the same as record bytes (address, port).
 
-    def __init__(
-        self,
-        intake: Intake,
-        service: Service,
-        clock: Clock,
-        *,
-        hot: HotService | None = None,
-        serves: bool = False,
-    ) -> None:
-        self._peer = Peer(intake, hot=hot is not None)
+    `account` is what the server keeps because of it: see `net/budget.py`.
+    """
+
+    def __init__(self, commons: Commons, service: Service, *, hot: HotService | None = None) -> None:
+        self._commons = commons
+        self._clock = commons.clock
+        self._peer = Peer(commons.intake, hot=hot is not None, header_bytes_max=commons.header_bytes_max)
         self._hot = hot
         self._reader = self._peer.reader
         self._service = service
-        self._clock = clock
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
-        self._serves = serves
-        self._congested = False
-        self._rests = False  # others have their turn
+        self._stops = 0
+        self._round = commons.round
+        self._late: Command | None = None  # a request that came when others had their turn
+        self._in_flight = 0
+        self.used_ms = 0  # see net/round.py
         self._going_on: asyncio.Handle | None = None
         self._drained: asyncio.Future[None] | None = None
         self._loop = asyncio.get_running_loop()
@@ -90,8 +93,14 @@ class Link(asyncio.BufferedProtocol):
         self.remote_host = b""
         self.passes: dict[bytes | tuple[str, str], bool] = {}  # see net/guard.py
         self.passes_revision = 0
+        self.account = commons.budget.open(self)
+        self._part = 0  # the bytes of an unfinished frame, and of requests that have to wait
+        self._unread = 0  # the bytes of answers that the socket did not take
+        self._large = 0  # the length of a large frame that has room, or waits for it
         self._heard = False
-        self._heard_ms = clock.monotonic_ms()
+        self._finished = False
+        self._heard_ms = self._finished_ms = self._read_ms = self._clock.monotonic_ms()
+        self._unread_then = 0
 
     # ---- what users of a link do ---------------------------------------------------------------------------
 
@@ -108,29 +117,29 @@ class Link(asyncio.BufferedProtocol):
     @property
     def is_congested(self) -> bool:
         """Whether the other side is far behind in reading; large answers had better wait."""
-        return self._congested
+        return bool(self._stops & _CONGESTED)
 
-    def silent_ms(self, now_ms: int) -> int:
-        """For how long nothing was received, to whoever asks regularly: the clock is read here, not at every read."""
-        if self._heard:
-            self._heard = False
-            self._heard_ms = now_ms
-        return now_ms - self._heard_ms
+    @property
+    def is_behind(self) -> bool:
+        """Whether the other side is far behind in reading what it is sent, on a caller's link too."""
+        return self._drained is not None
 
     def answer(self, answer: Command) -> None:
         """Send a response.  A link that has closed meanwhile swallows it: nobody is there to read it."""
-        if self.is_open:
-            assert self._transport is not None
-            if len(answer.body) > 4096:  # large bodies are not copied into the frame
-                self.write_parts(encode_head(answer, len(answer.body)), answer.body)
-            else:
-                self._transport.write(encode_frame(answer))
+        if not self.is_open:
+            return
+        if len(answer.body) > 4096:  # large bodies are not copied into the frame
+            self.write_parts(encode_head(answer, len(answer.body)), answer.body)
+        else:
+            self.write(encode_frame(answer))
 
     def write(self, data: bytes) -> None:
         """Send frames that are encoded already."""
         transport = self._transport
         if transport is not None and not transport.is_closing():
             transport.write(data)
+            if transport.get_write_buffer_size() != self._unread:
+                self.recount()
 
     def write_parts(self, head: bytes, body: bytes) -> None:
         """Send a frame that is encoded already and whose body had better not be copied."""
@@ -144,6 +153,8 @@ class Link(asyncio.BufferedProtocol):
             transport.write(
                 memoryview(body)
             )  # of bytes, what the socket does not take at once would be copied twice
+        if transport.get_write_buffer_size() != self._unread:
+            self.recount()
 
     def call(self, request: Command, timeout_ms: int) -> "asyncio.Future[Command]":
         """Send a request; the future gives its answer, `CallTimeout` or `ConnectionLost`."""
@@ -157,8 +168,7 @@ class Link(asyncio.BufferedProtocol):
         except ProtocolError as error:
             future.set_exception(error)
             return future
-        assert self._transport is not None
-        self._transport.write(frame)
+        self.write(frame)
         self._arm(deadline_ms)
         return future
 
@@ -170,18 +180,63 @@ class Link(asyncio.BufferedProtocol):
     def notify(self, request: Command) -> None:
         """Send a one-way request."""
         if self.is_open:
-            assert self._transport is not None
-            self._transport.write(self._peer.notify(request))
+            self.write(self._peer.notify(request))
 
     def close(self) -> None:
-        """Close after what was written has gone out."""
-        if self._transport is not None:
-            self._transport.close()
+        """Close after what was written has gone out, but wait for nobody who does not read it."""
+        transport = self._transport
+        if transport is not None and not transport.is_closing():
+            transport.close()
+            if transport.get_write_buffer_size():
+                self._loop.call_later(CLOSING_S, self.abort)
 
     def abort(self) -> None:
         """Close at once, whatever was not read."""
+        self._stops |= _ABORTED
         if self._transport is not None:
             self._transport.abort()
+
+    def began(self, request: Command) -> None:
+        """A request waits for something; one connection can have so many of them."""
+        self.account.charge(request.frame_bytes)
+        self._in_flight += 1
+        if self._in_flight >= IN_FLIGHT_OF_ONE_MAX:
+            self._stop(_BUSY)
+
+    def ended(self, request: Command) -> None:
+        """It waits no more."""
+        self.account.release(request.frame_bytes)
+        self._in_flight -= 1
+        if self._stops & _BUSY and self._in_flight <= IN_FLIGHT_OF_ONE_MAX // 2:
+            self._start(_BUSY)
+
+    # ---- what the server asks now and then -----------------------------------------------------------------
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it has brought a whole frame since it was asked how long it has been idle."""
+        return self._finished
+
+    def idle_ms(self, now_ms: int) -> int:
+        """For how long it has brought no whole frame, or has read nothing of what waits for it.
+
+        For whoever asks regularly: the clock is read here and not at every read.
+        """
+        if self._finished:
+            self._finished = False
+            self._finished_ms = now_ms
+        self.recount()
+        if not self._unread or self._unread < self._unread_then:
+            self._read_ms = now_ms
+        self._unread_then = self._unread
+        return now_ms - min(self._finished_ms, self._read_ms)
+
+    def _silent_ms(self, now_ms: int) -> int:
+        """For how long nothing at all was received, to whoever asks regularly."""
+        if self._heard:
+            self._heard = False
+            self._heard_ms = now_ms
+        return now_ms - self._heard_ms
 
     # ---- what the transport does ---------------------------------------------------------------------------
 
@@ -204,36 +259,55 @@ class Link(asyncio.BufferedProtocol):
         self._serve()
 
     def _serve(self) -> None:
-        """Take what has been received, as long as the other side reads what it gets, and not too much at once."""
-        left = REQUESTS_PER_TURN
+        """Take what has been received, as long as nothing speaks against it, and not too much at once."""
+        left: int = REQUESTS_PER_TURN
+        began_ms = 0
         try:
-            reader = self._reader
-            while reader.at < reader.end and not self._congested:
-                if left <= 0:
-                    self._rest()
+            reader, round_ = self._reader, self._round
+            if self._late is not None and not self._stops:
+                began_ms, late, self._late = round_.begin(), self._late, None
+                self._service.on_request(self, late)
+                left = left - 1 if round_.goes_on() else 0
+            while reader.at < reader.end and not self._stops and left > 0:
+                if round_.is_over and reader.end == reader.large_bytes:
+                    left = 0  # a large frame is much even where it is a plain send
                     break
                 item = self._peer.next()
                 if item is None:
                     break
+                self._finished = True
                 if type(item) is SendRun:
                     assert self._hot is not None
-                    row, requests = self._hot.on_sends(self, item, left)
-                    left -= requests
+                    requests_max = min(left, 1 if round_.is_over else REQUESTS_PER_LOOK)
+                    row, requests = self._hot.on_sends(self, item, requests_max)
                     if row < item.count:
                         reader.give_back(item, row)
+                    if requests or self._large:
+                        began_ms = began_ms or round_.begin()
+                        left = left - requests if round_.goes_on() else 0
                 elif type(item) is Command:
+                    if round_.is_over:
+                        self._late, left = item, 0
+                        break
+                    began_ms = began_ms or round_.begin()
                     self._service.on_request(self, item)
-                    left -= 1
+                    left = left - 1 if round_.goes_on() else 0
                 elif type(item) is PullFrame:
                     assert self._hot is not None
                     self._hot.on_pull(self, item)
-                    left -= 1
+                    left = left - 1 if round_.goes_on_after_pull() else 0
                 else:
                     assert isinstance(item, Answer)
-                    if not item.token.done():
+                    if item.token is None:  # nobody asked for it, or waits for it any more
+                        left -= 1
+                    elif not item.token.done():
                         item.token.set_result(item.command)
-            if self._congested or self._rests:
+            if left <= 0:
+                self._rest(round_.now_ms - began_ms if began_ms else 0)
+            if self._stops:
                 reader.set_aside()
+            if reader.kept != self._part or reader.large_bytes != self._large or self._late is not None:
+                self._count_part()
         except BolideError as error:
             log.warning("closing the connection of %s: %s", self.remote, error)
             self.abort()
@@ -241,56 +315,16 @@ class Link(asyncio.BufferedProtocol):
             log.exception("closing the connection of %s after an unforeseen error", self.remote)
             self.abort()
 
-    def _rest(self) -> None:
-        """Let others have their turn; what was received and not served waits for the next one."""
-        if self._transport is not None and not self._transport.is_closing():
-            self._rests = True
-            self._transport.pause_reading()
-            self._go_on_soon()
-
     def eof_received(self) -> bool:
         return False
 
-    def pause_writing(self) -> None:
-        if self._drained is None:
-            self._drained = self._loop.create_future()
-        if self._serves:
-            self._congested = True
-            if self._transport is not None and not self._transport.is_closing():
-                self._transport.pause_reading()
-
-    def resume_writing(self) -> None:
-        self._tell_drained()
-        if self._congested:
-            self._congested = False
-            self._go_on_soon()
-
-    def _go_on_soon(self) -> None:
-        if self._going_on is None:
-            self._going_on = self._loop.call_soon(self._go_on)
-
-    def _go_on(self) -> None:
-        """Serve what was set aside, then read again."""
-        self._going_on = None
-        self._rests = False
-        transport = self._transport
-        if transport is None or transport.is_closing() or self._congested:
-            return
-        self._reader.writable()
-        self._reader.received(0)
-        self._serve()
-        if (
-            not transport.is_closing() and not self.is_congested and not self._rests
-        ):  # serving may have changed it
-            transport.resume_reading()
-
-    def _tell_drained(self) -> None:
-        drained, self._drained = self._drained, None
-        if drained is not None:
-            drained.set_result(None)
-
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        self._stops |= _ABORTED
+        self._reader.close()
+        self.account.settle()
+        if self._large:
+            self._commons.large_frames.leave(self)
         self._tell_drained()
         if self._timer is not None:
             self._timer.cancel()
@@ -298,6 +332,101 @@ class Link(asyncio.BufferedProtocol):
             if not future.done():
                 future.set_exception(ConnectionLost(f"the connection to {self.remote} was lost"))
         self._service.on_close(self)
+
+    # ---- stopping and going on -----------------------------------------------------------------------------
+
+    def _stop(self, reason: int) -> None:
+        """Neither read nor serve; what was received and not served waits."""
+        self._stops |= reason
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def _start(self, reason: int) -> None:
+        self._stops &= ~reason
+        if not self._stops and self._going_on is None:
+            self._going_on = self._loop.call_soon(self._go_on)
+
+    def _rest(self, used_ms: int) -> None:
+        """Let others have their turn."""
+        if not self._stops & _RESTS:
+            self._stop(_RESTS)
+            self._round.wait(self, used_ms)
+
+    def rested(self) -> None:
+        """It is its turn again."""
+        self._stops &= ~_RESTS
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Serve what was set aside, then read again."""
+        self._going_on = None
+        if self._may_read():
+            self._reader.writable()
+            self._reader.received(0)
+            self._serve()
+        if self._may_read() and self._transport is not None:  # serving may have changed it
+            self._transport.resume_reading()
+
+    def _may_read(self) -> bool:
+        return not self._stops and self.is_open
+
+    def pause_writing(self) -> None:
+        if self._drained is None:
+            self._drained = self._loop.create_future()
+        if self._commons.serves:
+            self._stop(_CONGESTED)
+
+    def resume_writing(self) -> None:
+        self._tell_drained()
+        self.recount()
+        if self._stops & _CONGESTED:
+            self._start(_CONGESTED)
+
+    def _tell_drained(self) -> None:
+        drained, self._drained = self._drained, None
+        if drained is not None:
+            drained.set_result(None)
+
+    # ---- what is kept for it -------------------------------------------------------------------------------
+
+    @property
+    def received_bytes(self) -> int:
+        """How much of a large frame has come."""
+        return self._reader.end
+
+    def has_room(self) -> None:
+        """A large frame has waited for this."""
+        self._set_part(0)
+        self._start(_NO_ROOM)
+
+    def recount(self) -> None:
+        """Charge what has changed about answers: nobody tells when they are read."""
+        transport = self._transport
+        unread = 0 if transport is None else transport.get_write_buffer_size()
+        before, self._unread = self._unread, unread
+        self._charge(unread - before)
+
+    def _count_part(self) -> None:
+        """A frame has begun, or is whole.  A large one is charged as such, once it has room."""
+        large = self._reader.large_bytes
+        if large != self._large:
+            if self._large:
+                self._commons.large_frames.leave(self)
+            self._large = large
+            if large and not self._commons.large_frames.ask(self, large):
+                self._stop(_NO_ROOM)
+        part = 0 if large and not self._stops & _NO_ROOM else self._reader.kept
+        self._set_part(part if self._late is None else part + self._late.frame_bytes)
+
+    def _set_part(self, size: int) -> None:
+        before, self._part = self._part, size
+        self._charge(size - before)
+
+    def _charge(self, more: int) -> None:
+        if more > 0:
+            self.account.charge(more)
+        elif more < 0:
+            self.account.release(-more)
 
     # ---- deadlines -----------------------------------------------------------------------------------------
 
@@ -317,7 +446,7 @@ class Link(asyncio.BufferedProtocol):
         for future in unanswered:
             if not future.done():
                 future.set_exception(CallTimeout(f"no answer from {self.remote} in time"))
-        if unanswered and self.silent_ms(now_ms) >= SILENT_MS:
+        if unanswered and self._silent_ms(now_ms) >= SILENT_MS:
             self._give_up()
         deadline_ms = self._peer.next_deadline_ms()
         if deadline_ms is not None:

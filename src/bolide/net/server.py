@@ -9,17 +9,17 @@ from collections import deque
 
 from bolide.model.clock import Clock
 from bolide.model.errors import ConfigError
-from bolide.model.limits import CONNECTIONS_MAX
+from bolide.model.limits import CONNECTIONS_MAX, IDLE_MS_MAX
+from bolide.net.commons import Commons
 from bolide.net.link import HotService, Link, Service
 from bolide.net.turns import Slices
 from bolide.wire.command import Command
-from bolide.wire.frame import Intake
 
 log = logging.getLogger(__name__)
 
-IDLE_MS_MAX = 120_000
 SWEEP_MS = 10_000
 BACKLOG = 1024
+LOOKED_AT_PER_TURN = 1024
 CLOSED_PER_TURN = 64
 
 DESCRIPTORS_KEPT = 768
@@ -27,7 +27,7 @@ DESCRIPTORS_KEPT = 768
 
 
 class Server:
-    """Accepts connections for a service.  Closes those that stay silent for two minutes."""
+    """Accepts connections for a service.  Closes those that bring nothing, or do not read, for two minutes."""
 
     def __init__(
         self,
@@ -41,11 +41,11 @@ class Server:
         self._clock = clock
         self._hot = hot
         self._connections_max = connections_max
-        self._intake = Intake()
+        self._commons = Commons(clock, serves=True)
         self._listeners: list[asyncio.Server] = []
         self._sweep: asyncio.TimerHandle | None = None
-        self._idle: deque[Link] = deque()  # connections to be closed for their silence
-        self._closing = Slices(self._close_some)
+        self._swept: deque[Link] = deque()  # connections that this sweep has yet to look at
+        self._sweeping = Slices(self._look_at_some)
         self._descriptors_max = 0
         self._refuses = False
         self.links: dict[Link, None] = {}  # in the order in which they came
@@ -64,33 +64,46 @@ class Server:
         bound: int = listener.sockets[0].getsockname()[1]
         return bound
 
+    @property
+    def kept_bytes(self) -> int:
+        """What is kept for all connections together: beginnings of frames, unread answers, waiting requests."""
+        return self._commons.kept_bytes
+
+    def figures(self) -> dict[str, str]:
+        """For operators."""
+        return {"connections": str(len(self.links)), "connectionsKeptBytes": str(self.kept_bytes)}
+
     async def close(self) -> None:
         """Stop listening and close every connection."""
         if self._sweep is not None:
             self._sweep.cancel()
-        self._closing.close()
+        self._sweeping.close()
+        self._commons.large_frames.close()
         for listener in self._listeners:
             listener.close()
         for link in list(self.links):
             link.close()
 
     def _accept(self) -> Link:
-        return Link(self._intake, self, self._clock, hot=self._hot, serves=True)
+        return Link(self._commons, self, hot=self._hot)
 
     def _close_idle(self) -> None:
-        now_ms = self._clock.monotonic_ms()
-        self._idle = deque(link for link in self.links if link.silent_ms(now_ms) > IDLE_MS_MAX)
-        self._closing.go()
+        self._swept = deque(self.links)
+        self._sweeping.go()
         self._sweep = asyncio.get_running_loop().call_later(SWEEP_MS / 1000, self._close_idle)
 
-    def _close_some(self) -> bool:
+    def _look_at_some(self) -> bool:
         now_ms = self._clock.monotonic_ms()
-        for _ in range(min(CLOSED_PER_TURN, len(self._idle))):
-            link = self._idle.popleft()
-            if link in self.links and link.silent_ms(now_ms) > IDLE_MS_MAX:
-                log.info("closing the silent connection of %s", link.remote)
-                link.abort() if link.is_congested else link.close()  # who does not read lets no close through
-        return bool(self._idle)
+        closed = 0
+        for _ in range(min(LOOKED_AT_PER_TURN, len(self._swept))):
+            link = self._swept.popleft()
+            if link in self.links and link.idle_ms(now_ms) > IDLE_MS_MAX:
+                log.info("closing the idle connection of %s", link.remote)
+                link.abort()  # who does not read lets nothing through, and would stay for ever
+                closed += 1
+                if closed == CLOSED_PER_TURN:
+                    break
+        return bool(self._swept)
 
     # ---- Service: the server stands between its links and the service to know them all ---------------------
 

@@ -1,11 +1,10 @@
 """Messages of a store as their records, in the order of the log, without a broker.
 
 Given is what consumers would get after the next start: records that their queues have an entry for, records that
-came too late for one, and records whose entry is damaged.  Records of topics that were deleted are not given, nor
-halves of transactions.  Holes in the log are passed over and counted.
+came too late for one, and records whose entry is damaged.  Records of topics that were deleted are not given, though
+the log still has them, nor are halves of transactions.  Holes in the log are passed over and counted.
 """
 
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -22,7 +21,6 @@ TIME_MS_MAX = 2**63 - 1
 MEMBER_TOPIC_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
 """Every broker of 5.x has a topic that begins like this and ends with its own name."""
 
-_SIZE = struct.Struct(">i")
 _UNSEEN = -(2**62)
 
 
@@ -73,7 +71,7 @@ class Export:
 
     def blocks(self) -> Iterator[bytes]:
         """Records back to back, some megabytes at a time."""
-        walk = LogWalk(self._find, self._mend)
+        walk = LogWalk(self._find, self._mend, None, self._store.deleted)
         for step in LogScan(self._store, walk, self._progress).run(self._start()):
             if isinstance(step, Hole):
                 self.holes.append(step)
@@ -182,12 +180,3 @@ class Export:
         base = self._store.log.base_of(log_offset)
         assert base is not None
         return bytes(self._store.log.view(base)[log_offset - base : log_offset - base + size])
-
-
-def records_of(block: bytes) -> Iterator[bytes]:
-    """The records of a block, one by one."""
-    at = 0
-    while at < len(block):
-        (size,) = _SIZE.unpack_from(block, at)
-        yield block[at : at + size]
-        at += size

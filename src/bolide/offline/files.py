@@ -7,12 +7,18 @@ the files themselves unless they are given, and nothing is believed that was not
 
 import os
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bolide.model.errors import NotAStore, StoreError
+from bolide.model.limits import QUEUE_FILES_MISSING_MAX, SEGMENTS_MISSING_MAX, STORE_FILE_BYTES_MAX
+from bolide.model.printable import printable
 from bolide.offline.faults import forget, lost_pages, watch
+from bolide.store.checkpoint import is_foreign
+from bolide.store.deletions import FILE as DELETIONS_FILE
+from bolide.store.deletions import decode_deletions
 from bolide.store.disk import File, ReadingDisk
+from bolide.store.file_names import PLACE_DIGITS, name_of, number_of, place_of, queue_id_of
 from bolide.store.index_layout import HEADER_BYTES, SLOT_BYTES
 from bolide.store.index_layout import file_bytes as index_file_bytes
 from bolide.store.queue_entry import ENTRY, ENTRY_BYTES, GAP_SIZE
@@ -22,9 +28,6 @@ QUEUE_FILE_BYTES = 6_000_000
 OPEN_FILES_MAX = 128
 ENTRIES_PER_SLOT = 4
 """Of an index file, as the original's default settings have it."""
-
-DIGITS = 20
-"""Digits in the name of a log or queue file."""
 
 EMPTY_ENTRY = bytes(ENTRY_BYTES)
 
@@ -109,6 +112,19 @@ class OpenFiles:
                 oldest.close()
         return opened.view
 
+    def written(self, path: str) -> Sequence[tuple[int, int]]:
+        """The parts of the file that were ever written."""
+        return self._disk.written(path)
+
+    def used_bytes(self, path: str) -> int:
+        """Where the zeros at the end of the file begin."""
+        view = self.view(path)
+        for first, last in reversed(self.written(path)):
+            used = used_bytes(view[first : min(last, len(view))])
+            if used:
+                return first + used
+        return 0
+
     def check(self) -> None:
         """Raises when a part of what was read could not be, before anybody believes it."""
         for opened in self._open.values():
@@ -146,8 +162,17 @@ class FileRow:
     def path(self, base: int) -> str:
         return _path_in(self.folder, base)
 
+    def used_bytes(self, base: int) -> int:
+        """Where the zeros at the end of a file begin."""
+        return self._files.used_bytes(self._paths[base])
+
+    def written(self, base: int) -> Sequence[tuple[int, int]]:
+        """The parts of a file that were ever written: nobody has to look at the others."""
+        return self._files.written(self._paths[base])
+
     def view(self, base: int) -> memoryview:
-        return self._files.view(self._paths[base])
+        """The bytes of a file, as far as they have a place in the row."""
+        return self._files.view(self._paths[base])[: self.file_bytes]
 
 
 class OfflineQueue(FileRow):
@@ -170,7 +195,7 @@ class OfflineQueue(FileRow):
         if self._end is None:
             self._end = self.first
             for base in reversed(self.bases):
-                used = used_bytes(self.view(base))
+                used = self.used_bytes(base)
                 if used:
                     self._end = (base + used + ENTRY_BYTES - 1) // ENTRY_BYTES
                     break
@@ -189,6 +214,13 @@ class OfflineQueue(FileRow):
             else:
                 high = middle
         return first + low
+
+    def points_before(self, place: int) -> bool:
+        """Whether there are entries of messages before this place in the log: the first or the last one tells."""
+        if place <= 0 or not self.bases:
+            return False
+        entries = (self.entry(offset) for offset in (self.first, self.sound_end() - 1))
+        return any(0 < size != GAP_SIZE and log_offset < place for log_offset, size, _ in entries)
 
     def first_kept(self, end: int, log_start: int) -> int:
         """The first entry whose record is still in the log."""
@@ -236,18 +268,31 @@ class StoreFiles:
         self.root = _root_of(disk, root)
         self.files = OpenFiles(disk)
         self.odd: list[OddFile] = []
+        self.is_foreign = is_foreign(self.read_small("checkpoint"))
+        self.deleted = self._find_deletions()
+        """Places in the log by topic: records of theirs before are those of deleted topics."""
         self.is_clean = not disk.exists(self.path("abort"))
         self.is_locked = disk.is_locked(self.path("lock"))
         self.queue_file_bytes = 0
         self.log = self._find_log(geometry.segment_bytes)
         self.queues = self._find_queues(geometry.queue_file_bytes)
+        self._index_names = [
+            name for name in self._sizes_in(self.path("index")) if number_of(name) is not None
+        ]
 
     def path(self, *names: str) -> str:
         return os.path.join(self.root, *names)
 
+    def read_small(self, *names: str) -> bytes | None:
+        """A small file; None also for one that cannot be read, which `verify_tables` tells."""
+        try:
+            return self.disk.read_whole(self.path(*names))
+        except StoreError:
+            return None
+
     def name(self, path: str) -> str:
         """A path as reports show it."""
-        return os.path.relpath(path, self.root)
+        return printable(os.path.relpath(path, self.root))
 
     def check(self) -> None:
         """Raises when a part of what was read so far could not be: ask before a result is given away."""
@@ -257,8 +302,7 @@ class StoreFiles:
         self.files.close()
 
     def index_paths(self) -> list[str]:
-        names = self.disk.list(self.path("index"))
-        return [self.path("index", name) for name in names if name.isdigit()]
+        return [self.path("index", name) for name in self._index_names]
 
     def index_slots(self, size: int) -> int:
         """How many slots an index file of this size has; 0 when it is the size of none."""
@@ -273,46 +317,107 @@ class StoreFiles:
         names = {name.removesuffix(".bak") for name in self.disk.list(self.path("config"))}
         return [self.path("config", name) for name in sorted(names) if name.endswith(".json")]
 
+    def _find_deletions(self) -> dict[bytes, int]:
+        data = None if self.is_foreign else self.read_small(DELETIONS_FILE)
+        places = decode_deletions(data or b"") or {}
+        return {topic.encode(): place for topic, place in places.items()}
+
     def _find_log(self, wanted: int | None) -> FileRow:
         folder = self.path("commitlog")
-        names = [name for name in self.disk.list(folder) if name.isdigit()]
-        sizes = {name: self.disk.size_of(os.path.join(folder, name)) for name in names}
-        file_bytes = wanted or _most_common(sizes[name] for name in names) or SEGMENT_BYTES
+        sizes = self._sizes_in(folder)
+        names = sorted(sizes)
+        file_bytes = wanted or _most_common([sizes]) or SEGMENT_BYTES
         if names and sizes[names[-1]] < file_bytes and self._is_blank(os.path.join(folder, names[-1])):
             path = os.path.join(folder, names.pop())
             self.odd.append(OddFile(path, "was being made at the last stop; nothing is in it", harmless=True))
-        bases = [int(name) for name in names if self._fits(folder, name, sizes[name], file_bytes)]
+        bases = self._row(folder, {name: sizes[name] for name in names}, file_bytes, SEGMENTS_MISSING_MAX)
         if wanted is None and file_bytes % 4096:
             self.odd.append(OddFile(folder, f"has files of {file_bytes} bytes: no whole number of pages"))
         return FileRow(self.files, folder, bases, file_bytes)
 
     def _is_blank(self, path: str) -> bool:
-        return not (self.disk.read_whole(path) or b"").strip(b"\0")
+        return self.files.used_bytes(path) == 0
 
     def _find_queues(self, wanted: int | None) -> dict[QueueKey, OfflineQueue]:
         found: dict[QueueKey, dict[str, int]] = {}
         for topic in self.disk.list(self.path("consumequeue")):
-            for number in self.disk.list(self.path("consumequeue", topic)):
-                folder = self.path("consumequeue", topic, number)
-                names = [name for name in self.disk.list(folder) if name.isdigit()]
-                if number.isdigit() and names:
-                    sizes = {name: self.disk.size_of(os.path.join(folder, name)) for name in names}
-                    found[topic, int(number)] = sizes
-        whole = (size for sizes in found.values() for size in sizes.values() if size % ENTRY_BYTES == 0)
-        file_bytes = wanted or _most_common(whole) or QUEUE_FILE_BYTES
+            folder = self.path("consumequeue", topic)
+            if printable(topic) != topic:
+                self.odd.append(
+                    OddFile(folder, "has a name that no topic has; it is not looked at", harmless=True)
+                )
+                continue
+            for number in self.disk.list(folder):
+                queue_id = queue_id_of(number)
+                sizes = {} if queue_id is None else self._sizes_in(os.path.join(folder, number))
+                if queue_id is not None and sizes:
+                    found[topic, queue_id] = sizes
+        file_bytes = wanted or _most_common(found.values(), ENTRY_BYTES) or QUEUE_FILE_BYTES
         self.queue_file_bytes = file_bytes
         queues: dict[QueueKey, OfflineQueue] = {}
         for key, sizes in found.items():
             folder = self.path("consumequeue", key[0], str(key[1]))
-            bases = [int(name) for name, size in sizes.items() if self._fits(folder, name, size, file_bytes)]
+            bases = self._row(folder, sizes, file_bytes, QUEUE_FILES_MISSING_MAX, blank_too=False)
             queues[key] = OfflineQueue(self.files, folder, bases, file_bytes, key)
-        return queues
+        return self._without_deleted(queues)
+
+    def _without_deleted(self, queues: dict[QueueKey, OfflineQueue]) -> dict[QueueKey, OfflineQueue]:
+        """Power loss may have brought back the folder of a topic that was deleted; the next start deletes it again."""
+        gone = {
+            key[0]
+            for key, queue in queues.items()
+            if queue.points_before(self.deleted.get(key[0].encode(), 0))
+        }
+        for topic in sorted(gone):
+            what = "is of a topic that was deleted; the next start takes it away"
+            self.odd.append(OddFile(self.path("consumequeue", topic), what, harmless=True))
+        return {key: queue for key, queue in queues.items() if key[0] not in gone}
+
+    def _sizes_in(self, folder: str) -> dict[str, int]:
+        """The files of a row by name.  What cannot be one is told, and not opened: a pipe, a device, a folder, a file
+        that is larger than any."""
+        sizes: dict[str, int] = {}
+        for name in self.disk.list(folder):
+            if not name.isdigit():
+                continue
+            path = os.path.join(folder, name)
+            try:
+                size = self.disk.size_of(path)
+            except (StoreError, OSError) as error:
+                self.odd.append(OddFile(path, f"cannot be read: {error}"))
+                continue
+            if size > STORE_FILE_BYTES_MAX:
+                what = f"has {size} bytes, more than the {STORE_FILE_BYTES_MAX} that a file may have"
+                self.odd.append(OddFile(path, what))
+            else:
+                sizes[name] = size
+        return sizes
+
+    def _row(
+        self, folder: str, sizes: dict[str, int], file_bytes: int, missing_max: int, *, blank_too: bool = True
+    ) -> list[int]:
+        """First bytes of the files that have a place in a row: the most that have few missing among them.
+
+        Files in which nothing was ever written may be left out: they take no room, and looking at them takes time.
+        """
+        bases = sorted(
+            int(name) for name, size in sizes.items() if self._fits(folder, name, size, file_bytes)
+        )
+        if not blank_too:
+            bases = [base for base in bases if self.disk.written(_path_in(folder, base))] or bases[:1]
+        kept = max(_runs(bases, file_bytes, missing_max), key=len, default=[])
+        for base in sorted(set(bases) - set(kept)):
+            what = "is too far from the others to belong to them"
+            self.odd.append(OddFile(_path_in(folder, base), what))
+        return kept
 
     def _fits(self, folder: str, name: str, size: int, file_bytes: int) -> bool:
         """Whether a file has a place in its row, though it may be too short; tells what is odd about it."""
         path = os.path.join(folder, name)
-        if len(name) != DIGITS or not file_bytes or int(name) % file_bytes:
-            self.odd.append(OddFile(path, f"is not named by a multiple of {file_bytes} in {DIGITS} digits"))
+        base = place_of(name)
+        if base is None or not file_bytes or base % file_bytes:
+            what = f"is not named by a multiple of {file_bytes} in {PLACE_DIGITS} digits"
+            self.odd.append(OddFile(path, what))
             return False
         if size != file_bytes:
             self.odd.append(OddFile(path, f"has {size} bytes where it should have {file_bytes}"))
@@ -339,10 +444,29 @@ def _root_of(disk: ReadingDisk, root: str) -> str:
     raise NotAStore(f"{root} is no store directory: there is no commitlog in it")
 
 
+def _runs(bases: Sequence[int], file_bytes: int, missing_max: int) -> list[list[int]]:
+    """The files in parts, none of which has more than so many missing."""
+    runs: list[list[int]] = []
+    missing = 0
+    for base in bases:
+        missing += (base - runs[-1][-1]) // file_bytes - 1 if runs else 0
+        if not runs or missing > missing_max:
+            runs.append([])
+            missing = 0
+        runs[-1].append(base)
+    return runs
+
+
 def _path_in(folder: str, base: int) -> str:
-    return os.path.join(folder, f"{base:0{DIGITS}d}")
+    return os.path.join(folder, name_of(base))
 
 
-def _most_common(sizes: Iterator[int]) -> int:
-    counted = Counter(sizes)
+def _most_common(rows: Iterable[dict[str, int]], unit: int = 1) -> int:
+    """The size of most files, of those that have a whole number of units and a name that is a multiple of it."""
+    counted: Counter[int] = Counter()
+    for sizes in rows:
+        for name, size in sizes.items():
+            place = place_of(name)
+            counted[size] += place is not None and size > 0 and size % unit == place % size == 0
+    counted = +counted
     return max(counted, key=lambda size: (counted[size], size), default=0)

@@ -15,14 +15,14 @@ Everything that is replaced is kept under `repair-<time>/`, as whole files or as
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from bolide.model.clock import Clock
 from bolide.model.errors import StoreError
 from bolide.model.message import BODY_BYTES_MAX, SysFlag
-from bolide.offline.files import Geometry, StoreFiles, used_bytes
+from bolide.offline.files import Geometry, StoreFiles
 from bolide.offline.repair_index import rebuild_index
 from bolide.offline.scan import Hole, Progress
 from bolide.offline.verify import Examination, examine
@@ -31,7 +31,9 @@ from bolide.offline.verify_tables import table_state
 from bolide.record.codec import encode_record
 from bolide.record.layout import FIXED_BYTES, HOST_V4_BYTES, MAGIC_BLANK, RECORD_CHECKSUM_BYTES
 from bolide.store.checkpoint import Checkpoint, Mark
-from bolide.store.disk import Disk, DiskLock, ReadingDisk
+from bolide.store.deletions import FILE as DELETIONS_FILE
+from bolide.store.disk import Disk, DiskLock, File, ReadingDisk
+from bolide.store.file_names import name_of, place_of
 from bolide.store.folders import make_folder
 from bolide.store.index_file import IndexSizes
 from bolide.store.index_layout import entry_at
@@ -66,15 +68,31 @@ class Keeper:
         self.root = root
         self.folder = folder
 
-    def keep(self, path: str, at: int, data: bytes) -> None:
-        """A piece of a file."""
-        self._write(f"{os.path.relpath(path, self.root)}.at-{at}", data)
+    def keep(self, file: File, at: int, size: int) -> None:
+        """A part of a file, in pieces; those of zeros are not worth it."""
+        name = os.path.relpath(file.path, self.root)
+        for low in range(at, at + size, _COPY_BYTES):
+            data = file.read(low, min(_COPY_BYTES, at + size - low))
+            if data.strip(b"\0"):
+                self._write(f"{name}.at-{low}", data)
 
     def keep_copy(self, path: str) -> None:
-        """All of a small file, without the zeros at its end; once."""
-        name = os.path.relpath(path, self.root)
-        if not self.disk.exists(os.path.join(self.folder, name)):
-            self._write(name, (self.disk.read_whole(path) or b"").rstrip(b"\0"))
+        """All of a file, without the zeros at its end; once."""
+        target = os.path.join(self.folder, os.path.relpath(path, self.root))
+        if self.disk.exists(target):
+            return
+        make_folder(self.disk, os.path.dirname(target))
+        source = self.disk.open_for_reading(path)
+        try:
+            end = max((last for _, last in self.disk.written(path)), default=0)
+            copy = self.disk.create(target, end, reserve=False)
+            try:
+                _copy(self.disk, source, copy)
+            finally:
+                copy.close()
+        finally:
+            source.close()
+        self.disk.sync_dir(os.path.dirname(target))
 
     def move(self, path: str) -> str:
         """Take a file away; returns where it is now."""
@@ -127,7 +145,7 @@ class Repair:
             for step in self.steps:
                 step.run(keeper)
                 self._store.check()
-            self._write_checkpoint()
+            self._write_checkpoint(keeper)
             return folder
         finally:
             self._lock.release()
@@ -135,7 +153,7 @@ class Repair:
     def close(self) -> None:
         self._store.close()
 
-    def _write_checkpoint(self) -> None:
+    def _write_checkpoint(self, keeper: Keeper) -> None:
         """Everything is in step and durable now: no recovery has to come by what was repaired."""
         store = StoreFiles(self._disk, self._store.root, self._store.geometry)
         try:
@@ -154,6 +172,11 @@ class Repair:
             confirmed=before.confirmed,
             mark=Mark(found.log_end, found.last_record),
         )
+        deletions = self._store.path(DELETIONS_FILE)
+        if self._store.is_foreign and self._disk.exists(
+            deletions
+        ):  # with our checkpoint it would count again
+            keeper.move(deletions)
         write_whole(self._disk, path, says.encode())
 
     # ---- the plan ------------------------------------------------------------------------------------------
@@ -186,9 +209,10 @@ class Repair:
             row = row or next(
                 (one for one in store.queues.values() if os.path.dirname(odd.path) == one.folder), None
             )
-            if row is None or not name.isdigit():
+            is_index = os.path.dirname(odd.path) == store.path("index")
+            if not is_index and (row is None or not name.isdigit()):
                 continue
-            if int(name) in row.bases:
+            if row is not None and place_of(name) in row.bases:
                 what, size = f"give it its {row.file_bytes} bytes", row.file_bytes
                 yield RepairStep(store.name(odd.path), what, _resize(odd.path, size))
             else:
@@ -222,11 +246,11 @@ class Repair:
         if base is None:
             return
         path, at = self._store.log.path(base), found.log_end - base
-        size = used_bytes(self._store.log.view(base)) - at
+        size = self._store.log.used_bytes(base) - at
         if size <= 0:
             return
         what = f"cut the torn tail: {size} bytes from {at} on"
-        yield RepairStep(self._store.name(path), what, lambda keeper: _patch(keeper, path, at, bytes(size)))
+        yield RepairStep(self._store.name(path), what, _erase(path, at, size))
 
     def _write_blank(self, at: int, room: int, what: str, is_missing: bool = False) -> RepairStep:
         log = self._store.log
@@ -237,9 +261,7 @@ class Repair:
         def run(keeper: Keeper) -> None:
             if is_missing:
                 _create(keeper, path, log.file_bytes)
-            else:
-                keeper.keep(path, at - base, bytes(log.view(base)[at - base : at - base + room]))
-            _patch(keeper, path, at - base, data, keep=False)
+            _patch(keeper, path, at - base, [data], kept_bytes=0 if is_missing else room)
 
         return RepairStep(self._store.name(path), f"{what} (at {at - base})", run)
 
@@ -254,7 +276,9 @@ class Repair:
         def run(keeper: Keeper) -> None:
             if is_missing:
                 _create(keeper, path, log.file_bytes)
-            _patch(keeper, path, at - base, filler(at, end, stored_ms), keep=not is_missing)
+            _patch(
+                keeper, path, at - base, fillers(at, end, stored_ms), kept_bytes=0 if is_missing else end - at
+            )
 
         return RepairStep(self._store.name(path), text, run)
 
@@ -264,7 +288,11 @@ class Repair:
         path, at = self._store.log.path(base), log_offset - base + _NUMBER_AT
         what = f"give the record at {log_offset - base} its number {number} back"
         data = number.to_bytes(8, "big")
-        return RepairStep(self._store.name(path), what, lambda keeper: _patch(keeper, path, at, data))
+        return RepairStep(
+            self._store.name(path),
+            what,
+            lambda keeper: _patch(keeper, path, at, [data], kept_bytes=len(data)),
+        )
 
     def _mend_entries(self, fix: QueueFix) -> RepairStep:
         topic, queue_id = fix.key
@@ -277,13 +305,13 @@ class Repair:
             at, data = fix.first * ENTRY_BYTES, bytes(fix.entries)
             while data:
                 base = at - at % file_bytes
-                path = os.path.join(folder, f"{base:020d}")
+                path = os.path.join(folder, name_of(base))
                 part, data = data[: base + file_bytes - at], data[base + file_bytes - at :]
                 if keeper.disk.exists(path):
                     keeper.keep_copy(path)
                 else:
                     _create(keeper, path, file_bytes)
-                _patch(keeper, path, at - base, part, keep=False)
+                _patch(keeper, path, at - base, [part])
                 at += len(part)
 
         return RepairStep(self._store.name(folder), _intent(fix), run)
@@ -320,9 +348,10 @@ class Repair:
                 yield RepairStep(self._store.name(path), "put its .bak in its place", _restore(path, copy))
             elif is_good and copy_is_good is False:
                 yield RepairStep(self._store.name(copy), "take the damaged copy away", _move(copy))
-        if any(damage.file == "checkpoint" for damage in found.findings.damages):
-            path = self._store.path("checkpoint")
-            yield RepairStep("checkpoint", "write it again", _move(path))
+        damaged = {damage.file for damage in found.findings.damages}
+        for name, what in (("checkpoint", "write it again"), (DELETIONS_FILE, "take it away")):
+            if name in damaged:
+                yield RepairStep(name, what, _move(self._store.path(name)))
 
 
 def _intent(fix: QueueFix) -> str:
@@ -335,35 +364,31 @@ def _intent(fix: QueueFix) -> str:
     )
 
 
-def filler(at: int, end: int, stored_ms: int) -> bytes:
+def fillers(at: int, end: int, stored_ms: int) -> Iterator[bytes]:
     """Records for a part of the log that no queue has: rolled back, so that nothing dispatches them."""
-    parts: list[bytes] = []
     while at < end:
         size = end - at
         if size > FILLER_BYTES_MAX:
             size = min(FILLER_BYTES_MAX, size - FILLER_BYTES_MIN)
         is_sealed = size >= FILLER_BYTES_MIN + RECORD_CHECKSUM_BYTES
-        parts.append(
-            encode_record(
-                topic=FILLER_TOPIC,
-                body=bytes(size - FILLER_BYTES_MIN - (RECORD_CHECKSUM_BYTES if is_sealed else 0)),
-                properties=b"",
-                queue_id=0,
-                flag=0,
-                queue_offset=0,
-                log_offset=at,
-                sys_flag=SysFlag.ROLLBACK,
-                born_timestamp_ms=stored_ms,
-                born_host=bytes(HOST_V4_BYTES),
-                store_timestamp_ms=stored_ms,
-                store_host=bytes(HOST_V4_BYTES),
-                reconsume_times=0,
-                prepared_offset=0,
-                sealed=is_sealed,
-            )
+        yield encode_record(
+            topic=FILLER_TOPIC,
+            body=bytes(size - FILLER_BYTES_MIN - (RECORD_CHECKSUM_BYTES if is_sealed else 0)),
+            properties=b"",
+            queue_id=0,
+            flag=0,
+            queue_offset=0,
+            log_offset=at,
+            sys_flag=SysFlag.ROLLBACK,
+            born_timestamp_ms=stored_ms,
+            born_host=bytes(HOST_V4_BYTES),
+            store_timestamp_ms=stored_ms,
+            store_host=bytes(HOST_V4_BYTES),
+            reconsume_times=0,
+            prepared_offset=0,
+            sealed=is_sealed,
         )
         at += size
-    return b"".join(parts)
 
 
 def _is_good(store: StoreFiles, path: str) -> bool | None:
@@ -371,16 +396,37 @@ def _is_good(store: StoreFiles, path: str) -> bool | None:
     return not table_state(store, path) if store.disk.exists(path) else None
 
 
-def _patch(keeper: Keeper, path: str, at: int, data: bytes, *, keep: bool = True) -> None:
-    """Write into a file, durably."""
+def _patch(keeper: Keeper, path: str, at: int, pieces: Iterable[bytes], *, kept_bytes: int = 0) -> None:
+    """Write into a file, durably; so much of what was there is kept."""
     file = keeper.disk.open(path)
     try:
-        if keep:
-            keeper.keep(path, at, file.read(at, len(data)))
-        file.write(at, data)
+        keeper.keep(file, at, kept_bytes)
+        for piece in pieces:
+            file.write(at, piece)
+            at += len(piece)
         file.sync()
     finally:
         file.close()
+
+
+def _erase(path: str, at: int, size: int) -> Callable[[Keeper], None]:
+    """Zeros, in pieces."""
+
+    def run(keeper: Keeper) -> None:
+        pieces = (bytes(min(_COPY_BYTES, size - done)) for done in range(0, size, _COPY_BYTES))
+        _patch(keeper, path, at, pieces, kept_bytes=size)
+
+    return run
+
+
+def _copy(disk: ReadingDisk, source: File, target: File) -> None:
+    """What was ever written to a file into a blank one, as far as that reaches, durably."""
+    for first, last in disk.written(source.path):
+        for at in range(first, min(last, target.size), _COPY_BYTES):
+            data = source.read(at, min(_COPY_BYTES, last - at, target.size - at))
+            if data.strip(b"\0"):
+                target.write(at, data)
+    target.sync()
 
 
 def _create(keeper: Keeper, path: str, size: int) -> None:
@@ -398,11 +444,7 @@ def _resize(path: str, size: int) -> Callable[[Keeper], None]:
         old = keeper.disk.open(keeper.move(path))
         new = keeper.disk.create(path, size, reserve=False)
         try:
-            for at in range(0, min(size, old.size), _COPY_BYTES):
-                data = old.read(at, min(_COPY_BYTES, size - at))
-                if data.strip(b"\0"):
-                    new.write(at, data)
-            new.sync()
+            _copy(keeper.disk, old, new)
         finally:
             old.close()
             new.close()
@@ -420,7 +462,7 @@ def _move(path: str) -> Callable[[Keeper], None]:
 
 def _restore(path: str, copy: str) -> Callable[[Keeper], None]:
     def run(keeper: Keeper) -> None:
-        keeper.keep_copy(path)
+        keeper.move(path)
         write_whole(keeper.disk, path, keeper.disk.read_whole(copy) or b"")
 
     return run

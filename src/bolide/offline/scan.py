@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from bolide.model.message import SysFlag
-from bolide.offline.files import StoreFiles, used_bytes
+from bolide.offline.files import StoreFiles
 from bolide.offline.texts import FINE, LAST_UNSEALED, LOST_CHECKSUM, ODD_PROPERTIES, check_texts
 from bolide.record.checksum import ABSENT, record_checksum
 from bolide.record.codec import RecordHead, inspect_record
@@ -239,13 +239,14 @@ class LogScan:
     def _candidates(self, base: int, start: int) -> Iterator[int]:
         """Places behind `start` where the bytes of a magic stand where a record has them."""
         view = self._log.view(base)
-        for low in range(start, used_bytes(view), _SEARCH_BYTES):
-            block = bytes(view[low : low + _SEARCH_BYTES + 3])  # a magic may lie across two blocks
-            at = block.find(_MAGIC_HEAD)
-            while at >= 0:
-                if block[at : at + 4] in _MAGICS and low + at - 4 >= start:
-                    yield base + low + at - 4
-                at = block.find(_MAGIC_HEAD, at + 1)
+        for first, last in self._log.written(base):
+            for low in range(max(start, first), last, _SEARCH_BYTES):
+                block = bytes(view[low : low + _SEARCH_BYTES + 3])  # a magic may lie across two blocks
+                at = block.find(_MAGIC_HEAD)
+                while at >= 0:
+                    if block[at : at + 4] in _MAGICS and low + at - 4 >= start:
+                        yield base + low + at - 4
+                    at = block.find(_MAGIC_HEAD, at + 1)
 
     def _entry_of(self, head: RecordHead) -> tuple[int, int]:
         """Place and size in the queue entry of a record's number; zeros without one."""

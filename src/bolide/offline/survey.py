@@ -4,8 +4,6 @@ Looks at names, sizes, the ends of queues and a few records, so it is fast whate
 `count_records` reads the whole log.  Believes what it reads: whether that is sound is the business of `verify.py`.
 """
 
-import os
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from bolide.model.data_version import DataVersion
@@ -100,7 +98,7 @@ def _look(store: StoreFiles, topic: str | None) -> Survey:
     ends = {key: queue.sound_end() for key, queue in store.queues.items()}
     queues = [_look_at_queue(store, queue, ends[key]) for key, queue in sorted(store.queues.items())]
     end, last_ms = _log_end(store, ends)
-    sizes = list(_sizes(store.disk, store.root))
+    size_bytes, allocated_bytes = store.disk.tree_bytes(store.root)
     found = Survey(
         root=store.root,
         is_clean=store.is_clean,
@@ -116,8 +114,8 @@ def _look(store: StoreFiles, topic: str | None) -> Survey:
         checkpoint=_checkpoint(store),
         tables=tables.versions or {},
         odd=[(store.name(odd.path), odd.what) for odd in store.odd],
-        size_bytes=sum(size for size, _ in sizes),
-        allocated_bytes=sum(allocated for _, allocated in sizes),
+        size_bytes=size_bytes,
+        allocated_bytes=allocated_bytes,
     )
     store.check()
     return found
@@ -189,18 +187,8 @@ def _look_at_index(store: StoreFiles, path: str) -> IndexSurvey:
 
 
 def _checkpoint(store: StoreFiles) -> Checkpoint | None:
-    data = store.disk.read_whole(store.path("checkpoint"))
+    data = store.read_small("checkpoint")
     return None if data is None else Checkpoint.decode(data)
-
-
-def _sizes(disk: ReadingDisk, path: str) -> Iterator[tuple[int, int]]:
-    """Apparent and real size of every file below a folder."""
-    for name in disk.list(path):
-        inner = os.path.join(path, name)
-        if disk.list(inner):
-            yield from _sizes(disk, inner)
-        else:
-            yield disk.size_of(inner), disk.allocated_bytes(inner)
 
 
 @dataclass(slots=True)

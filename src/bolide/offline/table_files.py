@@ -11,7 +11,7 @@ from typing import Any
 from bolide.model import java_json
 from bolide.model.config_json import group_from_json, topic_from_json
 from bolide.model.data_version import DataVersion
-from bolide.model.errors import InvalidRequest
+from bolide.model.errors import InvalidRequest, StoreError
 from bolide.model.topic import TopicConfig
 from bolide.store.disk import ReadingDisk
 
@@ -30,7 +30,7 @@ class Tables:
 
     def take(self, name: str, data: bytes) -> DataVersion | None:
         """Take over one file; its data version if it has one."""
-        members = java_json.loads(data)
+        members = java_json.loads(data, dialect_length_max=None)
         if not isinstance(members, Mapping):
             raise InvalidRequest("the file is not a JSON object")
         version = DataVersion.from_json(members["dataVersion"]) if "dataVersion" in members else None
@@ -51,12 +51,11 @@ def read_tables(disk: ReadingDisk, paths: list[str]) -> Tables:
     for path in paths:
         name = os.path.basename(path)
         for candidate in (path, path + ".bak"):
-            data = disk.read_whole(candidate)
             try:
-                if data:
+                if data := disk.read_whole(candidate):
                     tables.versions[name] = tables.take(name, data)
                     break
-            except InvalidRequest:
+            except (InvalidRequest, StoreError):
                 continue
     return tables
 
@@ -78,6 +77,6 @@ def _offsets(members: Mapping[str, Any]) -> list[tuple[GroupQueue, int]]:
             raise InvalidRequest(f"{key[:255]!r} is not the offsets of a topic and a group")
         try:
             found += [((group, topic, int(number)), int(offset)) for number, offset in queues.items()]
-        except (TypeError, ValueError) as error:
-            raise InvalidRequest(f"an offset of {key[:255]} is not a number: {error}") from None
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InvalidRequest(f"an offset of {key[:255]!r} is not a number: {error}") from None
     return found

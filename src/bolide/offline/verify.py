@@ -8,11 +8,17 @@ everything else that is not as it must be is damage, with its file, its place an
 from dataclasses import dataclass, field
 
 from bolide.offline.damage import Findings
-from bolide.offline.files import Geometry, StoreFiles, used_bytes
+from bolide.offline.files import Geometry, StoreFiles
 from bolide.offline.scan import Hole, LogScan, OddBlank, Progress
 from bolide.offline.verify_index import IndexCheck
 from bolide.offline.verify_queues import QueueCheck, QueueFix
-from bolide.offline.verify_tables import check_checkpoint, check_config, check_offsets, check_times
+from bolide.offline.verify_tables import (
+    check_checkpoint,
+    check_config,
+    check_deletions,
+    check_offsets,
+    check_times,
+)
 from bolide.store.disk import ReadingDisk
 from bolide.store.walk import LogWalk
 
@@ -69,10 +75,11 @@ def examine(store: StoreFiles, progress: Progress | None = None) -> Examination:
     _tell_state(store, findings)
     tables = check_config(store, findings)
     times = check_checkpoint(store, findings)
+    check_deletions(store, findings)
     topics = None if tables.topics is None else frozenset(tables.topics)
     safe_ms = 0 if times is None else times.safe_ms
     queues = QueueCheck(store, found.holes, findings, topics=topics, checkpoint_ms=safe_ms)
-    walk = LogWalk(queues.find, queues.mend, queues.deliver)
+    walk = LogWalk(queues.find, queues.mend, queues.deliver, store.deleted)
     scan = LogScan(store, walk, progress)
     found.log_start = store.log.start
     for step in scan.run():
@@ -155,7 +162,7 @@ def _tell_tail(store: StoreFiles, scan: LogScan, findings: Findings) -> None:
     base = store.log.base_of(scan.end)
     if base is None:
         return
-    if used_bytes(store.log.view(base)) > scan.end - base:
+    if store.log.used_bytes(base) > scan.end - base:
         findings.note(
             store.name(store.log.path(base)),
             f"the log ends at {scan.end}; behind it is what a stop or a recovery has left, without meaning",

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from bolide.model.message import SysFlag
 from bolide.offline.damage import Findings
-from bolide.offline.files import StoreFiles, used_bytes
+from bolide.offline.files import StoreFiles
 from bolide.offline.scan import Hole, Progress
 from bolide.record.layout import (
     BORN_HOST_AT,
@@ -104,10 +104,12 @@ class IndexCheck:
         view = self._store.files.view(path)
         header = IndexHeader.read(view)
         room = (size - entry_at(slots, 0)) // ENTRY_BYTES
-        if header.next_entry <= 1 and used_bytes(view) <= entry_at(slots, 1):
+        used = self._store.files.used_bytes(path)
+        if header.next_entry <= 1 and used <= entry_at(slots, 1):
             return  # made, and nothing put into it yet
-        if not 1 < header.next_entry <= room:
-            what = f"the header says {header.next_entry - 1} entries where at most {room - 1} fit"
+        if not 1 < header.next_entry <= room or entry_at(slots, header.next_entry - 1) >= used:
+            most = min(room, (used - entry_at(slots, 0) - 1) // ENTRY_BYTES + 1) - 1
+            what = f"the header says {header.next_entry - 1} entries where there are at most {max(0, most)}"
             self._findings.damage(name, NEXT_ENTRY_AT, what, _NOT_FOUND)
             return
         file = _File(name, view, slots, header, self._trusted(view, slots, header, is_last), header.begin_ms)

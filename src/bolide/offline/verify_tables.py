@@ -6,12 +6,14 @@ JSON, a table of another shape, times that no message has, progress of a group b
 
 import os
 
-from bolide.model.errors import InvalidRequest
+from bolide.model.errors import InvalidRequest, StoreError
 from bolide.offline.damage import Findings
 from bolide.offline.files import StoreFiles
 from bolide.offline.table_files import Tables, read_tables
 from bolide.store.checkpoint import FILE_BYTES as CHECKPOINT_BYTES
 from bolide.store.checkpoint import MARK_AT, Checkpoint
+from bolide.store.deletions import FILE as DELETIONS_FILE
+from bolide.store.deletions import decode_deletions
 
 FUTURE_MS = 1000
 """The original notes a time a moment after it took it."""
@@ -29,7 +31,7 @@ def check_config(store: StoreFiles, findings: Findings) -> Tables:
             other = states[path + ".bak" if name == path else path]
             if name != path:
                 consequence = "nothing to fall back to when the file itself is damaged"
-            elif other or store.disk.read_whole(path + ".bak") is None:
+            elif other or not store.disk.exists(path + ".bak"):
                 consequence = "the broker does not start"
             else:
                 consequence = "the broker uses the older copy"
@@ -39,16 +41,29 @@ def check_config(store: StoreFiles, findings: Findings) -> Tables:
 
 def table_state(store: StoreFiles, path: str) -> str:
     """What is wrong with a file; empty when nothing is, or when there is none."""
-    data = store.disk.read_whole(path)
-    if data is None:
-        return ""
-    if not data:
-        return "the file is empty"
     try:
+        data = store.disk.read_whole(path)
+        if data is None:
+            return ""
+        if not data:
+            return "the file is empty"
         Tables().take(os.path.basename(path).removesuffix(".bak"), data)
-    except InvalidRequest as error:
+    except (InvalidRequest, StoreError) as error:
         return str(error)
     return ""
+
+
+def check_deletions(store: StoreFiles, findings: Findings) -> None:
+    """The list of deleted topics carries a checksum."""
+    try:
+        data = store.disk.read_whole(store.path(DELETIONS_FILE))
+    except StoreError as error:
+        findings.damage(DELETIONS_FILE, 0, str(error), "the broker does not start")
+        return
+    if data and decode_deletions(data) is None:
+        findings.damage(DELETIONS_FILE, 0, "is damaged", "messages of deleted topics may come back")
+    elif data and store.is_foreign:
+        findings.note(DELETIONS_FILE, "counts no more, since Apache RocketMQ has used the store")
 
 
 def check_offsets(store: StoreFiles, tables: Tables, findings: Findings) -> None:
@@ -67,7 +82,11 @@ def check_offsets(store: StoreFiles, tables: Tables, findings: Findings) -> None
 
 def check_checkpoint(store: StoreFiles, findings: Findings) -> Checkpoint | None:
     """The checkpoint, as far as it can be one."""
-    data = store.disk.read_whole(store.path("checkpoint"))
+    try:
+        data = store.disk.read_whole(store.path("checkpoint"))
+    except StoreError as error:
+        findings.damage("checkpoint", 0, str(error), "the broker does not start")
+        return None
     if data is None:
         return None
     if len(data) != CHECKPOINT_BYTES:

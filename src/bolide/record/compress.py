@@ -11,11 +11,10 @@ import lz4.frame
 import zstandard
 
 from bolide.model.errors import MalformedRecord
+from bolide.model.limits import BODY_UNPACKED_BYTES_MAX
 from bolide.model.message import COMPRESSION_MASK, SysFlag
 
 ZLIB_LEVEL = 5
-UNPACKED_BYTES_MAX = 64 * 1024 * 1024
-"""Sixteen times the largest body that a producer sends by default."""
 
 
 def pack_body(body: bytes, kind: int = SysFlag.COMPRESSION_ZLIB) -> bytes:
@@ -29,7 +28,7 @@ def pack_body(body: bytes, kind: int = SysFlag.COMPRESSION_ZLIB) -> bytes:
     raise ValueError(f"unknown compression {kind:#x}")
 
 
-def unpack_body(body: bytes, sys_flag: int, size_bytes_max: int = UNPACKED_BYTES_MAX) -> bytes:
+def unpack_body(body: bytes, sys_flag: int, size_bytes_max: int = BODY_UNPACKED_BYTES_MAX) -> bytes:
     """The body as it was sent; unchanged when the flag says that it is not packed."""
     if not sys_flag & SysFlag.COMPRESSED:
         return body

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from bolide.model import names
 from bolide.model.errors import TopicNotFound
-from bolide.model.topic import TOPIC_QUEUES_MAX, UNIT_SUBSCRIPTION, Permission, TopicConfig
+from bolide.model.limits import TOPIC_QUEUES_MAX
+from bolide.model.topic import UNIT_SUBSCRIPTION, Permission, TopicConfig
 
 
 def topic_for_send(

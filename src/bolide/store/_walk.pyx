@@ -79,6 +79,8 @@ cdef class LogWalk:
     cdef object find
     cdef object mend
     cdef object deliver
+    cdef dict deleted  # places in the log by topic
+    cdef int64_t deleted_end  # no place lies behind this one
     cdef Known* known
     cdef list kept  # what the slots point to
     cdef readonly int64_t records
@@ -86,10 +88,12 @@ cdef class LogWalk:
     cdef readonly int64_t last_record
     cdef readonly int64_t store_timestamp_ms
 
-    def __cinit__(self, find, mend, deliver=None):
+    def __cinit__(self, find, mend, deliver=None, deleted=None):
         self.find = find
         self.mend = mend
         self.deliver = deliver
+        self.deleted = dict(deleted or {})
+        self.deleted_end = max(self.deleted.values(), default=0)
         self.kept = []
         self.known = <Known*>calloc(SLOTS, sizeof(Known))
         if self.known == NULL:
@@ -133,7 +137,10 @@ cdef class LogWalk:
     cdef bint give(self, const unsigned char* record, RecordLook* look) except -1:
         """Give a record to its queue; False when its topic is no name."""
         cdef int64_t transaction = look.sys_flag & TRANSACTION_MASK
-        cdef QueueTail tail = self.tail_of(record + look.topic_at, look.topic_length, look.queue_id)
+        cdef QueueTail tail
+        if look.log_offset < self.deleted_end and self.is_deleted(record, look):
+            return True
+        tail = self.tail_of(record + look.topic_at, look.topic_length, look.queue_id)
         if tail is None:
             return False
         if transaction == PREPARED or transaction == ROLLBACK:
@@ -142,6 +149,12 @@ cdef class LogWalk:
             tail.push(look.log_offset, look.size, self.code_of(tail, record, look))
             self.entries += 1
         return True
+
+    cdef bint is_deleted(self, const unsigned char* record, RecordLook* look) except -1:
+        """Whether a record is older than the deletion of its topic."""
+        cdef bytes topic = PyBytes_FromStringAndSize(<const char*>record + look.topic_at, look.topic_length)
+        cdef int64_t place = self.deleted.get(topic, 0)
+        return look.log_offset < place
 
     cdef int64_t code_of(self, QueueTail tail, const unsigned char* record, RecordLook* look) except? -1:
         """The hash of the tags, or for a delayed message the time of its delivery."""

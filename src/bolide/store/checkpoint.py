@@ -94,15 +94,19 @@ class Checkpoint:
         return cls(log_ms, queues_ms, index_ms, master_flushed, confirmed, mark)
 
 
+def is_foreign(data: bytes | None) -> bool:
+    """Whether these bytes of a file are of the original, which has run on the store since we did; or damaged."""
+    return bool(data) and Checkpoint.decode(data or b"").mark is None
+
+
 class NextCheckpoint:
     """A checkpoint to come, and what has to be synced before.  Both may run on another thread."""
 
-    def __init__(self, disk: Disk, path: str, unsynced: Unsynced, says: Checkpoint, wishes: int = 0) -> None:
+    def __init__(self, disk: Disk, path: str, unsynced: Unsynced, says: Checkpoint) -> None:
         self._disk = disk
         self._path = path
         self._unsynced = unsynced
         self.says = says
-        self.wishes = wishes  # for checkpoints, that this one fulfils
 
     def sync(self) -> None:
         """A failure is final, as it is for the log: the kernel may have given up pages of queue files."""
@@ -140,16 +144,17 @@ class Checkpoints:
         self.written = Checkpoint()
         self.end = 0
         """Log and queues are durable before this place, and a recovery would not begin before it."""
-        self._wanted_end = 0
-        self._wishes = 0  # so many were there
-        self._granted = 0  # and so many of them are fulfilled
+        self.is_foreign = False
+        """Whether the original has run on the store since we did."""
         self.index_end = 0
         """How far the key index is durable, in the log; whoever builds it says so."""
         self.index_ms = 0
         """The same in time, for the index files that are full."""
 
     def load(self) -> Checkpoint:
-        self.written = Checkpoint.decode(self._disk.read_whole(self._path) or b"")
+        data = self._disk.read_whole(self._path) or b""
+        self.is_foreign = is_foreign(data)
+        self.written = Checkpoint.decode(data)
         self.index_ms = self.written.index_ms
         self.index_end = self.written.mark.index_end if self.written.mark is not None else 0
         return self.written
@@ -160,14 +165,6 @@ class Checkpoints:
         self._disk.sync_dir(os.path.dirname(self._path))
         self.written = replace(self.written, log_ms=0, queues_ms=0, mark=None)
 
-    def want(self, end: int) -> None:
-        """A checkpoint from now on that reaches this place should not wait for its turn."""
-        self._wanted_end = end
-        self._wishes += 1
-
-    def is_wanted(self, durable: int) -> bool:
-        return self._granted < self._wishes and self._wanted_end <= durable
-
     def next(
         self, commit_log: CommitLog, queues: QueueIndex, end: int, last_record: int
     ) -> NextCheckpoint | None:
@@ -176,11 +173,9 @@ class Checkpoints:
         The log is durable before `end`, and every entry of a record there must be in its file by now; which of the
         files are not synced yet is known to the queues.
         """
-        wishes = self._wishes if self._wanted_end <= end else self._granted
         mark = Mark(end, last_record, self.index_end)
         unsynced = queues.take_unsynced()
         if not unsynced and mark == self.written.mark:
-            self._granted = wishes
             return None
         head = commit_log.head_at(mark.last_record) if mark.last_record >= 0 else None
         stored_ms = 0 if head is None else head.store_timestamp_ms
@@ -193,7 +188,7 @@ class Checkpoints:
             confirmed=before.confirmed,
             mark=mark,
         )
-        return NextCheckpoint(self._disk, self._path, unsynced, says, wishes)
+        return NextCheckpoint(self._disk, self._path, unsynced, says)
 
     def reached(self, point: NextCheckpoint, queues: QueueIndex) -> None:
         """It was synced and written."""
@@ -201,4 +196,3 @@ class Checkpoints:
         queues.synced()
         self.written = point.says
         self.end = point.says.mark.end
-        self._granted = point.wishes

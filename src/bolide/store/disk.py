@@ -7,11 +7,15 @@ Every method is one step that power loss may fall before or behind; what takes s
 """
 
 import errno
+from collections.abc import Sequence
 from typing import Protocol
 
 NOT_OF_THE_DISK = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 """Errors of a process or machine that is short of something.  A sync that meets one was not even begun: nothing is
 lost, and it can be tried again."""
+
+NOT_NOW = (*NOT_OF_THE_DISK, errno.ENOSPC, errno.EDQUOT)
+"""The same, and those of a full disk, for small files that are written anew with every try."""
 
 
 class File(Protocol):
@@ -52,10 +56,17 @@ class ReadingDisk(Protocol):
     def open_for_reading(self, path: str) -> File:
         """A file whose mapping and descriptor cannot be written to."""
 
-    def size_of(self, path: str) -> int: ...
+    def size_of(self, path: str) -> int:
+        """`StoreError` for what is no file."""
 
     def allocated_bytes(self, path: str) -> int:
         """What the file takes of the disk; less than its size when it is sparse."""
+
+    def written(self, path: str) -> Sequence[tuple[int, int]]:
+        """The parts of a file that were ever written, from and to; a sparse file of terabytes has few."""
+
+    def tree_bytes(self, path: str) -> tuple[int, int]:
+        """Size and allocated bytes of all files below a folder; links are not followed."""
 
     def modified_ms(self, path: str) -> int: ...
 
@@ -63,7 +74,8 @@ class ReadingDisk(Protocol):
 
     def exists(self, path: str) -> bool: ...
 
-    def read_whole(self, path: str) -> bytes | None: ...
+    def read_whole(self, path: str) -> bytes | None:
+        """A small file's content; None when it does not exist, `StoreError` when it is none or a large one."""
 
     def is_locked(self, path: str) -> bool:
         """Whether somebody has exclusive use of the file; asking takes nothing."""
@@ -74,9 +86,11 @@ class Disk(Protocol):
         """A new file of full length, zero-filled.  With `reserve` its blocks are allocated now, so that writing
         through the mapping can never meet a full disk; without, the file is sparse."""
 
-    def open(self, path: str) -> File: ...
+    def open(self, path: str) -> File:
+        """`StoreError` for what is no file: nobody waits for a pipe, or reads a device to its end."""
 
-    def size_of(self, path: str) -> int: ...
+    def size_of(self, path: str) -> int:
+        """Likewise."""
 
     def list(self, path: str) -> list[str]:
         """Names in a folder, sorted; empty when there is no such folder."""
@@ -103,7 +117,7 @@ class Disk(Protocol):
     def sync_dir(self, path: str) -> None: ...
 
     def read_whole(self, path: str) -> bytes | None:
-        """A small file's content; None when it does not exist."""
+        """A small file's content; None when it does not exist, `StoreError` when it is none or a large one."""
 
     def lock(self, path: str) -> DiskLock:
         """Exclusive use of a file, in this process too; `BlockingIOError` when somebody else has it."""

@@ -6,14 +6,30 @@ import fcntl
 import mmap
 import os
 import shutil
+import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from bolide.model.errors import StoreError
+from bolide.model.limits import SMALL_FILE_BYTES_MAX
 from bolide.store.disk import DiskLock, File
 
 _PIECE_BYTES = 1 << 20
+_FILE_MODE = 0o600
+_FOLDER_MODE = 0o700
+"""Messages are nobody else's business.  What was there before keeps its mode, and the umask may take more away."""
+
 _FLOCK = struct.Struct("hhqqi4x")
 """Type, from where, start, length, process: the kernel's struct flock."""
+
+_BLOCK_BYTES = 512  # stat counts in these, whatever the file system's blocks are
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
 
 
 class OsFile:
@@ -78,6 +94,29 @@ class OsFile:
             self._descriptor = -1
 
 
+def _open(path: str, flags: int) -> tuple[int, int]:
+    """Descriptor and size of a file.
+
+    Only of a file: a pipe lets its reader wait, a device has no end, and opening one may already do something.  A link
+    to a file is as good as the file: people move segments to other disks.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        _size_of_file(path, os.stat(path))
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, _FILE_MODE)
+    try:
+        return descriptor, _size_of_file(path, os.fstat(descriptor))
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _size_of_file(path: str, status: os.stat_result) -> int:
+    if stat.S_ISREG(status.st_mode):
+        return status.st_size
+    kind = _KINDS.get(stat.S_IFMT(status.st_mode), "something else")
+    raise StoreError(f"{path} is {kind} where a file should be: move it away")
+
+
 def _written(descriptor: int, at: int, end: int) -> Iterator[tuple[int, int]]:
     """Parts of a file that were ever written; where the file system cannot tell, all of it."""
     while at < end:
@@ -103,7 +142,7 @@ class OsDisk:
     """See `disk.Disk`."""
 
     def create(self, path: str, size: int, *, reserve: bool) -> File:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE)
         try:
             if reserve:
                 _check_room(descriptor, size)
@@ -117,18 +156,37 @@ class OsDisk:
         return OsFile(path, descriptor, size)
 
     def open(self, path: str) -> File:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        return OsFile(path, descriptor, os.fstat(descriptor).st_size)
+        return OsFile(path, *_open(path, os.O_RDWR))
 
     def open_for_reading(self, path: str) -> File:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        return OsFile(path, descriptor, os.fstat(descriptor).st_size, writable=False)
+        return OsFile(path, *_open(path, os.O_RDONLY), writable=False)
 
     def size_of(self, path: str) -> int:
-        return os.stat(path).st_size
+        return _size_of_file(path, os.stat(path))
 
     def allocated_bytes(self, path: str) -> int:
-        return os.stat(path).st_blocks * 512  # stat counts in these, whatever the file system's blocks are
+        return os.stat(path).st_blocks * _BLOCK_BYTES
+
+    def written(self, path: str) -> Sequence[tuple[int, int]]:
+        descriptor, size = _open(path, os.O_RDONLY)
+        try:
+            return list(_written(descriptor, 0, size))
+        finally:
+            os.close(descriptor)
+
+    def tree_bytes(self, path: str) -> tuple[int, int]:
+        size_bytes = allocated_bytes = 0
+        folders = [path]
+        while folders:
+            with contextlib.suppress(FileNotFoundError, PermissionError), os.scandir(folders.pop()) as found:
+                for entry in found:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                        continue
+                    status = entry.stat(follow_symlinks=False)
+                    size_bytes += status.st_size
+                    allocated_bytes += status.st_blocks * _BLOCK_BYTES
+        return size_bytes, allocated_bytes
 
     def list(self, path: str) -> list[str]:
         try:
@@ -137,7 +195,15 @@ class OsDisk:
             return []
 
     def make_dirs(self, path: str) -> None:
-        os.makedirs(path, exist_ok=True)
+        path = os.path.abspath(path)
+        if os.path.isdir(path):
+            return
+        self.make_dirs(os.path.dirname(path))
+        try:
+            os.mkdir(path, _FOLDER_MODE)
+        except FileExistsError:
+            if not os.path.isdir(path):  # else somebody was faster
+                raise
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
@@ -156,8 +222,10 @@ class OsDisk:
             os.unlink(path)
 
     def delete_tree(self, path: str) -> None:
-        if os.path.exists(path):
+        if os.path.isdir(path) and not os.path.islink(path):
             shutil.rmtree(path)
+        else:
+            self.delete(path)
 
     def sync_dir(self, path: str) -> None:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -168,13 +236,21 @@ class OsDisk:
 
     def read_whole(self, path: str) -> bytes | None:
         try:
-            with open(path, "rb") as file:
-                return file.read()
+            file = self.open_for_reading(path)
         except FileNotFoundError:
             return None
+        try:
+            if file.size > SMALL_FILE_BYTES_MAX:
+                raise StoreError(
+                    f"{path} has {file.size} bytes, and what belongs there has at most {SMALL_FILE_BYTES_MAX}:"
+                    " move it away"
+                )
+            return file.read(0, file.size)
+        finally:
+            file.close()
 
     def lock(self, path: str) -> DiskLock:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor, _ = _open(path, os.O_RDWR | os.O_CREAT)
         try:
             # A lock of the open file, not of the process: it also keeps out a second store of this process,
             # and closing another descriptor does not break it.  It excludes the original's lock as well.
@@ -187,7 +263,7 @@ class OsDisk:
 
     def is_locked(self, path: str) -> bool:
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor, _ = _open(path, os.O_RDONLY)
         except FileNotFoundError:
             return False
         try:
@@ -198,15 +274,15 @@ class OsDisk:
             os.close(descriptor)
 
     def used_ratio(self, path: str) -> float:
-        stat = os.statvfs(path)
-        used = stat.f_blocks - stat.f_bfree
-        usable = used + stat.f_bavail  # without what is kept for root, as df and the original count
+        status = os.statvfs(path)
+        used = status.f_blocks - status.f_bfree
+        usable = used + status.f_bavail  # without what is kept for root, as df and the original count
         return used / usable if usable else 0.0
 
 
 def _check_room(descriptor: int, size: int) -> None:
     """Refuse what cannot fit before trying: a failing reservation takes all that is left, if only for a moment, and
     whoever writes a small file in that moment fails too."""
-    stat = os.fstatvfs(descriptor)
-    if stat.f_blocks and stat.f_bavail * stat.f_frsize < size:  # some file systems do not tell
+    status = os.fstatvfs(descriptor)
+    if status.f_blocks and status.f_bavail * status.f_frsize < size:  # some file systems do not tell
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Set
 
 from bolide.store.disk import Disk, File
+from bolide.store.file_names import name_of, place_of
 
 HANDLES_MAX = 512
 """Queue files open at once; half of the descriptors that a process usually gets."""
@@ -145,11 +146,21 @@ class FileHandles:
         Not before that one is durable: power loss would leave a queue that does not know its number.  The caller
         syncs the folder.
         """
-        first = next((name for name in self._disk.list(folder) if name.isdigit()), None)
-        if first is None or int(first) >= kept or not self._is_durable(folder, f"{kept:020d}"):
+        first = min(self._bases_in(folder), default=kept)
+        if first >= kept or not self._is_durable(folder, name_of(kept)):
             return False
-        self._delete(os.path.join(folder, first))
+        self._delete(os.path.join(folder, name_of(first)))
         return True
+
+    def delete_from(self, folder: str, place: int) -> bool:
+        """Delete a queue's files that begin there or behind, from the last: what a crash leaves has no hole.
+
+        Tells whether there were any.
+        """
+        bases = sorted((base for base in self._bases_in(folder) if base >= place), reverse=True)
+        for base in bases:
+            self.delete(os.path.join(folder, name_of(base)))
+        return bool(bases)
 
     def forget_topic(self, folder: str) -> None:
         """A topic's folder is deleted or moved away: nothing in it is open, and nothing is left to be synced.
@@ -175,6 +186,10 @@ class FileHandles:
     def synced(self) -> None:
         """What was taken last is durable."""
         self._taken = None
+
+    def _bases_in(self, folder: str) -> list[int]:
+        bases = map(place_of, self._disk.list(folder))
+        return [base for base in bases if base is not None]
 
     def _delete(self, path: str) -> None:
         file = self._open.pop(path, None)

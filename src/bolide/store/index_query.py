@@ -42,11 +42,12 @@ class Place(NamedTuple):
     log_offset: int
 
 
-def places_of(commit_log: CommitLog, log_offsets: Sequence[int], limit: int) -> list[Place]:
-    """The offsets that lie in the log.  Called by the log's owner."""
+def places_of(commit_log: CommitLog, log_offsets: Sequence[int], start: int, limit: int) -> list[Place]:
+    """The offsets that lie in the log, between these places.  Called by the log's owner."""
     places: list[Place] = []
+    start = max(start, int(commit_log.start))
     for log_offset in log_offsets:
-        segment = commit_log.segment_of(log_offset) if commit_log.start <= log_offset < limit else None
+        segment = commit_log.segment_of(log_offset) if start <= log_offset < limit else None
         if segment is not None:
             end = min(limit - segment.base, segment.size)
             places.append(Place(segment.file.map(), log_offset - segment.base, end, log_offset))

@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterator
 from bolide.model.errors import StoreError
 from bolide.model.offsets import QueueOffset
 from bolide.store.append import QueueTail
+from bolide.store.deletions import Deletions
 from bolide.store.disk import Disk
+from bolide.store.file_names import place_of, queue_id_of
 from bolide.store.folders import make_folder
 from bolide.store.handles import FileHandles, Unsynced
 from bolide.store.queue_entry import ENTRY, ENTRY_BYTES, GAP_SIZE
@@ -103,6 +105,14 @@ class ConsumeQueue:
         data = b"" if file is None else file.read(at % self._file_bytes, ENTRY_BYTES)
         return ENTRY.unpack(data) if len(data) == ENTRY_BYTES else None
 
+    def points_before(self, place: int) -> bool:
+        """Whether the files of a queue that was loaded have entries of messages before this place in the log.
+
+        The last entry tells, or the one that was not taken over because it is too new.
+        """
+        entries = [self.filed(offset) for offset in (self.end - 1, self.end) if offset >= 0]
+        return any(entry is not None and 0 < entry[1] != GAP_SIZE and entry[0] < place for entry in entries)
+
     def write_behind(self) -> None:
         """Write the entries in memory to the file."""
         tail = self.tail
@@ -130,10 +140,9 @@ class ConsumeQueue:
         ):  # the only file stays: it tells the queue's number
             found = self._handles.erase(self._path(at), in_file, again=again)
             following += self._file_bytes
-        while self._files_end > following:  # from the last: what a crash leaves has no hole
-            self._files_end -= self._file_bytes
-            self._handles.delete(self._path(self._files_end))
-            found = True
+        if self._files_end > following:
+            found |= self._handles.delete_from(self._folder, following)
+            self._files_end = following
         return found
 
     def begin_anew(self) -> None:
@@ -243,7 +252,8 @@ class QueueIndex:
         self._file_bytes = -(-file_bytes // ENTRY_BYTES) * ENTRY_BYTES
         self._handles = FileHandles(disk)
         self._topics: dict[str, dict[int, ConsumeQueue]] = {}
-        self.trash = Trash(disk, os.path.join(root, "deleted"), self._folder)
+        self.deletions = Deletions(disk, root)
+        self.trash = Trash(disk, os.path.join(root, "deleted"), self._folder, self.deletions)
 
     def __iter__(self) -> Iterator[ConsumeQueue]:
         for queues in self._topics.values():
@@ -260,21 +270,33 @@ class QueueIndex:
         self._topics.clear()
         for topic in self._disk.list(self._folder):
             for number in self._disk.list(os.path.join(self._folder, topic)):
-                if number.isdigit():
-                    names = self._files_of(os.path.join(self._folder, topic, number))
-                    if names:
-                        self.get(topic, int(number)).load(names, limit, log_start)
+                queue_id = queue_id_of(number)
+                names = [] if queue_id is None else self._files_of(os.path.join(self._folder, topic, number))
+                if queue_id is not None and names:
+                    self.get(topic, queue_id).load(names, limit, log_start)
+            if self._came_back(topic):
+                self.delete_topic(topic, self.deletions.place_of(topic))
+
+    def _came_back(self, topic: str) -> bool:
+        """Whether power loss has brought back the folder of a topic that was deleted.
+
+        No queue is made before the deletion of the last one of its name lasts, so the folder is wholly old or new.
+        """
+        place = self.deletions.place_of(topic)
+        queues = self._topics.get(topic, {}).values() if place else ()
+        return any(queue.points_before(place) for queue in queues)
 
     def _files_of(self, folder: str) -> list[str]:
         """A queue's files; one without a length was being made when power was lost, and is made again in time."""
         names: list[str] = []
         for name in self._disk.list(folder):
-            if not name.isdigit():
+            base = place_of(name)
+            if base is None:
                 continue
             size = self._disk.size_of(os.path.join(folder, name))
             if size == 0:
                 self._handles.delete(os.path.join(folder, name))
-            elif size != self._file_bytes or int(name) % self._file_bytes:
+            elif size != self._file_bytes or base % self._file_bytes:
                 raise StoreError(
                     f"{folder} has files of another size than mappedFileSizeConsumeQueue,"
                     f" {self._file_bytes}; set it to the size that the files have"
@@ -300,6 +322,14 @@ class QueueIndex:
         queues = self._topics.get(topic)
         return None if queues is None else queues.get(queue_id)
 
+    def tails(self, topic: str, count: int) -> list[QueueTail | None]:
+        """The tails of the first so many queues; None for those that nobody has written to."""
+        tails: list[QueueTail | None] = [None] * count
+        for queue_id, queue in self._topics.get(topic, {}).items():
+            if queue_id < count:
+                tails[queue_id] = queue.tail
+        return tails
+
     def end_of(self, topic: str, queue_id: int) -> int:
         """Where the queue's next message goes."""
         queue = self.find(topic, queue_id)
@@ -320,10 +350,13 @@ class QueueIndex:
             self._topics.setdefault(topic, {})[queue_id] = queue
         return queue
 
-    def delete_topic(self, topic: str) -> None:
-        """Move the files of the topic's queues to the trash and forget them."""
-        self.trash.take(topic)
-        self._handles.forget_topic(os.path.join(self._folder, topic))
+    def delete_topic(self, topic: str, log_end: int) -> None:
+        """Move the files of the topic's queues to the trash and forget them; the log ends here."""
+        folder = os.path.join(self._folder, topic)
+        queues = self._topics.get(topic, {}).values()
+        if self._disk.exists(folder) or any(queue.end for queue in queues):
+            self.trash.take(topic, log_end)
+        self._handles.forget_topic(folder)
         for queue in self._topics.pop(topic, {}).values():
             queue.forget()
 

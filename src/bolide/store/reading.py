@@ -13,7 +13,8 @@ from bolide.model.filter import EVERYTHING, Filter
 from bolide.model.offsets import LogOffset, QueueOffset
 from bolide.record.codec import RecordHead, inspect_record
 from bolide.record.layout import CHECK_SUMS
-from bolide.store.append import QueueTail, collect
+from bolide.store.append import QueueTail
+from bolide.store.collect import collect
 from bolide.store.log import CommitLog
 from bolide.store.marks import Marks
 from bolide.store.queue_entry import ENTRY_BYTES, PLACE
@@ -210,9 +211,11 @@ class StoreReader:
         return last is None or last[0] + last[1] <= readable_end
 
     def read_at(self, log_offset: int) -> bytes | None:
-        """The sound record that begins at this place of the log."""
+        """The sound record that begins at this place of the log, unless its topic was deleted since."""
         head = self.head_at(log_offset)
-        record = None if head is None else self._log.read(log_offset, head.size)
+        if head is None or self._queues.deletions.covers(head.topic, log_offset):
+            return None
+        record = self._log.read(log_offset, head.size)
         if record is None or inspect_record(record, 0, len(record), self._check) is None:
             return None
         return record

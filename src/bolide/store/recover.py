@@ -3,7 +3,8 @@
 The log is the truth.  Recovery begins at a place before which log and queues are known to be durable (`_begin`), goes
 on while records are sound, and the log ends there.  What the queues hold behind that place is not asked: any of their
 pages may be lost, so every record walked gives its entry again, and what is left behind the last one is erased.  The
-log therefore cuts the queues, never the other way round.
+log therefore cuts the queues, never the other way round.  Records of topics that were deleted behind them are passed
+over (`deletions.py`).
 
 Recovering twice changes nothing.
 """
@@ -229,7 +230,7 @@ class _Rebuild:
         self._start = start
         self._limit = limit
         self._progress = progress
-        self._walk = LogWalk(self._find, self._mend, self._deliver)
+        self._walk = LogWalk(self._find, self._mend, self._deliver, queues.deletions.by_name())
         self._loaded = {queue.tail.key: queue.end for queue in queues}
         self._had_entries = {queue.tail.key for queue in queues if queue.start < queue.end}
         self._restarts: dict[tuple[str, int], tuple[int, int]] = {}  # (end before, record that began anew)

@@ -14,19 +14,14 @@ from dataclasses import dataclass, field
 from bolide.model.clock import Clock
 from bolide.model.errors import StoreError, StoreUnavailable
 from bolide.model.offsets import LogOffset, QueueOffset
-from bolide.model.send_rows import COLUMNS, RECORDS_AT, RECORDS_COUNT
+from bolide.model.send_rows import COLUMNS, RECORDS_AT, RECORDS_COUNT, TOPIC
 from bolide.model.steps import Steps, at_once
 from bolide.record.codec import encode_record
 from bolide.record.layout import CHECK_SUMS
-from bolide.store.append import (
-    NEEDS_GENERAL_PATH,
-    SEGMENT_FULL,
-    Appender,
-    QueueTail,
-    TopicLane,
-)
+from bolide.store.abort_file import AbortFile
+from bolide.store.append import DONE, NEEDS_GENERAL_PATH, NEEDS_QUEUE, Appender, QueueTail, TopicLane
 from bolide.store.checkpoint import Checkpoints, NextCheckpoint
-from bolide.store.disk import NOT_OF_THE_DISK, Disk, DiskLock
+from bolide.store.disk import NOT_NOW, Disk, DiskLock
 from bolide.store.entry_rules import entry_code, has_entry
 from bolide.store.failed_sync import FailedSync
 from bolide.store.figures import StoreFigures
@@ -40,7 +35,6 @@ from bolide.store.progress import LoggedProgress, Progress
 from bolide.store.queue_index import ConsumeQueue, QueueIndex
 from bolide.store.reading import StoreReader
 from bolide.store.recover import Recovery, recover
-from bolide.store.small_file import write_whole
 
 log = logging.getLogger(__name__)
 
@@ -116,6 +110,7 @@ class MessageStore:
         self.queues = QueueIndex(disk, options.root, options.queue_file_bytes)
         self.checkpoints = Checkpoints(disk, options.root)
         self._failed_sync = FailedSync(disk, options.root)
+        self._abort = AbortFile(disk, options.root, options.pid)
         self.touched: list[QueueTail] = []  # with new entries that nobody has asked for yet
         self._unwritten: dict[QueueTail, None] = {}  # asked for, with entries that are not in their files
         self.messages_appended = 0
@@ -149,19 +144,22 @@ class MessageStore:
             raise
 
     def _open_files(self, progress: Progress) -> Recovery:
-        clean = not self._disk.exists(self._abort_path)
+        clean = not self._abort.is_there
         if not self.log.open():
             self.queues.destroy()
-        self._write_abort()  # before anything is changed: half a recovery is not a clean stop
+        self._abort.write()  # before anything is changed: half a recovery is not a clean stop
+        checkpoint = self.checkpoints.load()
+        self.queues.deletions.load(is_foreign=self.checkpoints.is_foreign)
         found = recover(
             self.log,
             self.queues,
-            self.checkpoints.load(),
+            checkpoint,
             clean=clean,
             sync_has_failed=self._failed_sync.is_noted,
             progress=progress,
             forget=self.checkpoints.forget,
         )
+        self.queues.deletions.fit(int(self.log.start), found.end)
         if self._failed_sync.is_noted:
             self.log.write_again(found.start)
             self._failed_sync.clear()
@@ -182,7 +180,21 @@ class MessageStore:
         # Times along the log never go back, not even with the clock.
         self._last_store_ms = 0 if newest is None else newest.store_timestamp_ms
         self._open_index(clean)
+        if self.checkpoints.is_foreign:
+            self._make_ours()
         return found
+
+    def _make_ours(self) -> None:
+        """Write a checkpoint now: from here on it tells whether the original has run again, as deletions must know."""
+        try:
+            self._sync_log()
+            self._write_checkpoint()
+        except StoreUnavailable as error:
+            log.warning("the checkpoint of the original stays for now: %s", error)
+        except OSError as error:
+            if error.errno not in NOT_NOW:
+                raise
+            log.warning("the checkpoint of the original stays for now: %s", error.strerror or error)
 
     def _open_index(self, clean: bool) -> None:
         if self._options.index is not None:
@@ -192,17 +204,6 @@ class MessageStore:
             index_ms, index_end = self.checkpoints.index_ms, self.checkpoints.index_end
             state = LogState(self.log.start, self.log.end, clean, index_ms, self.log.head_at, index_end)
             self.index.open(state)
-
-    def _write_abort(self) -> None:
-        """While this file is there, a stop was not clean."""
-        path = self._abort_path
-        try:
-            write_whole(self._disk, path, str(self._options.pid).encode())
-        except OSError as error:
-            log.warning("cannot write %s: %s", path, error.strerror or error)
-            if not self._disk.exists(path):  # that it is there counts, and that takes no room
-                self._disk.create(path, 0, reserve=False).close()
-                self._disk.sync_dir(self._options.root)
 
     def next_checkpoint(self) -> NextCheckpoint | None:
         """`checkpointing`, in one go."""
@@ -251,32 +252,31 @@ class MessageStore:
             point.run()
             self.durability.reached(point)
 
-    def _close_files(self) -> None:
-        self._sync_log()
-        if self.index is not None:
-            self.index.close(self.log)
+    def _write_checkpoint(self) -> None:
+        """Likewise."""
         checkpoint = self.next_checkpoint()
         if checkpoint is not None:
             checkpoint.sync()
             checkpoint.write()
             self.checkpoint_reached(checkpoint)
+
+    def _close_files(self) -> None:
+        self._sync_log()
+        if self.index is not None:
+            self.index.close(self.log)
+        self.queues.trash.settle()
+        self._write_checkpoint()
         self.queues.trim()
         self.queues.close()
         self.log.discard_next()
         self.log.close()
-        self._disk.delete(self._abort_path)
-        self._disk.sync_dir(self._options.root)
-
-    @property
-    def _abort_path(self) -> str:
-        return os.path.join(self._options.root, "abort")
+        self._abort.delete()
 
     # ---- appending -----------------------------------------------------------------------------------------
 
     def lane(self, topic: str, queues: int, write_queues: int) -> TopicLane:
         """A fast path for plain messages of a topic; it knows tags alone, so delayed messages never take it."""
-        tails = [self._tail(topic, queue_id) for queue_id in range(queues)]
-        return TopicLane(topic.encode(), tails, max(1, write_queues))
+        return TopicLane(topic.encode(), self.queues.tails(topic, queues), max(1, write_queues))
 
     def append_run(
         self,
@@ -319,21 +319,26 @@ class MessageStore:
             records = rows[last + RECORDS_AT] + rows[last + RECORDS_COUNT]
             self.messages_appended += records
             self.log.last_record = log_offsets[records - 1]
-        if why == SEGMENT_FULL and row == first:
-            if self.log.position == 0:
-                return row, True  # larger than a segment: the general path says so
+        if row > first or why in (DONE, NEEDS_GENERAL_PATH):
+            return row, why == NEEDS_GENERAL_PATH
+        if why == NEEDS_QUEUE:
+            lane = lanes[rows[row * COLUMNS + TOPIC]]
+            assert lane is not None, "a row without a lane needs the general path"
+            lane.open_missing(self._tail(lane.topic.decode(), lane.missing))
+        elif self.log.position == 0:
+            return row, True  # larger than a segment: the general path says so
+        else:
             self._reserve(self.log.room)  # a blank record needs some of it, so this begins the next segment
-            return self.append_run(rows, log_offsets, buffer, properties, lanes, first, count, born_host)
-        return row, why == NEEDS_GENERAL_PATH
+        return self.append_run(rows, log_offsets, buffer, properties, lanes, first, count, born_host)
 
     def append(self, messages: Sequence[NewMessage]) -> list[Appended]:
         """Append messages one behind the other, each to its own queue, all or none, in one segment."""
         self._check_open()
         now_ms = self._store_time_ms()
-        tails = [self._tail(message.topic, message.queue_id) for message in messages]
         codes = [_code_of(message, now_ms) for message in messages]
         sizes = [len(self._encode(message, 0, 0, now_ms)) for message in messages]
-        self._reserve(sum(sizes))
+        self._reserve(sum(sizes))  # what is refused here makes no queue
+        tails = [self._tail(message.topic, message.queue_id) for message in messages]
         at, numbers = int(self.log.end), {tail: tail.next_offset for tail in tails}
         records: list[bytes] = []
         appended: list[Appended] = []
@@ -359,7 +364,7 @@ class MessageStore:
         try:
             return self.queues.get(topic, queue_id).tail
         except OSError as error:  # the topic was deleted a moment ago, and that cannot be made to last
-            if error.errno in NOT_OF_THE_DISK:
+            if error.errno in NOT_NOW:
                 raise StoreUnavailable(f"the topic {topic} is still being deleted: {error}") from error
             raise self._failed(error) from error
 
@@ -448,23 +453,22 @@ class MessageStore:
     # ---- the rest ------------------------------------------------------------------------------------------
 
     def delete_topic(self, topic: str) -> None:
-        """Forget a topic's queues; its records stay in the log until they expire.
+        """Forget a topic's queues; its records stay in the log until they expire, and nobody sees them any more.
 
         The files are moved away here and deleted later: somebody runs `queues.trash.settle` and `clear_one` on a
-        thread.  Until `settle` has worked power loss may bring the topic back, as it was.
+        thread.  Until `settle` has worked power loss may bring the topic back, as it was; from then on nothing does.
 
         A failed move is final, like a failure of the log: nobody knows whether the queues are there, and they might
         give their numbers anew.  A topic that cannot even begin to be moved stays as it is.
         """
+        self.queues.deletions.make_room(topic, int(self.log.start))
         try:
-            self.queues.delete_topic(topic)
+            self.queues.delete_topic(topic, int(self.log.end))
         except OSError as error:
             self.durability.failed(error)
             why = error.strerror or error
             raise StoreUnavailable(f"the queues of {topic} cannot be deleted: {why}") from error
         self.touched = [tail for tail in self.touched if tail.key[0] != topic]
-        # A recovery that walks over these records would find their queues again.
-        self.checkpoints.want(self.log.end)
 
     def figures(self) -> StoreFigures:
         """Where the store stands."""

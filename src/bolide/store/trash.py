@@ -4,9 +4,10 @@ A topic may have thousands of files, and deleting them takes long.  So its folde
 one step, to `deleted/NUMBER` in the store's root, where neither we nor the original look for topics.  From then on it
 is gone, whole: power loss may bring it back, but never a part of it.
 
-The rest may run on another thread, one at a time, as often as anybody likes: `settle` makes the moves last, `clear_one`
-deletes a folder whose move does.  What a stop leaves is deleted after the next start.  A topic can be made again at
-once; its first message waits until its old folder cannot come back (see `QueueIndex.get`).
+The rest may run on another thread, one at a time, as often as anybody likes: `settle` makes the deletions last, with
+their places in the log (`deletions.py`), `clear_one` deletes a folder whose move does.  What a stop leaves is deleted
+after the next start.  A topic can be made again at once; its first message waits until its old folder cannot come back
+(see `QueueIndex.get`).
 """
 
 import errno
@@ -14,14 +15,17 @@ import os
 import threading
 
 from bolide.model.errors import StoreUnavailable
-from bolide.store.disk import NOT_OF_THE_DISK, Disk
+from bolide.store.deletions import Deletions
+from bolide.store.disk import NOT_NOW, Disk
+from bolide.store.file_names import ordinal_of
 
 
 class Trash:
-    def __init__(self, disk: Disk, folder: str, queues_folder: str) -> None:
+    def __init__(self, disk: Disk, folder: str, queues_folder: str, deletions: Deletions) -> None:
         self._disk = disk
         self._folder = folder
         self._queues_folder = queues_folder
+        self._deletions = deletions
         self._turn = threading.Lock()
         self._failure: OSError | None = None
         self._moved = 0  # the number of the last move
@@ -37,21 +41,24 @@ class Trash:
     def is_settled(self) -> bool:
         return self._settled == self._moved
 
-    def take(self, topic: str) -> None:
-        """Move a topic's folder here, if it has one."""
+    def take(self, topic: str, place: int) -> None:
+        """Delete a topic whose newest message lies before this place in the log; its folder, if it has one, goes."""
         folder = os.path.join(self._queues_folder, topic)
-        if not self._disk.exists(folder):
-            return
+        has_folder = self._disk.exists(folder)
         try:
-            self._disk.make_dirs(self._folder)
+            if has_folder:
+                self._disk.make_dirs(self._folder)
         except OSError as error:  # nothing has happened yet
             raise StoreUnavailable(
                 f"the topic {topic} cannot be deleted now: {self._folder} cannot be made: {error.strerror or error}"
             ) from error
         if self.is_settled:
             self._leaving.clear()
-        self._moved += 1  # first: what fails may have happened all the same
+        self._deletions.note(topic, place)
+        self._moved += 1  # before the move: what fails may have happened all the same
         self._leaving[topic] = self._moved
+        if not has_folder:
+            return
         try:
             self._disk.rename(folder, self._path(self._moved))
         except OSError as error:
@@ -60,13 +67,15 @@ class Trash:
             self._disk.delete_tree(folder)  # somebody has given the queues a disk of their own
 
     def is_leaving(self, topic: str) -> bool:
-        """Whether power loss could bring the topic's old folder back."""
+        """Whether power loss could bring the topic's old folder or messages back."""
         return self._leaving.get(topic, 0) > self._settled
 
     def settle(self) -> None:
-        """Make all moves so far last: one sync for all of them.
+        """Make all deletions so far last: a small file and one sync for all of them.
 
-        A failure is final, unless it is not the disk's: whoever tried again would be told that all is well.
+        Where they lie in the log comes first: a folder that power loss brings back is known by that for a deleted one.
+        A failure is final, unless it can be told that nothing has happened: whoever tried again would be told that
+        all is well.
         """
         with self._turn:
             if self._failure is not None:
@@ -75,9 +84,10 @@ class Trash:
             if moved == self._settled:
                 return
             try:
+                self._deletions.save()
                 self._disk.sync_dir(self._queues_folder)
             except OSError as error:
-                if error.errno not in NOT_OF_THE_DISK:
+                if error.errno not in NOT_NOW:
                     self._failure = error
                 raise
             self._settled = moved
@@ -91,7 +101,8 @@ class Trash:
         return True
 
     def _numbers(self) -> list[int]:
-        return sorted(int(name) for name in self._disk.list(self._folder) if name.isdigit())
+        numbers = map(ordinal_of, self._disk.list(self._folder))
+        return sorted(number for number in numbers if number is not None)
 
     def _path(self, number: int) -> str:
         return os.path.join(self._folder, str(number))

@@ -5,7 +5,7 @@ queue.  It decides nothing: a queue it does not know, and a record that does not
 the functions it was made with.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from bolide.model.names import SCHEDULE_TOPIC
 from bolide.record.codec_twin import RecordHead, inspect_record
@@ -40,10 +40,18 @@ is in the log and its size.  Who does not care about entries leaves it out."""
 class LogWalk:
     """One walk, over one segment or many."""
 
-    def __init__(self, find: Find, mend: Mend, deliver: Deliver | None = None) -> None:
+    def __init__(
+        self,
+        find: Find,
+        mend: Mend,
+        deliver: Deliver | None = None,
+        deleted: Mapping[bytes, int] | None = None,
+    ) -> None:
+        """Records of the topics in `deleted` that lie before these places of the log are passed over."""
         self._find = find
         self._mend = mend
         self._deliver = deliver
+        self._deleted = deleted or {}
         self._tails: dict[tuple[bytes, int], QueueTail] = {}
         self.records = 0
         self.entries = 0  # given to queues
@@ -75,6 +83,8 @@ class LogWalk:
 
     def _give(self, head: RecordHead, properties: memoryview) -> bool:
         """Give a record to its queue; False when its topic is no name."""
+        if head.log_offset < self._deleted.get(head.topic, 0):
+            return True
         key = (head.topic, head.queue_id)
         tail = self._tails.get(key) or self._find(*key)
         if tail is None:

@@ -113,9 +113,11 @@ class AsyncEmbeddedServer:
 
     async def close(self) -> None:
         """Stop, and remove the data unless its directory was given."""
-        await self.stop()
-        if self._own is not None:
-            self._own.cleanup()
+        try:
+            await self.stop()
+        finally:
+            if self._own is not None:
+                self._own.cleanup()
 
     async def __aenter__(self) -> Self:
         await self.start()

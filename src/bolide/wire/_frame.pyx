@@ -9,6 +9,10 @@ from libc.string cimport memchr, memcmp, memcpy, memset
 from bolide.model cimport send_rows as column
 from bolide.model.big_endian cimport load32, store32
 
+from bolide.model.limits import HEADER_BYTES_MAX
+
+cdef Py_ssize_t HEADER_LENGTH_MAX = HEADER_BYTES_MAX
+
 cdef enum:
     TOPIC_BYTES_MAX = 127
     SEND_MESSAGE = 10
@@ -220,7 +224,10 @@ def scan_sends(run, bytearray area not None, Py_ssize_t start, Py_ssize_t end, P
         length = load32(frame)
         mark = load32(frame + 4)
         header_length = mark & 0xFFFFFF
-        if mark >> 24 or length > size_max or header_length > length - 4 or end - at < 4 + length:
+        if (
+            mark >> 24 or length > size_max or header_length > length - 4 or header_length > HEADER_LENGTH_MAX
+            or end - at < 4 + length
+        ):
             break
         memset(&head, 0, sizeof(Head))
         memset(&fields, 0, sizeof(Fields))
@@ -254,6 +261,21 @@ def scan_sends(run, bytearray area not None, Py_ssize_t start, Py_ssize_t end, P
     run.count = count
     run.properties_used = used
     return at
+
+
+def count_marks(const unsigned char[::1] header not None):
+    cdef Py_ssize_t at = 0, end = header.shape[0], count = 0
+    cdef unsigned char mark
+    while at < end:
+        mark = header[at]
+        if mark == c'"':
+            at += 1
+            while at < end and header[at] != c'"':
+                at += 2 if header[at] == c'\\' else 1
+        elif mark == c',' or mark == c':' or mark == c'[' or mark == c'{':
+            count += 1
+        at += 1
+    return count
 
 
 # ---- the answers ------------------------------------------------------------------------------------------------

@@ -3,6 +3,11 @@
 # Each of them says what is its own: `Fields`, where the values of its fields go; `knows_code`, which requests are meant;
 # and `take_field`, which puts one value in its place, or returns False for one that is not plain.
 
+from bolide.model.limits import HEADER_FIELDS_MAX
+
+cdef Py_ssize_t FIELDS_MAX = HEADER_FIELDS_MAX
+
+
 cdef struct Head:
     # What requests have in common.
     int64_t code
@@ -13,13 +18,17 @@ cdef struct Head:
 
 
 cdef inline bint read_fields(Cursor* c, int64_t code, Fields* fields) noexcept nogil:
-    """The object of fields; False when it is not plain, or `take_field` does not take one of them."""
+    """The object of fields; False when it is not plain, has too many, or `take_field` does not take one of them."""
     cdef Text name, value
+    cdef Py_ssize_t count = 0
     if not take(c, c'{'):
         return False
     if take(c, c'}'):
         return True
     while True:
+        count += 1
+        if count > FIELDS_MAX:
+            return False
         if not read_key(c, &name) or not read_scalar(c, &value) or not take_field(fields, code, &name, &value):
             return False
         if not take(c, c','):

@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 
 from bolide.model.errors import ProtocolError
+from bolide.model.limits import HEADER_FIELDS_MAX
 from bolide.model.response_code import ResponseCode
 
 VERSION = 493
@@ -28,14 +29,15 @@ LANGUAGES = (
     *("HTTP", "GO", "PHP", "OMS", "RUST", "NODE_JS"),
 )
 OTHER = LANGUAGES.index("OTHER")
+_KNOWN = {name: name for name in LANGUAGES}
 
 FLAG_RESPONSE = 1
 FLAG_ONE_WAY = 2
 
 JSON = 0
 COMPACT = 1
-HEADER_BYTES_MAX = 0xFFFFFF
 
+_HEADER_LENGTH_MAX = 0xFFFFFF
 _FIXED = struct.Struct(">hBhiii")
 _U32 = struct.Struct(">I")
 _U16 = struct.Struct(">H")
@@ -47,7 +49,7 @@ _TRUNCATED = {code & 0xFFFF: code for code in (*range(200050, 200057), 200151)}
 
 @dataclass(slots=True)
 class Command:
-    """`fields` are RocketMQ's extFields: text to text, spelled as on the wire."""
+    """`fields` are RocketMQ's extFields: text to text, spelled as on the wire.  `language` is one of `LANGUAGES`."""
 
     code: int
     fields: dict[str, str] = field(default_factory=dict)
@@ -58,6 +60,8 @@ class Command:
     language: str = LANGUAGE
     version: int = VERSION
     form: int = JSON
+    frame_bytes: int = field(default=0, compare=False)
+    """The length of the frame that it came in, which is what it costs to keep; 0 for one that was made here."""
 
     @property
     def is_response(self) -> bool:
@@ -89,7 +93,7 @@ class Command:
 def encode_head(command: Command, body_length: int) -> bytes:
     """Prefix and header; the caller sends `body_length` bytes of body behind it."""
     header = _encode_json(command) if command.form == JSON else _encode_compact(command)
-    if len(header) > HEADER_BYTES_MAX:
+    if len(header) > _HEADER_LENGTH_MAX:
         raise ProtocolError(f"a header of {len(header)} bytes does not fit a frame")
     return _PREFIX.pack(4 + len(header) + body_length, command.form << 24 | len(header)) + header
 
@@ -102,10 +106,13 @@ def encode_frame(command: Command) -> bytes:
 def decode_command(form: int, header: bytes | memoryview, body: bytes) -> Command:
     """A command from a frame's parts; `ProtocolError` for anything that is not one."""
     if form == JSON:
-        return _decode_json(header, body)
-    if form == COMPACT:
-        return _decode_compact(bytes(header), body)
-    raise ProtocolError(f"unknown header form {form}")
+        command = _decode_json(header, body)
+    elif form == COMPACT:
+        command = _decode_compact(bytes(header), body)
+    else:
+        raise ProtocolError(f"unknown header form {form}")
+    command.frame_bytes = _PREFIX.size + len(header) + len(body)
+    return command
 
 
 def _encode_json(command: Command) -> bytes:
@@ -133,6 +140,8 @@ def _decode_json(header: bytes | memoryview, body: bytes) -> Command:
     fields = head.get("extFields") or {}
     if not isinstance(fields, dict):
         raise ProtocolError("extFields is not a JSON object")
+    if len(fields) > HEADER_FIELDS_MAX:
+        raise _too_many_fields()
     try:
         for value in fields.values():
             if type(value) is not str:
@@ -145,7 +154,7 @@ def _decode_json(header: bytes | memoryview, body: bytes) -> Command:
             remark=_remark(head.get("remark")),
             opaque=_integer(head, "opaque"),
             flag=_integer(head, "flag"),
-            language=str(head.get("language") or "OTHER"),
+            language=_KNOWN.get(head.get("language", ""), "OTHER"),
             version=_version(head),
             form=JSON,
         )
@@ -162,7 +171,7 @@ def _version(head: dict[str, Any]) -> int:
 def _integer(head: dict[str, Any], name: str) -> int:
     value = int(head.get(name) or 0)
     if not -0x8000_0000 <= value <= 0x7FFF_FFFF:
-        raise ValueError(f"{name} {value} is not a 32-bit number")
+        raise ValueError(f"{name} is not a 32-bit number")
     return value
 
 
@@ -218,7 +227,11 @@ def _decode_compact(header: bytes, body: bytes) -> Command:
         if end > len(header):
             raise ProtocolError("the compact header is cut short")
         fields: dict[str, str] = {}
+        count = 0  # of what came: names may be equal
         while at < end:
+            count += 1
+            if count > HEADER_FIELDS_MAX:
+                raise _too_many_fields()
             (key_length,) = _U16.unpack_from(header, at)
             key = _slice(header, at + 2, key_length).decode()
             at += 2 + key_length
@@ -238,6 +251,10 @@ def _decode_compact(header: bytes, body: bytes) -> Command:
         version=version,
         form=COMPACT,
     )
+
+
+def _too_many_fields() -> ProtocolError:
+    return ProtocolError(f"a header with more than {HEADER_FIELDS_MAX} fields")
 
 
 def _slice(header: bytes, at: int, length: int) -> bytes:

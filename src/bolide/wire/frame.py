@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 from bolide.compiled import use_compiled
 from bolide.model.errors import ProtocolError
-from bolide.model.limits import FRAME_BYTES_MAX
+from bolide.model.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX, HEADER_FIELDS_MAX
 from bolide.model.send_rows import FRAME_AT
-from bolide.wire.command import Command, decode_command
+from bolide.wire.command import COMPACT, JSON, Command, decode_command
 from bolide.wire.pull_frame import PullFrame
 from bolide.wire.send_run import SendRun
 
 if TYPE_CHECKING or not use_compiled("bolide.wire._frame"):
-    from bolide.wire.frame_twin import encode_send_answers, scan_sends
+    from bolide.wire.frame_twin import count_marks, encode_send_answers, scan_sends
 else:
-    from bolide.wire._frame import encode_send_answers, scan_sends
+    from bolide.wire._frame import count_marks, encode_send_answers, scan_sends
 
 if TYPE_CHECKING or not use_compiled("bolide.wire._pull"):
     from bolide.wire.pull_twin import encode_found, scan_pull
@@ -34,10 +34,17 @@ __all__ = [
     "decode_frame",
     "encode_found",
     "encode_send_answers",
+    "scan_frame",
 ]
 
 INTAKE_BYTES = 256 * 1024
 """How much one socket read may bring."""
+
+UNCOUNTED_BYTES = 1024
+"""A header of so few bytes cannot hold much, whatever it holds."""
+
+MARKS_MAX = 4 * HEADER_FIELDS_MAX
+"""A field has a colon and a comma; a value that is an object or a list has some of its own."""
 
 _PREFIX = struct.Struct(">II")
 _PREFIX_BYTES = 8
@@ -58,27 +65,42 @@ class Intake:
 class FrameReader:
     """Cuts one connection's bytes into frames.  With `hot`, plain sends and pulls come as `SendRun` and `PullFrame`."""
 
-    __slots__ = ("_area", "_hot", "_intake", "_rest", "_size_max", "_whole", "_whole_bytes", "at", "end")
+    __slots__ = (
+        *("_area", "_header_max", "_hot", "_intake", "_rest", "_size_max", "_whole"),
+        *("at", "end", "kept", "large_bytes"),
+    )
 
-    def __init__(self, intake: Intake, *, hot: bool = False, size_bytes_max: int = FRAME_BYTES_MAX) -> None:
+    def __init__(
+        self,
+        intake: Intake,
+        *,
+        hot: bool = False,
+        size_bytes_max: int = FRAME_BYTES_MAX,
+        header_bytes_max: int = HEADER_BYTES_MAX,
+    ) -> None:
         self._intake = intake
         self._hot = hot
-        self._size_max = size_bytes_max
+        self._size_max = int(size_bytes_max)
+        self._header_max = int(header_bytes_max)
         self._area = intake.buffer  # where the bytes of the current read are
         self.at = 0  # what was received and not taken is from here
         self.end = 0  # to here
         self._rest = b""  # the beginning of a frame that fits the intake
         self._whole: bytearray | None = None  # a frame larger than that, while it is being received
-        self._whole_bytes = 0
+        self.large_bytes = 0  # its length, if there is one
+        self.kept = 0  # how many bytes the reader owns between two reads
 
     def writable(self) -> memoryview:
         """Where the next bytes go."""
         if self._whole is not None:
-            if self.end == len(self._whole):  # it grows with what has come, not with what was announced
-                grown = bytearray(min(self._whole_bytes, 2 * self.end))
+            if (
+                self.end == len(self._whole) < self.large_bytes
+            ):  # it grows with what has come, not with what was told
+                room = min(self.large_bytes, max(2 * self.end, self.end + len(self._intake.buffer)))
+                grown = bytearray(room)
                 grown[: self.end] = self._whole
                 self._whole = grown
-            return memoryview(self._whole)[self.end :]
+            return memoryview(self._whole)[self.end : self.end + len(self._intake.buffer)]
         rest = self._rest
         if not rest:
             return self._intake.view
@@ -90,6 +112,7 @@ class FrameReader:
         if self._whole is None:
             self._area, self.at, self.end = self._intake.buffer, 0, len(self._rest) + count
             self._rest = b""
+            self.kept = 0
         else:
             self._area, self.at = self._whole, 0
             self.end += count
@@ -98,7 +121,13 @@ class FrameReader:
         """Keep what was not taken yet, because the shared memory is about to serve others."""
         if self._whole is None:
             self._rest = bytes(memoryview(self._area)[self.at : self.end])
+            self.kept = self.end - self.at
             self.at = self.end = 0
+
+    def close(self) -> None:
+        """Nothing more will come: keep nothing, however long somebody still knows this reader."""
+        self._rest = b""
+        self._forget_whole()
 
     def give_back(self, run: SendRun, row: int) -> None:
         """Take the run's rows from this one on for not taken yet: they come again with the next call of `next`."""
@@ -127,8 +156,8 @@ class FrameReader:
             run = self._intake.run
             self.at = scan_sends(run, self._area, at, end, self._size_max)
             if run.count:
-                if self._whole is not None:  # it held exactly this frame; the run keeps it alive
-                    self._whole, self.at, self.end = None, 0, 0
+                if self._whole is not None:  # the run keeps its memory alive
+                    self._forget_whole()
                 return run
             if self._whole is None and (scan := scan_pull(self._area, at, end)) is not None:
                 self.at = self._intake.pull.fill(self._area, at, scan)
@@ -147,6 +176,10 @@ class FrameReader:
                 raise ProtocolError(f"a frame of {length} bytes; {self._size_max} are allowed")
             if length < 4 or header_length > length - 4:
                 raise ProtocolError(f"a header of {header_length} bytes in a frame of {length}")
+            if header_length > self._header_max:
+                raise ProtocolError(f"a header of {header_length} bytes; {self._header_max} are allowed")
+            if mark >> 24 > COMPACT:
+                raise ProtocolError(f"unknown header form {mark >> 24}")
             if available >= 4 + length:
                 return self._take(length, mark >> 24, header_length)
             self._keep(4 + length)
@@ -158,26 +191,36 @@ class FrameReader:
         area = memoryview(self._area)
         body_at = self.at + _PREFIX_BYTES + header_length
         end = self.at + 4 + length
-        command = decode_command(form, area[self.at + _PREFIX_BYTES : body_at], bytes(area[body_at:end]))
+        command = _decoded(form, area[self.at + _PREFIX_BYTES : body_at], bytes(area[body_at:end]))
         self.at = end
-        if self._whole is not None:  # it held exactly this frame
-            self._whole, self.at, self.end = None, 0, 0
+        if self._whole is not None:
+            self._forget_whole()
         return command
+
+    def _forget_whole(self) -> None:
+        """It held exactly one frame."""
+        self._whole, self._area = None, self._intake.buffer
+        self.at = self.end = self.kept = self.large_bytes = 0
 
     def _keep(self, size_bytes: int) -> None:
         """Put the beginning of a frame aside until the rest of its `size_bytes` has come."""
         if self._whole is not None:
             return
         part = memoryview(self._area)[self.at : self.end]
+        self.at, self.end, self.kept = 0, 0, len(part)
         if size_bytes > len(self._intake.buffer):
-            self._whole_bytes = size_bytes
-            self._whole = bytearray(min(size_bytes, 2 * len(self._intake.buffer)))
-            self._whole[: len(part)] = part
+            self.large_bytes = size_bytes
+            self._whole = bytearray(part)
             self.end = len(part)
         else:
             self._rest = bytes(part)
-            self.end = 0
-        self.at = 0
+
+
+def scan_frame(frame: bytes) -> SendRun:
+    """A run of the send request that is in this frame; of none when it is not plain."""
+    run = SendRun(len(frame))
+    scan_sends(run, bytearray(frame), 0, len(frame), len(frame))
+    return run
 
 
 def decode_frame(frame: bytes) -> Command:
@@ -186,4 +229,11 @@ def decode_frame(frame: bytes) -> Command:
     body_at = _PREFIX_BYTES + (mark & 0xFFFFFF)
     if len(frame) != 4 + length or body_at > len(frame):
         raise ProtocolError(f"{len(frame)} bytes are not one frame")
-    return decode_command(mark >> 24, frame[_PREFIX_BYTES:body_at], frame[body_at:])
+    return _decoded(mark >> 24, frame[_PREFIX_BYTES:body_at], frame[body_at:])
+
+
+def _decoded(form: int, header: bytes | memoryview, body: bytes) -> Command:
+    """A command.  A long JSON header is looked over before an object is made of any of it."""
+    if form == JSON and len(header) > UNCOUNTED_BYTES and count_marks(header) > MARKS_MAX:
+        raise ProtocolError(f"a header with more than {HEADER_FIELDS_MAX} fields")
+    return decode_command(form, header, body)

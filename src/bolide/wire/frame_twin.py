@@ -11,6 +11,7 @@ from array import array
 
 import orjson
 
+from bolide.model.limits import HEADER_BYTES_MAX, HEADER_FIELDS_MAX
 from bolide.model.send_rows import (
     COLUMNS,
     KIND_BATCH,
@@ -84,7 +85,13 @@ def scan_sends(run: SendRun, buffer: bytearray, start: int, end: int, size_max: 
     while run.count < ROWS_MAX and end - at >= 8:
         length, mark = _PREFIX.unpack_from(run.buffer, at)
         header_length = mark & 0xFFFFFF
-        if mark >> 24 or length > size_max or header_length > length - 4 or end - at < 4 + length:
+        if (
+            mark >> 24
+            or length > size_max
+            or header_length > length - 4
+            or header_length > HEADER_BYTES_MAX
+            or end - at < 4 + length
+        ):
             break
         try:
             _scan_one(run, at, length, header_length)
@@ -170,8 +177,11 @@ def _read_head(header: bytes) -> tuple[dict[str, str], dict[str, str]]:
 def _read_fields(text: str, at: int, spelling: dict[str, str]) -> tuple[dict[str, str], int]:
     """The fields that storing needs, and where the object ends; the last of equal names counts."""
     fields: dict[str, str] = {}
-    mark = ","
+    mark, count = ",", 0
     while mark == ",":
+        count += 1
+        if count > HEADER_FIELDS_MAX:
+            raise NotPlain
         field = expect(FIELD, text, at)
         name = spelling.get(field["key"])
         if name is not None:
@@ -214,6 +224,15 @@ def _topic_number(run: SendRun, topic: bytes) -> int:
     if topic not in run.topics:
         run.topics.append(topic)
     return run.topics.index(topic)
+
+
+_TEXT = re.compile(rb'"(?:[^"\\]|\\.?)*+"?', re.DOTALL)
+_MARK = re.compile(rb"[,:\[{]")
+
+
+def count_marks(header: bytes | memoryview) -> int:
+    """How many colons, commas and opening brackets of JSON stand outside of its texts."""
+    return len(_MARK.findall(_TEXT.sub(b"", bytes(header))))
 
 
 def encode_send_answers(run: SendRun, first: int, last: int, store_host: bytes, tail: bytes) -> bytes:

@@ -9,21 +9,18 @@ import heapq
 from typing import Any
 
 from bolide.model.errors import ProtocolError
-from bolide.model.limits import FRAME_BYTES_MAX
+from bolide.model.limits import CALLS_MAX, FRAME_BYTES_MAX, HEADER_BYTES_MAX
 from bolide.wire.command import FLAG_ONE_WAY, Command, encode_frame
 from bolide.wire.frame import FrameReader, Intake
 from bolide.wire.pull_frame import PullFrame
 from bolide.wire.send_run import SendRun
-
-PENDING_MAX = 65536
-"""Calls in flight per connection; more is a caller that never waits."""
 
 ANSWERED_MAX = 1024
 """Deadlines of answered calls that are kept before they are looked through."""
 
 
 class Answer:
-    """A response together with whatever the caller left when it made the call."""
+    """A response together with whatever the caller left when it made the call; None when nobody waits for it."""
 
     __slots__ = ("command", "token")
 
@@ -37,29 +34,32 @@ class Peer:
 
     __slots__ = ("_deadlines", "_opaque", "_pending", "reader")
 
-    def __init__(self, intake: Intake, *, hot: bool = False, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
-        self.reader = FrameReader(intake, hot=hot, size_bytes_max=frame_bytes_max)
+    def __init__(
+        self,
+        intake: Intake,
+        *,
+        hot: bool = False,
+        frame_bytes_max: int = FRAME_BYTES_MAX,
+        header_bytes_max: int = HEADER_BYTES_MAX,
+    ) -> None:
+        self.reader = FrameReader(
+            intake, hot=hot, size_bytes_max=frame_bytes_max, header_bytes_max=header_bytes_max
+        )
         self._pending: dict[int, Any] = {}
         self._deadlines: list[tuple[int, int]] = []
         self._opaque = 0
 
     def next(self) -> Command | Answer | SendRun | PullFrame | None:
-        """The next request, answer, run of sends or pull; None when more bytes are needed.
-
-        Answers that nobody waits for any more are dropped here.
-        """
-        while True:
-            item = self.reader.next()
-            if not isinstance(item, Command) or not item.is_response:
-                return item
-            token = self._pending.pop(item.opaque, None)
-            if token is not None:
-                return Answer(item, token)
+        """The next request, answer, run of sends or pull; None when more bytes are needed."""
+        item = self.reader.next()
+        if type(item) is Command and item.is_response:
+            return Answer(item, self._pending.pop(item.opaque, None))
+        return item
 
     def call(self, command: Command, deadline_ms: int, token: Any) -> bytes:
         """The frame to send; its answer will come back from `next` with `token`."""
-        if len(self._pending) >= PENDING_MAX:
-            raise ProtocolError(f"{PENDING_MAX} calls are already waiting on this connection")
+        if len(self._pending) >= CALLS_MAX:  # a caller that never waits
+            raise ProtocolError(f"{CALLS_MAX} calls are already waiting on this connection")
         opaque = self._opaque = (self._opaque + 1) & 0x7FFF_FFFF
         command.opaque = opaque
         self._pending[opaque] = token

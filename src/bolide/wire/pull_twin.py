@@ -8,6 +8,7 @@ nothing else, so whatever was checked for one holds for the other.
 import re
 import struct
 
+from bolide.model.limits import HEADER_FIELDS_MAX
 from bolide.wire.command import LANGUAGE, VERSION, Command, encode_head
 from bolide.wire.frame_twin import (
     AFTER_FIELDS,
@@ -96,8 +97,11 @@ def _is_wanted(name: str, number: str | None) -> bool:
 
 
 def _read_fields(text: str, at: int, numbers: dict[str, tuple[str, int]]) -> int:
-    mark = ","
+    mark, count = ",", 0
     while mark == ",":
+        count += 1
+        if count > HEADER_FIELDS_MAX:
+            raise NotPlain
         field = expect(FIELD, text, at)
         name = field["key"]
         if name in ("queueOffset", "commitOffset"):

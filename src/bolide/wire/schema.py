@@ -1,18 +1,32 @@
 """Header classes and the fields they become: the only place that knows wire spelling.
 
 A header is a dataclass.  `consumer_group` is spelled `consumerGroup` on the wire unless the field names
-its spelling itself with `wire("clientID")`.  Types are `str`, `int` and `bool`, each also as optional; a field
-without a default is required.
+its spelling itself with `wire("clientID")`.  Types are `str`, `Int`, `Long` and `bool`, each also as optional; a field
+without a default is required.  A number is one of 32 or 64 bits, as in the original, or it is refused here.
 """
 
 import dataclasses
 import types
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple, Self, Union, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    NamedTuple,
+    Self,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from bolide.model.errors import InvalidRequest
+from bolide.model.numbers import INT32_MAX, INT32_MIN, parse_whole
 
-INT64_MAX = 0x7FFF_FFFF_FFFF_FFFF
+Int = Annotated[int, 32]
+Long = Annotated[int, 64]
+"""Numbers by their size on the wire.  A plain `int` in a header is an error of its author."""
 
 _MISSING = dataclasses.MISSING
 
@@ -66,7 +80,7 @@ def layout_of(header: type[Header]) -> tuple[_Field, ...]:
     """The header's fields with their wire spelling, worked out once per class."""
     layout = header.__dict__.get("_layout")
     if layout is None:
-        hints = get_type_hints(header)
+        hints = get_type_hints(header, include_extras=True)
         layout = tuple(
             _Field(
                 item.name,
@@ -85,23 +99,27 @@ def _camel(name: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-def _plain(hint: Any) -> type:
+def _plain(hint: Any) -> Any:
     if get_origin(hint) in (Union, types.UnionType):
         (hint,) = (one for one in get_args(hint) if one is not type(None))
-    return cast(type, hint)
+    return hint
 
 
 def _read_text(spelling: str, text: str) -> str:
     return text
 
 
+def _read_long(spelling: str, text: str) -> int:
+    value = parse_whole(text)
+    if value is None:
+        raise InvalidRequest(f"the field {spelling} is not a 64-bit number: {text[:32]!r}")
+    return value
+
+
 def _read_int(spelling: str, text: str) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        raise InvalidRequest(f"the field {spelling} is not a number: {text[:32]!r}") from None
-    if not -INT64_MAX - 1 <= value <= INT64_MAX:
-        raise InvalidRequest(f"the field {spelling} is out of range: {text[:32]}")
+    value = parse_whole(text)
+    if value is None or not INT32_MIN <= value <= INT32_MAX:
+        raise InvalidRequest(f"the field {spelling} is not a 32-bit number: {text[:32]!r}")
     return value
 
 
@@ -109,9 +127,10 @@ def _read_bool(spelling: str, text: str) -> bool:
     return text.lower() == "true"
 
 
-_READERS: dict[type, Callable[[str, str], Any]] = {
+_READERS: dict[Any, Callable[[str, str], Any]] = {
     str: _read_text,
-    int: _read_int,
+    Int: _read_int,
+    Long: _read_long,
     bool: _read_bool,
 }
 

@@ -74,7 +74,7 @@ async def _silent_broker(cluster: Cluster) -> None:
     cluster.cut_off(node, [names], both_ways=world.rng.random() < 0.5)
 
     def heard_s() -> float | None:
-        alive = names.server._state.routes._alive.get((node.name, node.broker.address))
+        alive = names.server._state.routes._alive(node.name, node.broker.address)
         return None if alive is None else alive.heard_ms / 1000
 
     await _forgotten(world, "the broker", heard_s, BROKER_S, SCAN_BROKERS_S)

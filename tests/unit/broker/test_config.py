@@ -2,10 +2,13 @@
 
 import dataclasses
 import logging
+from typing import Any
 
 import pytest
 
-from bolide.broker.config import WITHOUT_EFFECT, BrokerConfig
+from bolide.broker.config import PARTS, SETTINGS, BrokerConfig, SettingsError, examine
+from bolide.broker.foreign_settings import FOREIGN
+from bolide.broker.setting import Number
 from bolide.model.errors import ConfigError
 
 
@@ -46,20 +49,23 @@ def test_settings_survive_the_round_trip_through_text() -> None:
 @pytest.mark.parametrize(
     ("key", "text", "message"),
     [
-        ("listenPort", "x", "listenPort is a whole number, not 'x'"),
-        ("listenPort", "65536", "listenPort must be from 0 to 65535"),
+        ("listenPort", "x", "listenPort must be a whole number from 0 to 65535, not 'x'"),
+        ("listenPort", "65536", "listenPort must be a whole number from 0 to 65535"),
         ("listenPort", "-1", "listenPort must be"),
-        ("mappedFileSizeCommitLog", "10", "at least 4096"),
+        ("mappedFileSizeCommitLog", "10", "from 4096 to 2147483647"),
         ("autoCreateTopicEnable", "yes", "true or false"),
-        ("flushDiskType", "SOMETIMES", "ASYNC_FLUSH, SYNC_FLUSH"),
+        ("flushDiskType", "SOMETIMES", "ASYNC_FLUSH or SYNC_FLUSH"),
         ("brokerRole", "SLAVE", "ASYNC_MASTER"),
         ("maxMessageSize", "99999999999", "maxMessageSize must be"),
         ("deleteWhen", "4pm", "list of hours from 00 to 23 like 04 or 02;14, not '4pm'"),
         ("deleteWhen", "24", "list of hours"),
         ("deleteWhen", "", "list of hours"),
         ("fileReservedTime", "-1", "fileReservedTime must be"),
-        ("diskMaxUsedSpaceRatio", "101", "diskMaxUsedSpaceRatio must be from 0 to 100"),
-        ("deleteFileBatchMax", "0", "at least 1"),
+        ("diskMaxUsedSpaceRatio", "101", "diskMaxUsedSpaceRatio must be a whole number from 0 to 100"),
+        ("deleteFileBatchMax", "0", "from 1 to"),
+        ("brokerName", "a b", "blanks"),
+        ("brokerName", "a" * 128, "128 characters; 127 are allowed"),
+        ("namesrvAddr", "x:1\ny:2", "namesrvAddr must be text"),
         ("listenport", "1", "did you mean listenPort"),
         ("nonsense", "1", "unknown setting 'nonsense'"),
     ],
@@ -69,10 +75,123 @@ def test_a_mistake_is_named_with_its_key(key: str, text: str, message: str) -> N
         BrokerConfig.from_settings({key: text})
 
 
-def test_keys_of_the_original_without_effect_are_accepted_and_named(caplog: pytest.LogCaptureFixture) -> None:
+def test_every_number_has_both_bounds_and_64_bits_at_most() -> None:
+    numbers = [setting for _, setting in SETTINGS.values() if isinstance(setting, Number)]
+    ints = [field for field in dataclasses.fields(BrokerConfig) if field.type in (int, "int")]
+    assert len(numbers) == len(ints) > 20, "what is a number is bounded as one"
+    for number in numbers:
+        assert -(2**63) <= number.low <= number.high < 2**63
+
+
+@pytest.mark.parametrize(
+    "text", ["1" + "0" * 400, "9" * 20, "4" + "0" * 35, "-1" + "0" * 400, "1e400", "0x10", "1_0"]
+)
+@pytest.mark.parametrize("key", [key for key, (_, one) in SETTINGS.items() if isinstance(one, Number)])
+def test_no_number_is_taken_that_has_more_than_64_bits_or_is_none(key: str, text: str) -> None:
+    for make in (BrokerConfig.from_settings, BrokerConfig().changed):
+        with pytest.raises(ConfigError, match=key):
+            make({key: text})
+
+
+@pytest.mark.parametrize("name", [name for name, one in SETTINGS.values() if isinstance(one, Number)])
+@pytest.mark.parametrize("value", [10**400, -(10**400), 2**63, True, 1.0])
+def test_the_bounds_hold_however_the_value_was_made(name: str, value: Any) -> None:
+    with pytest.raises(ConfigError):
+        dataclasses.replace(BrokerConfig(), **{name: value})
+
+
+def test_no_interval_lets_background_work_sleep_for_longer_than_an_hour() -> None:
+    for name, setting in SETTINGS.values():
+        if isinstance(setting, Number) and name.endswith("_ms"):
+            assert setting.high <= 3_600_000, setting.key
+
+
+def test_no_settings_leave_a_pull_without_an_answer_or_make_it_a_giant_frame() -> None:
+    bounds = {key: one.high for key, (_, one) in SETTINGS.items() if isinstance(one, Number)}
+    assert bounds["shortPollingTimeMills"] < 30_000, "when clients give up"
+    for where in ("Memory", "Disk"):
+        assert bounds[f"maxTransferBytesOnMessageIn{where}"] <= 8 * 1024**2, "half a frame"
+        assert bounds[f"maxTransferCountOnMessageIn{where}"] <= 32_768
+
+
+def test_all_mistakes_are_named_at_once() -> None:
+    given = {
+        "listenPort": "x",
+        "brokerRole": "SLAVE",
+        "nonsense": "1",
+        "brokerName": "b",
+        "inSyncReplicas": "2",
+    }
+    with pytest.raises(SettingsError) as caught:
+        BrokerConfig.from_settings(given)
+    assert {problem.key for problem in caught.value.problems} == given.keys() - {"brokerName"}
+    for word in ("listenPort", "SLAVE", "nonsense", "inSyncReplicas=2"):
+        assert word in str(caught.value)
+
+
+def test_what_the_original_has_by_default_is_taken_in_silence() -> None:
+    """Goal: a file that spells the defaults out, as some do, is as good as an empty one."""
+    for foreign in FOREIGN.values():
+        for default in foreign.defaults:
+            assert examine({foreign.key: f" {default.upper()} "}) == ({}, [], []), foreign.key
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "meaning"),
+    [
+        ("haListenPort", "10999", "no replication here"),
+        ("slaveReadEnable", "true", "no replication here"),
+        ("sendMessageThreadPoolNums", "128", "no thread pools"),
+        ("timerWheelEnable", "false", "no timers here"),
+        ("enablePropertyFilter", "true", "no SQL filters here"),
+        ("transientStorePoolEnable", "true", "in another way here"),
+    ],
+)
+def test_what_does_nothing_here_is_warned_of_with_what_that_means(
+    key: str, value: str, meaning: str, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.WARNING):
-        BrokerConfig.from_settings({"inSyncReplicas": "1", "haListenPort": "10912", "brokerName": "b"})
-    assert "settings without effect here: haListenPort, inSyncReplicas" in caplog.text
+        assert BrokerConfig.from_settings({key: value}) == BrokerConfig()
+    assert f"{key}={value}" in caplog.text
+    assert meaning in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        *((key, "2", "no replication here") for key in ("inSyncReplicas", "minInSyncReplicas", "brokerId")),
+        ("brokerRole", "SYNC_MASTER", "no replication here"),
+        ("brokerRole", "SLAVE", "no replication here"),
+        ("enableControllerMode", "true", "no replication here"),
+        ("enableDLegerCommitLog", "true", "no replication here"),
+        ("allAckInSyncStateSet", "true", "no replication here"),
+        ("aclEnable", "true", "access control"),
+        ("authenticationEnabled", "true", "access control"),
+        ("authorizationEnabled", "TRUE", "access control"),
+        ("storeType", "defaultRocksDB", "would not be found"),
+        ("mapedFileSizeConsumeQueue", "300000", "newer name"),
+    ],
+)
+def test_what_would_cost_messages_or_safety_is_refused(key: str, value: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        BrokerConfig.from_settings({key: value})
+
+
+@pytest.mark.parametrize(
+    ("key", "suggestion"),
+    [
+        ("enableDLedgerCommitLog", "did you mean enableDLegerCommitLog?"),
+        ("listenport", "did you mean listenPort?"),
+        ("brokerPermision", "did you mean brokerPermission?"),
+        ("myOwnIdea", ""),
+        ("brokerColour", ""),
+        ("x" * 500, ""),
+    ],
+)
+def test_a_suggestion_is_made_only_where_it_is_plain(key: str, suggestion: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        BrokerConfig.from_settings({key: "1"})
+    assert str(caught.value).endswith(suggestion or f"unknown setting {key[:64]!r}")
 
 
 @pytest.mark.parametrize("key", ["storePathCommitLog", "storePathConsumeQueue", "storePathIndex"])
@@ -91,34 +210,14 @@ def test_paths_that_say_what_is_so_anyway_are_fine() -> None:
     assert BrokerConfig.from_settings(given).root == "/data/store"
 
 
-def test_access_control_is_never_left_out_silently() -> None:
-    with pytest.raises(ConfigError, match="aclEnable"):
-        BrokerConfig.from_settings({"aclEnable": "true"})
-    assert BrokerConfig.from_settings({"aclEnable": "false"}) == BrokerConfig()
-
-
-def test_a_master_has_the_number_0_whatever_the_file_says(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING):
-        assert BrokerConfig.from_settings({"brokerId": "3"}).broker_id == 0
-    assert "brokerId" in caplog.text
-
-
-def test_a_master_that_is_to_wait_for_slaves_says_that_there_are_none(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    with caplog.at_level(logging.WARNING):
-        BrokerConfig.from_settings({"brokerRole": "SYNC_MASTER"})
-    assert "there are no slaves here" in caplog.text
-
-
 @pytest.mark.parametrize("key", ["brokerName", "brokerClusterName", "storePathRootDir"])
 def test_names_are_not_empty(key: str) -> None:
     with pytest.raises(ConfigError, match=f"{key} is empty"):
         BrokerConfig.from_settings({key: " "})
 
 
-def test_what_has_effect_is_not_listed_as_without() -> None:
-    assert WITHOUT_EFFECT.isdisjoint(BrokerConfig().as_settings())
+def test_a_setting_is_ours_or_only_the_original_s() -> None:
+    assert FOREIGN.keys().isdisjoint(SETTINGS.keys() | PARTS.keys())
 
 
 def test_only_live_settings_change_while_the_broker_runs() -> None:
@@ -162,5 +261,4 @@ def test_one_refused_change_refuses_all_of_them() -> None:
 
 
 def test_every_setting_has_a_key_of_its_own() -> None:
-    keys = [field.metadata["key"] for field in dataclasses.fields(BrokerConfig)]
-    assert len(set(keys)) == len(keys)
+    assert len(SETTINGS) == len(dataclasses.fields(BrokerConfig))

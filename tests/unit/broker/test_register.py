@@ -400,7 +400,7 @@ def test_a_slave_learns_its_master_and_everyone_the_ordered_topics() -> None:
 
 def test_a_refusal_is_a_problem_with_its_reason() -> None:
     async def scenario() -> None:
-        identity = replace(ME, name="x" * 300)
+        identity = replace(ME, cluster="x" * 300)
         async with serving() as stage, registering([stage.address], Topics(), identity=identity) as registrar:
             assert "255 characters" in registrar.problems()[stage.address]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bolide.broker.app import Broker
+from bolide.model.limits import REQUESTS_PER_TURN
 from bolide.net import link as link_module
 from bolide.net.dispatch import Dispatcher
 from bolide.wire.command import Command
@@ -53,7 +54,7 @@ def test_a_turn_serves_a_bounded_number_of_sends_that_are_not_plain(tmp_path: Pa
             answers = [await wire.next() for _ in range(count)]
         assert [answer.opaque for answer in answers] == list(range(count))
         assert served.total == count
-        assert served.most <= link_module.REQUESTS_PER_TURN
+        assert served.most <= REQUESTS_PER_TURN
 
     play(tmp_path, act)
 
@@ -78,11 +79,11 @@ def test_plain_and_other_sends_are_answered_and_stored_in_order_wherever_a_turn_
 
 def test_pulls_in_one_read_are_served_a_bounded_number_per_turn(tmp_path: Path) -> None:
     async def act(broker: Broker, wire: Wire) -> None:
-        count = 5 * link_module.REQUESTS_PER_TURN
+        count = 5 * REQUESTS_PER_TURN
         with counted_by_turn(broker.state.store.reader, "pull_at") as served:
             wire.send(*(pull_request(0, number) for number in range(count)))
             assert [(await wire.next()).opaque for _ in range(count)] == list(range(count))
         assert served.total == count
-        assert served.most <= link_module.REQUESTS_PER_TURN
+        assert served.most <= REQUESTS_PER_TURN
 
     play(tmp_path, act)

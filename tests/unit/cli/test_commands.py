@@ -60,6 +60,14 @@ def test_sent_texts_come_out_of_tail_with_keys_and_tags(run: Run) -> None:
     assert sorted(shown.splitlines()) == ["greetings eu 1 2 hello", "greetings eu 1 2 world"]
 
 
+def test_a_text_behind_the_topic_is_sent(run: Run) -> None:
+    run("send", "spoken", "hello", "--tag", "eu")
+    run("send", "spoken", "once more")
+    run("send", "spoken", "first", "-m", "second")
+    shown = run("tail", "spoken", "--no-follow")
+    assert sorted(shown.splitlines()) == ["first", "hello", "once more", "second"]
+
+
 def test_receipts_say_where_each_message_went(run: Run) -> None:
     receipts = [
         json.loads(line) for line in run("send", "receipts", "-m", "a", "-m", "b", "--receipts").splitlines()
@@ -80,7 +88,7 @@ def test_tail_begins_with_the_last_ones_in_the_order_they_were_stored(
     assert sorted(map(int, everything)) == list(range(30))
     assert run("tail", "ordered", "--no-follow", "--since", "end") == ""
     assert len(run("tail", "ordered", "--no-follow", "--since", "1h").split()) == 30
-    assert len(run("tail", "ordered", "-c", "4").split()) == 4
+    assert len(run("tail", "ordered", "--count", "4").split()) == 4
 
 
 def test_store_times_decide_the_order_across_queues(run: Run, server: EmbeddedServer) -> None:
@@ -147,3 +155,16 @@ def test_doctor_finds_an_advertised_address_that_cannot_be_reached(
     shown = capsys.readouterr().out
     assert "127.0.0.99" in shown
     assert "brokerIP1" in shown
+
+
+def test_doctor_says_that_a_broker_refuses_messages_and_what_helps(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr("bolide.store.cleaning.StoreCleaning.used_ratio", lambda cleaning: 0.93)
+    with EmbeddedServer(settings={"diskSpaceWarningLevelRatio": 90}) as server:
+        assert main(["send", "full", "x", "-n", server.nameserver]) == 1
+        assert main(["doctor", "--data", str(tmp_path), "-n", server.nameserver]) == 1
+    shown = capsys.readouterr().out
+    assert "refuses messages" in shown
+    assert "93.0% full" in shown
+    assert "fileReservedTime" in shown

@@ -9,8 +9,10 @@ from bolide.cli.main import main
 from tests.peers.ports import free_port
 
 COMMANDS = [
-    *(["up"], ["nameserver"], ["broker"], ["send"], ["tail"], ["doctor"], ["topic"]),
+    *(["up"], ["nameserver"], ["broker"], ["send"], ["tail"], ["doctor"], ["topic"], ["message"], ["store"]),
     *(["topic", verb] for verb in ("list", "describe", "create", "update", "delete")),
+    *(["message", verb] for verb in ("find", "get")),
+    *(["store", verb] for verb in ("inspect", "verify", "repair", "export")),
 ]
 
 
@@ -42,6 +44,7 @@ def test_the_help_lists_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> No
         (["nameserver", "--set", "listenPrt=1"], "listenPort"),
         (["send"], "TOPIC"),
         (["send", "t", "-m", "x", "--property", "x"], "name=value"),
+        (["send", "t", "hello", "world"], "'hello world'"),
         (["tail", "t", "-f", "%z"], "%z"),
         (["tail", "t", "--since", "soon"], "10m"),
         (["tail", "t", "-n", "nowhere"], "host:port"),
@@ -74,11 +77,12 @@ def test_no_server_is_one_line_that_names_the_address_and_code_3(
     assert shown.err.count("\n") == 1
 
 
+@pytest.mark.parametrize("variable", ["BOLIDE_NAMESERVER", "NAMESRV_ADDR"])
 def test_the_name_server_may_come_from_the_environment(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    variable: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     address = f"127.0.0.1:{free_port()}"
-    monkeypatch.setenv("BOLIDE_NAMESERVER", address)
+    monkeypatch.setenv(variable, address)
     assert main(["topic", "list"]) == 3
     assert address in capsys.readouterr().err
 

@@ -9,20 +9,20 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from bolide.cli import app as commands
 from bolide.cli.main import main
-from bolide.cli.send import LINE_BYTES_MAX, read_lines
+from bolide.cli.send import read_lines
 from bolide.cli.since import format_moment, parse_since
 from bolide.model.errors import ConfigError
+from bolide.model.limits import LINE_BYTES_MAX
 from bolide.testing import EmbeddedServer
 from tests.peers.waiting import PATIENCE_SECONDS
+from tests.unit.cli.shells import BOLIDE, shell
 
 NOT_UTF8 = os.fsdecode(b"\xff\xfe")
-BOLIDE = Path(sys.executable).with_name("bolide")
 
 
 def only_line(capsys: pytest.CaptureFixture[str]) -> str:
@@ -37,19 +37,6 @@ def only_line(capsys: pytest.CaptureFixture[str]) -> str:
 def nameserver() -> Iterator[str]:
     with EmbeddedServer() as server:
         yield server.nameserver
-
-
-def shell(line: str, nameserver: str = "127.0.0.1:1") -> "subprocess.CompletedProcess[str]":
-    """Run a line of bash in which `bolide` is ours; its exit code is that of `bolide`."""
-    return subprocess.run(
-        ["bash", "-c", f"set -o pipefail; {line}"],
-        env={**os.environ, "PATH": f"{BOLIDE.parent}:{os.environ['PATH']}", "BOLIDE_NAMESERVER": nameserver},
-        capture_output=True,
-        text=True,
-        errors="backslashreplace",
-        timeout=PATIENCE_SECONDS,
-        check=False,
-    )
 
 
 # ---- bytes
@@ -76,7 +63,7 @@ def test_a_body_on_the_command_line_may_be_any_bytes(
 def test_other_words_that_are_no_text_are_wrong_usage(
     words: list[str], nameserver: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["topic", "create", "t", "-n", nameserver]) == 0
+    assert main(["topic", "create", "t", "--if-not-exists", "-n", nameserver]) == 0
     capsys.readouterr()
     assert main([*words, "-n", nameserver]) == 2
     assert "UTF-8" in only_line(capsys)
@@ -196,7 +183,7 @@ def test_an_unforeseen_error_is_one_line_that_asks_for_a_report(
     def break_down(*words: object, **options: object) -> None:
         raise ExceptionGroup("many", [ZeroDivisionError("by zero")])
 
-    monkeypatch.setattr(commands, "app", break_down)
+    monkeypatch.setattr(commands, "command", lambda: break_down)
     assert main([]) == 1
     told = only_line(capsys)
     assert "ZeroDivisionError: by zero" in told
@@ -207,7 +194,7 @@ def test_the_debugger_gets_its_traceback(monkeypatch: pytest.MonkeyPatch) -> Non
     def break_down(*words: object, **options: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(commands, "app", break_down)
+    monkeypatch.setattr(commands, "command", lambda: break_down)
     monkeypatch.setenv("BOLIDE_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):
         main([])

@@ -13,6 +13,11 @@ from bolide.model.errors import RecoveryInterrupted
 GIB = 1024**3
 
 
+@pytest.fixture(autouse=True)
+def terminal_that_is_more_than_paper(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+
+
 def test_without_a_terminal_there_is_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
     monkeypatch.setattr(recovery, "progress_bar", lambda *_: pytest.fail("a bar for nobody"))

@@ -1,9 +1,14 @@
 """Moments as users write them."""
 
+import time
+from collections.abc import Iterator
+
 import pytest
 
+from bolide.cli.layout import compile_format
 from bolide.cli.since import format_moment, parse_since
 from bolide.model.errors import ConfigError
+from tests.unit.cli.samples import SAMPLE
 
 NOW_MS = 1_700_000_000_000
 
@@ -19,6 +24,14 @@ NOW_MS = 1_700_000_000_000
         ("2023-11-14T22:13:20Z", NOW_MS),
         ("2023-11-14T23:13:20.500+01:00", NOW_MS + 500),
         ("999999999999w", 0),
+        ("10m ago", NOW_MS - 600_000),
+        ("-5m", NOW_MS - 300_000),
+        ("2 hours 30 min ago", NOW_MS - 9_000_000),
+        ("3 days", NOW_MS - 3 * 86_400_000),
+        ("1700000000000", NOW_MS),
+        ("1700000000", NOW_MS),
+        ("2023-11-14 22:13:20Z", NOW_MS),
+        ("9223372036854775807"[:18], 922_337_203_685_477_580),
     ],
 )
 def test_a_moment_is_a_span_back_an_iso_time_or_the_beginning(text: str, moment_ms: int) -> None:
@@ -30,7 +43,9 @@ def test_the_end_is_none(text: str) -> None:
     assert parse_since(text, NOW_MS) is None
 
 
-@pytest.mark.parametrize("text", ["", "10", "m", "10x", "yesterday", "10m ago", "-5m"])
+@pytest.mark.parametrize(
+    "text", ["", "10", "m", "10x", "ago", "10 ago", "tomorrow", "25:00", "12345678901234567890123"]
+)
 def test_what_is_no_moment_is_refused_with_examples(text: str) -> None:
     with pytest.raises(ConfigError, match="10m"):
         parse_since(text, NOW_MS)
@@ -38,3 +53,36 @@ def test_what_is_no_moment_is_refused_with_examples(text: str) -> None:
 
 def test_what_is_shown_can_be_read_back() -> None:
     assert parse_since(format_moment(NOW_MS + 7), 0) == NOW_MS + 7
+
+
+@pytest.fixture
+def in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An hour ahead of UTC: NOW is 23:13:20 there."""
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize(
+    ("text", "utc"),
+    [
+        ("today", "2023-11-13T23:00Z"),
+        ("yesterday", "2023-11-12T23:00Z"),
+        ("2023-11-14 10:00", "2023-11-14T09:00Z"),
+        ("2023-11-14", "2023-11-13T23:00Z"),
+        ("10:00", "2023-11-14T09:00Z"),
+        ("9:30", "2023-11-14T08:30Z"),
+        ("23:30", "2023-11-13T22:30Z"),
+        ("23:13:20", "2023-11-14T22:13:20Z"),
+    ],
+)
+@pytest.mark.usefixtures("in_berlin")
+def test_days_and_times_without_a_zone_are_local_and_in_the_past(text: str, utc: str) -> None:
+    assert parse_since(text, NOW_MS) == parse_since(utc, NOW_MS)
+
+
+def test_what_tail_prints_as_milliseconds_is_a_moment() -> None:
+    printed = compile_format("%S")(SAMPLE).decode()
+    assert parse_since(printed, NOW_MS) == SAMPLE.store_timestamp_ms

@@ -1,6 +1,7 @@
 """The blocking shell: the same clients from plain code, any thread, any process."""
 
 import asyncio
+import importlib.metadata
 import inspect
 import os
 import re
@@ -17,8 +18,9 @@ import pytest
 import bolide
 import bolide.aio
 from bolide import Message, Producer, PullConsumer, PushConsumer, RouteNotFound, StoredMessage
-from bolide.client import blocking
-from bolide.client.blocking import LoopThread
+from bolide.client import loop_thread
+from bolide.client.loop_thread import LoopThread
+from bolide.model import errors
 from bolide.model.errors import ClientNotRunning
 from tests.peers.waiting import wait_until
 from tests.unit.client.scripted import Cluster, cluster
@@ -102,10 +104,10 @@ def test_a_call_on_the_clients_own_loop_is_refused_instead_of_waiting_for_itself
 
 
 def test_a_forked_process_gets_a_loop_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = blocking.shared_loop()
-    assert blocking.shared_loop() is first
+    first = loop_thread.shared_loop()
+    assert loop_thread.shared_loop() is first
     monkeypatch.setattr(first, "pid", os.getpid() + 1)
-    second = blocking.shared_loop()
+    second = loop_thread.shared_loop()
     assert second is not first
 
     async def answer() -> int:
@@ -156,8 +158,54 @@ def test_every_public_name_exists_and_a_wrong_one_is_an_attribute_error() -> Non
     for name in bolide.__all__:
         assert getattr(bolide, name) is not None
     assert set(bolide.__all__) <= set(dir(bolide))
-    assert set(bolide.aio.__all__) <= set(bolide.__all__)
+    assert set(bolide.aio.__all__) == set(bolide.__all__)
     stub = Path(bolide.__file__).with_suffix(".pyi").read_text()
     assert sorted(re.findall(r"import \w+ as (\w+)", stub)) == sorted(bolide.__all__)
     with pytest.raises(AttributeError, match="Producr"):
         _ = bolide.Producr  # type: ignore[attr-defined]
+
+
+def test_the_version_is_the_one_that_is_installed() -> None:
+    assert bolide.__version__ == importlib.metadata.version("bolide")
+    assert "__version__" in dir(bolide)
+
+
+def test_every_error_that_a_client_raises_can_be_imported_from_the_package() -> None:
+    """Goal: nobody digs in `bolide.model.errors`.  Method: look for what the rooms below a client raise by name."""
+    raised = {
+        name
+        for room in ("client", "record", "rules")
+        for path in (Path(bolide.__file__).parent / room).glob("*.py")
+        for name in re.findall(r"raise (\w+)\(", path.read_text())
+        if isinstance(getattr(errors, name, None), type)
+    }
+    raised -= {"RecordTooLarge", "TopicNotFound"}  # the store's and the broker's
+    assert raised <= set(bolide.__all__)
+    assert "SubscriptionMalformed" in raised
+
+
+@pytest.mark.parametrize("package", [bolide, bolide.aio], ids=["blocking", "asyncio"])
+@pytest.mark.parametrize("name", ["Producer", "PullConsumer", "PushConsumer", "Message"])
+def test_everything_public_is_explained_with_all_its_arguments(package: Any, name: str) -> None:
+    kind = getattr(package, name)
+    unexplained = [one for one in inspect.signature(kind).parameters if f"        {one}:" not in kind.__doc__]
+    assert [one for one in unexplained if one != "surroundings"] == []
+    for method, function in inspect.getmembers(
+        kind, lambda one: inspect.isfunction(one) or isinstance(one, property)
+    ):
+        if method.startswith("_"):
+            continue
+        assert function.__doc__, f"{name}.{method} has no docstring"
+        parameters = (
+            [] if isinstance(function, property) else list(inspect.signature(function).parameters)[1:]
+        )
+        if len(parameters) > 1:
+            assert [one for one in parameters if one not in function.__doc__] == [], f"{name}.{method}"
+
+
+@pytest.mark.parametrize("name", ["Producer", "PullConsumer", "PushConsumer"])
+def test_both_shells_explain_their_methods_in_the_same_words(name: str) -> None:
+    plain, awaitable = getattr(bolide, name), getattr(bolide.aio, name)
+    for method in _methods(plain).keys() - {"arguments"}:
+        said = str(getattr(awaitable, method).__doc__).replace("async with", "with")
+        assert str(getattr(plain, method).__doc__) == said, method

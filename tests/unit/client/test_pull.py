@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from bolide.aio import Message, MessageQueue, Producer, PullConsumer, PullStatus
-from bolide.client.pull import to_ms
+from bolide.client import checks
 from bolide.model.errors import RouteNotFound
 from bolide.record.decode import decode_messages
 from tests.unit.client.scripted import cluster, wait_for
@@ -103,5 +103,5 @@ def test_a_topic_that_nobody_has_is_an_error_with_advice() -> None:
 
 
 def test_a_moment_is_milliseconds_or_a_datetime() -> None:
-    assert to_ms(1234) == 1234
-    assert to_ms(datetime(2026, 1, 1, tzinfo=UTC)) == 1_767_225_600_000
+    assert checks.moment_ms("moment", 1234) == 1234
+    assert checks.moment_ms("moment", datetime(2026, 1, 1, tzinfo=UTC)) == 1_767_225_600_000

@@ -1,10 +1,11 @@
 """ProcessQueue: what may be committed, what comes next, when to stop pulling."""
 
+import dataclasses
 import random
 
 import pytest
 
-from bolide.machines.consumer import RETRY_PAUSES_MS, ProcessQueue
+from bolide.machines.consumer import RETRY_PAUSES_MS, Cache, ProcessQueue
 from bolide.model.message import StoredMessage
 from bolide.model.offsets import GroupOffset, LogOffset, QueueOffset
 
@@ -28,6 +29,9 @@ def message(offset: int, body: bytes = b"x") -> StoredMessage:
         message_id=str(offset),
         offset_message_id=str(offset),
     )
+
+
+COST = message(0).cost_bytes
 
 
 def filled(first: int, end: int, **limits: int) -> ProcessQueue:
@@ -113,7 +117,7 @@ def test_messages_behind_a_failed_one_go_on_but_the_offset_waits() -> None:
     ("limits", "why"),
     [
         ({"messages_max": 10}, "10 messages"),
-        ({"bytes_max": 10}, "10 bytes"),
+        ({"bytes_max": 10 * COST}, f"{10 * COST} bytes"),
         ({"span_max": 9}, "holds back"),
     ],
 )
@@ -131,6 +135,37 @@ def test_one_stuck_message_stops_the_pulls_by_its_span() -> None:
     assert process.brake is None
     process.pulled([], GroupOffset(16))
     assert "offset 0 holds back" in str(process.brake)
+
+
+def test_queues_that_each_have_room_stop_each_other_when_they_hold_too_much_together() -> None:
+    cache = Cache(10 * COST)
+    first, second = ProcessQueue(GroupOffset(0), cache), ProcessQueue(GroupOffset(0), cache)
+    first.pulled([message(offset) for offset in range(6)], GroupOffset(6))
+    assert second.brake is None
+    second.pulled([message(offset) for offset in range(4)], GroupOffset(4))
+    assert "all queues together" in str(first.brake)
+    assert first.is_crowded_out
+    assert second.is_crowded_out
+    second.succeeded(second.take(0, 1))
+    assert first.brake is None
+
+
+def test_a_queue_that_is_let_go_leaves_its_room_to_the_others_once() -> None:
+    cache = Cache(10 * COST)
+    process = ProcessQueue(GroupOffset(0), cache)
+    process.pulled([message(offset) for offset in range(10)], GroupOffset(10))
+    running = process.take(0, 5)
+    process.let_go()
+    assert cache.size_bytes == 0
+    process.succeeded(running)  # the listener ends later
+    assert cache.size_bytes == 0
+
+
+def test_a_message_costs_its_properties_too() -> None:
+    many = dataclasses.replace(message(0), properties={str(number): "x" for number in range(1000)})
+    process = ProcessQueue(GroupOffset(0), bytes_max=250_000)
+    process.pulled([many], GroupOffset(1))
+    assert "bytes are waiting" in str(process.brake)
 
 
 def test_a_queue_that_was_cut_goes_back_only_when_nothing_is_open() -> None:

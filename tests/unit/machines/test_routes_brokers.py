@@ -2,10 +2,11 @@
 
 import pytest
 
-from bolide.machines import routes
-from bolide.machines.routes import LIFETIME_MS, Master, Registration, RouteTable
+from bolide.machines.registration import LIFETIME_MS, lifetime
+from bolide.machines.routes import Master, Registration, RouteTable
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import RequestError, TopicNotFound
+from bolide.model.steps import at_once
 from bolide.model.topic import TopicConfig
 from bolide.wire.bodies.route import QueueData
 
@@ -21,7 +22,7 @@ def registration(
     state: int = 0,
     cluster: str = "C",
     ha_address: str = "",
-    lifetime_ms: int | None = None,
+    lifetime_ms: int = LIFETIME_MS,
     acting: bool = False,
 ) -> Registration:
     return Registration(
@@ -39,6 +40,10 @@ def registration(
 
 def names(table: RouteTable) -> set[str]:
     return set(table.cluster_info().brokers)
+
+
+def topics(table: RouteTable) -> set[str]:
+    return set(at_once(table.all_topics()).topics)
 
 
 def test_a_route_has_one_queue_data_per_broker_name_and_every_address_by_id() -> None:
@@ -70,7 +75,7 @@ def test_a_first_registration_with_exactly_one_topic_is_refused_and_leaves_nothi
     two = Registration("C", "a", "10.0.0.1:1", 0, DataVersion(), BUILT_IN)
     table.register(0, two, "c1")
     table.register(0, alone, "c1")  # from now on one topic is the news of one change
-    assert set(table.all_topics().topics) == {"SELF_TEST_TOPIC", "TBW102", "orders"}
+    assert topics(table) == {"SELF_TEST_TOPIC", "TBW102", "orders"}
 
 
 def test_a_slave_never_writes_topics_and_learns_its_master() -> None:
@@ -98,6 +103,7 @@ def test_with_acting_masters_the_loss_of_the_master_takes_the_write_permission()
     table.register(0, registration("a", "10.0.0.1:1", 0, orders, acting=True), "c1")
     table.register(0, registration("a", "10.0.0.2:1", 1, orders, acting=True), "c2")
     table.connection_lost("c1")
+    table.tidy()
     assert table.route("orders").queues[0].perm == 4
 
 
@@ -160,7 +166,7 @@ def test_unregistering_takes_topics_along_with_the_last_address() -> None:
     assert table.route("orders").brokers[0].addresses == {1: "10.0.0.2:1"}
     table.unregister("a", "10.0.0.2:1")
     assert names(table) == set()
-    assert table.all_topics().topics == ()
+    assert topics(table) == set()
 
 
 def test_a_lost_connection_removes_its_broker_at_once_and_an_outdated_one_removes_nobody() -> None:
@@ -207,15 +213,52 @@ def test_the_data_version_is_known_only_of_brokers_that_are_alive() -> None:
     assert table.data_version("a", "x:1") is None
 
 
-def test_the_table_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_word_from_a_known_broker_is_a_sign_of_life_and_moves_its_life_line() -> None:
+    """Whatever becomes of the registration that it begins."""
     table = RouteTable()
-    monkeypatch.setattr(routes, "ENTRIES_MAX", 4)
-    table.register(0, registration("a", "x:1", 0, TopicConfig("t1"), TopicConfig("t2")), "c1")
-    table.register(0, registration("a", "x:1", 0, TopicConfig("t1"), TopicConfig("t2"), version=2), "c1")
-    with pytest.raises(RequestError):
-        table.register(0, registration("b", "y:1"), "c2")
-    table.connection_lost("c1")
-    table.register(0, registration("b", "y:1"), "c2")
-    monkeypatch.setattr(routes, "BROKERS_MAX", 1)
-    with pytest.raises(RequestError):
-        table.register(0, registration("c", "z:1"), "c3")
+    table.word_from(0, "a", "x:1", "c1")
+    table.register(0, registration("a", "x:1"), "c1")
+    table.word_from(100_000, "a", "x:1", "c2")
+    assert table.connection_of("a", "x:1") == "c2"
+    assert table.connection_lost("c1") == []
+    assert table.expire(100_000 + LIFETIME_MS) == []
+    assert table.connection_lost("c2") == ["a"]
+    assert table.connection_of("a", "x:1") is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "given"), [(None, LIFETIME_MS), (-5, 1_000), (10_000, 10_000), (1 << 62, 3_600_000)]
+)
+def test_no_broker_is_forgotten_at_once_or_remembered_for_ever(asked: int | None, given: int) -> None:
+    assert lifetime(asked) == given
+
+
+def test_of_two_brokers_with_one_name_and_id_the_later_one_is_found_and_the_other_known() -> None:
+    table = RouteTable()
+    table.register(0, registration("a", "x:1", 0, TopicConfig("orders", 4, 4)), "c1")
+    assert table.holder("a", 0) == ("x:1", "c1")
+    table.register(0, registration("a", "y:1", 0, TopicConfig("orders", 8, 8)), "c2")
+    assert table.holder("a", 0) == ("y:1", "c2")
+    assert table.route("orders").brokers[0].addresses == {0: "y:1"}
+    assert table.route("orders").brokers[0].rivals == ()  # clients do not need to know
+    assert table.cluster_info().brokers["a"].rivals == ("x:1",)
+    table.register(0, registration("a", "x:1", 0, TopicConfig("orders", 4, 4)), "c1")
+    assert (
+        table.route("orders").queues[0].read_queues == 4
+    )  # its own queues, although its version is the same
+    assert table.cluster_info().brokers["a"].rivals == ("y:1",)
+    table.connection_lost("c2")
+    assert table.cluster_info().brokers["a"].rivals == ()
+    assert table.route("orders").queues
+
+
+def test_with_the_last_address_that_holds_an_id_a_name_goes_whoever_else_wanted_it() -> None:
+    table = RouteTable()
+    table.register(0, registration("a", "x:1"), "c1")
+    table.register(0, registration("a", "y:1"), "c2")
+    table.connection_lost("c2")
+    assert names(table) == set()
+    assert table.data_version("a", "x:1") is None
+    assert table.connection_lost("c1") == []
+    table.register(0, registration("a", "x:1"), "c1")
+    assert table.connection_lost("c1") == ["a"]

@@ -3,13 +3,14 @@
 Registrations come in one go and in steps, with whatever else happens between two steps.
 """
 
+from typing import Any
 from unittest import mock
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bolide.machines import routes
-from bolide.machines.routes import Master, Registration, RouteTable
+from bolide.machines.routes import Registration, RouteTable
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import RequestError
 from bolide.model.steps import Steps, at_once
@@ -29,7 +30,7 @@ registrations = st.builds(
     broker_id=st.integers(0, 2),
     data_version=st.builds(DataVersion, state_version=st.integers(0, 2), counter=st.integers(0, 2)),
     topics=topics.map(lambda found: [TopicConfig(name) for name in found]),
-    lifetime_ms=st.sampled_from([None, 10]),
+    lifetime_ms=st.sampled_from([120_000, 10]),
     enable_acting_master=st.booleans(),
 )
 events = st.one_of(
@@ -38,6 +39,9 @@ events = st.one_of(
     st.tuples(st.just("register"), registrations, connections, st.booleans()),
     st.tuples(st.just("unregister"), names, addresses),
     st.tuples(st.just("lost"), connections),
+    st.tuples(st.just("tidy")),
+    st.tuples(st.just("word"), names, addresses, connections),
+    st.tuples(st.just("wipe"), names),
     st.tuples(st.just("pass"), st.sampled_from([1, 11, 120_001])),
     st.tuples(st.just("delete"), st.sampled_from(["t1", "t2"]), st.sampled_from([None, "C", "D"])),
 )
@@ -46,7 +50,7 @@ events = st.one_of(
 @given(st.lists(events, max_size=30))
 def test_no_sequence_of_events_leaves_an_orphan(history: list[tuple[object, ...]]) -> None:
     table, now_ms = RouteTable(), 0
-    under_way: list[Steps[Master]] = []
+    under_way: list[Steps[Any]] = []
     with mock.patch.object(routes, "STEP_TOPICS", 1):
         for event in history:
             now_ms = _apply(table, now_ms, event, under_way)
@@ -54,12 +58,16 @@ def test_no_sequence_of_events_leaves_an_orphan(history: list[tuple[object, ...]
         table.expire(now_ms + 200_000)
         for steps in under_way:  # whoever is gone adds nothing more
             at_once(steps)
+        assert at_once(table.all_topics()).topics == ()
+        while table.tidy():
+            pass
     assert table.cluster_info().brokers == {}
-    assert table.all_topics().topics == ()
-    assert table._entries == 0
+    assert table._entries == table._addresses == 0
+    assert not table._queues
+    assert not table._carried
 
 
-def _apply(table: RouteTable, now_ms: int, event: tuple[object, ...], under_way: list[Steps[Master]]) -> int:
+def _apply(table: RouteTable, now_ms: int, event: tuple[object, ...], under_way: list[Steps[Any]]) -> int:
     match event:
         case ("begin", Registration() as news, connection, bool() as forget):
             steps = table.registering(now_ms, news, connection, forget_absent_topics=forget)
@@ -79,6 +87,12 @@ def _apply(table: RouteTable, now_ms: int, event: tuple[object, ...], under_way:
             table.unregister(name, address)
         case ("lost", connection):
             table.connection_lost(connection)
+        case ("tidy",):
+            table.tidy()
+        case ("word", str() as name, str() as address, connection):
+            table.word_from(now_ms, name, address, connection)
+        case ("wipe", str() as name):
+            under_way.append(table.wiping_write_permission(name))
         case ("pass", int() as passed):
             now_ms += passed
             table.expire(now_ms)
@@ -92,9 +106,15 @@ def _check(table: RouteTable) -> None:
     for name, broker in brokers.items():
         assert broker.addresses, f"{name} has no address"
         assert len(set(broker.addresses.values())) == len(broker.addresses), f"{name} lists an address twice"
-        for address in broker.addresses.values():
-            assert (name, address) in table._alive, f"{name} at {address} can never leave"
-    routes = [table.route(topic) for topic in table.all_topics().topics]
-    assert sum(len(route.queues) for route in routes) == table._entries
-    for route in routes:
-        assert {queue.broker_name for queue in route.queues} <= set(brokers)
+        for address in (*broker.addresses.values(), *broker.rivals):
+            carrier = table.connection_of(name, address)
+            assert (name, address) in table._carried[carrier], f"{name} at {address} can never leave"
+    assert sum(map(len, table._carried.values())) == table._addresses
+    found = {name: set() for name in brokers}  # type: dict[str, set[str]]
+    for topic in at_once(table.all_topics()).topics:
+        queues = table.route(topic).queues
+        assert len({queue.broker_name for queue in queues}) == len(queues), f"a broker is in {topic} twice"
+        for queue in queues:
+            found[queue.broker_name].add(topic)
+    assert found == {name: set(table._brokers[name].topics) for name in brokers}
+    assert sum(map(len, table._queues.values())) == table._entries

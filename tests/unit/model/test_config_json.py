@@ -52,3 +52,58 @@ def test_what_is_missing_or_null_has_its_default() -> None:
 def test_a_wrong_kind_of_value_is_refused(value: object) -> None:
     with pytest.raises(InvalidRequest):
         topic_from_json(value)
+
+
+def nested(levels: int) -> object:
+    value: object = {}
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("topicSysFlag", 2**40),
+        ("topicSysFlag", 2**31),
+        ("perm", 2**31),
+        ("perm", -(2**31) - 1),
+        ("readQueueNums", 65_537),
+        ("writeQueueNums", -1),
+        ("topicName", "x" * 256),
+        ("topicName", " "),
+        ("topicFilterType", "TWO WORDS"),
+        ("topicFilterType", "X" * 65),
+        ("topicFilterType", ""),
+        ("attributes", {"a": "x" * 65_536}),
+        ("later", ["x" * 65_536]),
+        ("later", nested(300)),
+        ("later", 2**70),
+    ],
+)
+def test_what_could_not_be_registered_or_read_again_is_no_topic(key: str, value: object) -> None:
+    with pytest.raises(InvalidRequest):
+        topic_from_json({"topicName": "t", key: value})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("retryQueueNums", 2**31),
+        ("retryMaxTimes", 2**40),
+        ("consumeTimeoutMinute", -(2**31) - 1),
+        ("groupSysFlag", 2**31),
+        ("brokerId", 2**63),
+        ("whichBrokerWhenConsumeSlowly", 2**63),
+        ("groupName", ""),
+        ("attributes", {"a": "x" * 65_536}),
+        ("later", nested(1_000)),
+    ],
+)
+def test_nor_is_it_a_group(key: str, value: object) -> None:
+    with pytest.raises(InvalidRequest):
+        group_from_json({"groupName": "g", key: value})
+
+
+def test_what_java_keeps_in_64_bits_is_kept_here_too() -> None:
+    assert group_from_json({"groupName": "g", "brokerId": 2**40}).broker_id == 2**40

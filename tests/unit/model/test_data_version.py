@@ -28,3 +28,11 @@ def test_json_goes_there_and_back_and_missing_members_are_zero() -> None:
 def test_anything_else_is_refused(value: object) -> None:
     with pytest.raises(InvalidRequest):
         DataVersion.from_json(value)
+
+
+def test_a_counter_at_its_end_begins_again_and_can_still_be_read() -> None:
+    version = DataVersion(counter=2**63 - 1).next(now_ms=1)
+    assert version.counter == -(2**63)
+    assert DataVersion.from_json(version.as_json()) == version
+    with pytest.raises(InvalidRequest):
+        DataVersion(counter=2**63)

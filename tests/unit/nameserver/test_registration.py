@@ -4,15 +4,26 @@ import asyncio
 
 import pytest
 
+from bolide.machines.registration import Registration
 from bolide.model.data_version import DataVersion
 from bolide.model.java_json import dumps, loads
+from bolide.model.json_pieces import PIECE_ENTRIES
 from bolide.model.topic import TopicConfig
 from bolide.nameserver.config import NameServerConfig
 from bolide.wire.bodies.registration import RegistrationBody
-from bolide.wire.bodies.route import BrokerData, QueueData, TopicRoute, decode_kv_table, decode_member_group
+from bolide.wire.bodies.route import (
+    BrokerData,
+    ClusterInfo,
+    QueueData,
+    TopicRoute,
+    decode_kv_table,
+    decode_member_group,
+)
 from bolide.wire.codes import RequestCode, ResponseCode
 from bolide.wire.headers.route import BrokerRequest, RegisterBroker
+from bolide.wire.headers.topic import TopicRequest
 from tests.unit.nameserver.stage import BUILT_IN, HeldClock, callers, eventually, pause, serving
+from tests.unit.net.turns import counted_by_turn
 
 ORDERS = TopicConfig("orders", 4, 4)
 V4_9_3, V4_9_4, V4_9_7, V5_4_0 = 399, 401, 407, 493
@@ -185,7 +196,7 @@ def test_a_malformed_registration_is_an_invalid_request(fields: dict[str, str]) 
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize("servers", [("f" * 300,), tuple(f"f{number}:1" for number in range(65))])
+@pytest.mark.parametrize("servers", [("f" * 300,), tuple(f"f{number}:1" for number in range(17))])
 def test_filter_servers_are_bounded_like_everything_that_is_kept(servers: tuple[str, ...]) -> None:
     async def scenario() -> None:
         async with serving() as stage:
@@ -271,5 +282,125 @@ def test_a_registration_is_answered_with_the_ordered_topics() -> None:
             assert decode_kv_table((await stage.register("broker-a")).body) == {"orders": "broker-a:4"}
             stage.server.config.return_order_topics = False
             assert (await stage.register("broker-a")).body == b""
+
+    asyncio.run(scenario())
+
+
+def test_a_refused_registration_is_a_sign_of_life_and_its_reason_is_in_the_log_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario() -> None:
+        clock = HeldClock()
+        async with serving(NameServerConfig(scan_interval_ms=5), clock) as stage, callers(2) as (old, new):
+            await stage.register("broker-a", ORDERS, caller=old)
+            header = RegisterBroker("broker-a", "127.0.0.1:10911", "C")
+            for _ in range(3):
+                clock.ms += 100_000
+                answer = await stage.ask(RequestCode.REGISTER_BROKER, header, b"[", caller=new)
+                assert answer.code == ResponseCode.INVALID_PARAMETER
+            await old.close()  # which is not its life line any more
+            await pause()
+            await pause()
+            assert await stage.route("orders") is not None
+
+    asyncio.run(scenario())
+    refusals = [line for line in caplog.messages if "refusing a registration" in line]
+    assert len(refusals) == 1
+    assert "'broker-a'" in refusals[0]
+    assert "malformed" in refusals[0]
+
+
+def test_two_brokers_of_one_name_are_in_the_log_and_in_what_operators_see(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario() -> None:
+        async with serving() as stage, callers(2) as (one, other):
+            for _ in range(3):
+                await stage.register("broker-a", address="10.0.0.1:1", caller=one)
+                await stage.register("broker-a", address="10.0.0.2:1", caller=other)
+            answer = await stage.ask(RequestCode.GET_BROKER_CLUSTER_INFO)
+            assert ClusterInfo.decode(answer.body).brokers["broker-a"].rivals == ("10.0.0.1:1",)
+
+    asyncio.run(scenario())
+    said = [line for line in caplog.messages if "two brokers call themselves" in line]
+    assert len(said) == 1
+    assert "'10.0.0.1:1', and now '10.0.0.2:1'" in said[0]
+
+
+def test_a_broker_that_moves_or_is_elected_is_nobodys_rival(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        async with serving() as stage, callers(1) as (elected,):
+            await stage.register("broker-a", address="10.0.0.1:1")
+            await stage.register("broker-a", address="10.0.0.1:2")  # over the same connection
+            version = DataVersion(state_version=1)
+            body = RegistrationBody(version, BUILT_IN).encode()
+            header = RegisterBroker("broker-a", "10.0.0.3:1", "C")
+            await stage.ask(RequestCode.REGISTER_BROKER, header, body, caller=elected)
+            assert await stage.brokers() == {"broker-a"}
+
+    asyncio.run(scenario())
+    assert "two brokers" not in caplog.text
+
+
+def test_a_broker_that_somebody_else_takes_out_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        async with serving() as stage, callers(1) as (broker,):
+            await stage.register("broker-a\n", caller=broker)
+            who = BrokerRequest("broker-a\n", "127.0.0.1:10911", "C")
+            await stage.ask(RequestCode.UNREGISTER_BROKER, who)
+            assert await stage.brokers() == set()
+
+    asyncio.run(scenario())
+    (said,) = [line for line in caplog.messages if "is taken out by" in line]
+    assert "broker-a\\n" in said
+
+
+def test_the_route_of_a_topic_on_many_brokers_is_made_in_pieces() -> None:
+    async def scenario() -> None:
+        async with serving() as stage:
+            names = {f"b{number}" for number in range(3 * PIECE_ENTRIES)}
+            for name in names:
+                news = Registration("C", name, f"{name}:1", 0, DataVersion(), (*BUILT_IN, ORDERS))
+                stage.server._state.routes.register(0, news, name)
+            with counted_by_turn(QueueData, "as_json") as encoded:
+                route = await stage.route("orders")
+            assert route is not None
+            assert {queue.broker_name for queue in route.queues} == names
+            assert encoded.total == len(names)
+            assert encoded.most <= PIECE_ENTRIES
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("code", [RequestCode.REGISTER_TOPIC_IN_NAMESRV, RequestCode.QUERY_DATA_VERSION])
+def test_small_words_of_brokers_are_small(code: RequestCode) -> None:
+    async def scenario() -> None:
+        async with serving() as stage:
+            fields = {"topic": "t", "brokerName": "a", "brokerAddr": "x:1", "clusterName": "C"}
+            answer = await stage.ask(code, fields, b" " * 70_000)
+            assert answer.code == ResponseCode.INVALID_PARAMETER
+            assert "65536 are allowed" in (answer.remark or "")
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("member", ["perm", "topicSysFlag"])
+def test_a_topic_whose_numbers_no_client_could_read_is_refused(member: str) -> None:
+    """Goal: one of 2^40 would be in every route of the topic, and Java clients could read none of them."""
+
+    async def scenario() -> None:
+        async with serving() as stage:
+            await stage.register("broker-a")
+            queues = {
+                "brokerName": "broker-a",
+                "readQueueNums": 1,
+                "writeQueueNums": 1,
+                "perm": 6,
+                member: 2**40,
+            }
+            body = dumps({"queueDatas": [queues]})
+            answer = await stage.ask(RequestCode.REGISTER_TOPIC_IN_NAMESRV, TopicRequest("odd"), body)
+            assert answer.code == ResponseCode.INVALID_PARAMETER
+            assert await stage.route("odd") is None
 
     asyncio.run(scenario())

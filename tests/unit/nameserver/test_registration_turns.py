@@ -8,16 +8,16 @@ import pytest
 
 from bolide.machines import routes
 from bolide.machines.routes import RouteTable
+from bolide.model import limits
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import ConnectionLost
 from bolide.model.topic import TopicConfig
-from bolide.nameserver import queue
-from bolide.wire.bodies import registration
+from bolide.wire.bodies import registration_blocks, registration_text, registration_topics
 from bolide.wire.bodies.registration import RegistrationBody
 from bolide.wire.bodies.route import QueueData, TopicList
 from bolide.wire.codes import RequestCode, ResponseCode
 from bolide.wire.headers.route import BrokerNameRequest, BrokerRequest, RegisterBroker
-from tests.unit.nameserver.stage import BUILT_IN, Stage, callers, serving
+from tests.unit.nameserver.stage import BUILT_IN, Stage, callers, eventually, serving
 from tests.unit.net.turns import counted_by_turn
 
 MANY = 4 * routes.STEP_TOPICS
@@ -54,13 +54,13 @@ def test_what_a_turn_takes_in_does_not_grow_with_the_number_of_topics(compressed
     async def scenario() -> None:
         async with serving() as stage:
             with (
-                counted_by_turn(registration, "topic_from_json") as decoded,
+                counted_by_turn(registration_topics, "topic_from_json") as decoded,
                 counted_by_turn(RouteTable, "_put") as taken,
             ):
                 answer = await stage.register("broker-a", *topics(count=count), compressed=compressed)
             assert answer.code == ResponseCode.SUCCESS
             assert decoded.total == taken.total == count + len(BUILT_IN)
-            assert decoded.most <= registration.STEP_TOPICS
+            assert decoded.most <= max(registration_blocks.STEP_BLOCKS, registration_text.STEP_MEMBERS)
             assert taken.most <= routes.STEP_TOPICS
 
     asyncio.run(scenario())
@@ -69,7 +69,7 @@ def test_what_a_turn_takes_in_does_not_grow_with_the_number_of_topics(compressed
 @pytest.mark.parametrize(
     ("owner", "name", "number"),
     [
-        (registration, "topic_from_json", 400),
+        (registration_topics, "topic_from_json", 400),
         (RouteTable, "_update_topics", 1),
         (RouteTable, "_update_topics", 3),
     ],
@@ -158,8 +158,9 @@ def test_a_registration_that_is_refused_at_its_last_topic_changes_nothing() -> N
     async def scenario() -> None:
         async with serving() as stage:
             await stage.register("broker-a", *topics(4))
-            impossible = (*topics(8), TopicConfig("new", 8, 8), TopicConfig("x" * 300))
+            impossible = (*topics(8), TopicConfig("new", 8, 8), TopicConfig("last"))
             body = RegistrationBody(DataVersion(counter=2), impossible).encode()
+            body = body.replace(b"last", b"x" * 300)
             header = RegisterBroker("broker-a", "127.0.0.1:10911", "C")
             answer = await stage.ask(RequestCode.REGISTER_BROKER, header, body)
             assert answer.code == ResponseCode.INVALID_PARAMETER
@@ -171,10 +172,18 @@ def test_a_registration_that_is_refused_at_its_last_topic_changes_nothing() -> N
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize(
+    ("limit", "value"),
+    [
+        ("CHANGES_BYTES_MAX", 300_000),
+        ("CHANGES_PER_CONNECTION_BYTES_MAX", 300_000),
+        ("CHANGES_PER_CONNECTION_MAX", 2),
+    ],
+)
 def test_registrations_that_would_take_too_much_memory_while_they_wait_are_refused(
-    monkeypatch: pytest.MonkeyPatch,
+    limit: str, value: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queue, "WAITING_BYTES_MAX", 300_000)
+    monkeypatch.setattr(limits, limit, value)
 
     async def scenario() -> None:
         async with serving() as stage:
@@ -183,5 +192,37 @@ def test_registrations_that_would_take_too_much_memory_while_they_wait_are_refus
             assert codes[0] == ResponseCode.SUCCESS
             assert ResponseCode.SYSTEM_BUSY in codes
             assert (await stage.register("broker-a", *topics())).code == ResponseCode.SUCCESS
+
+    asyncio.run(scenario())
+
+
+def test_a_small_registration_waits_for_a_step_of_each_large_one_and_not_for_its_end() -> None:
+    async def scenario() -> None:
+        async with serving() as stage, callers(4) as hogs:
+            large = [
+                asyncio.create_task(stage.register(f"hog-{number}", *topics(), caller=caller))
+                for number, caller in enumerate(hogs)
+            ]
+            await eventually(lambda: len(stage.server._state.changes._waiting) == len(hogs))
+            with counted_by_turn(stage.server._state.changes, "_step") as steps:
+                assert (await stage.register("broker-a")).code == ResponseCode.SUCCESS
+            assert not any(task.done() for task in large)
+            assert steps.most <= 1
+            assert steps.total <= 5 * (len(hogs) + 1)
+            for answer in await asyncio.gather(*large):
+                assert answer.code == ResponseCode.SUCCESS
+
+    asyncio.run(scenario())
+
+
+def test_what_a_closed_connection_leaves_behind_is_swept_out_in_steps() -> None:
+    async def scenario() -> None:
+        async with serving() as stage, callers(1) as (broker,):
+            await stage.register("broker-a", *topics(), caller=broker)
+            with counted_by_turn(RouteTable, "_drop") as dropped:
+                await broker.close()
+                await eventually(lambda: dropped.total == MANY + len(BUILT_IN))
+            assert dropped.most <= routes.STEP_TOPICS
+            assert await known(stage) == set()
 
     asyncio.run(scenario())

@@ -3,8 +3,12 @@
 import asyncio
 from collections.abc import Callable, Iterator
 
+import pytest
+
+from bolide.model.limits import LARGE_ANSWERS_MAX
 from bolide.model.response_code import ResponseCode
-from bolide.net.large_answers import WAITING_MAX, LargeAnswers
+from bolide.net import link as link_module
+from bolide.net.large_answers import LargeAnswers
 from bolide.net.link import Link
 from bolide.wire.command import Command
 from tests.unit.net.stage import Wire, eventually, serving
@@ -57,7 +61,7 @@ def test_nothing_more_is_made_for_a_connection_that_has_closed() -> None:
             gone, here = await Wire.connect(address), await Wire.connect(address)
             await eventually(lambda: len(bench.opened) == 2)
             maker.at[10] = bench.opened[0].abort
-            gone.send(*(Command(1) for _ in range(WAITING_MAX)))
+            gone.send(*(Command(1) for _ in range(LARGE_ANSWERS_MAX)))
             await eventually(lambda: bench.closed)
             assert (await here.ask(Command(1))).code == 0
             assert maker.made == 10 + PIECES
@@ -70,10 +74,12 @@ def test_a_connection_that_asks_for_too_many_at_once_is_told_to_come_back() -> N
         maker = Maker()
         async with serving({1: maker.answer}) as (_, _, address):
             wire = await Wire.connect(address)
-            wire.send(*(Command(1, opaque=number) for number in range(WAITING_MAX + 3)))
-            answers = [await wire.next() for _ in range(WAITING_MAX + 3)]
+            wire.send(*(Command(1, opaque=number) for number in range(LARGE_ANSWERS_MAX + 3)))
+            answers = [await wire.next() for _ in range(LARGE_ANSWERS_MAX + 3)]
             refused = [answer for answer in answers if answer.code == ResponseCode.SYSTEM_BUSY]
-            assert [answer.opaque for answer in refused] == [WAITING_MAX + number for number in range(3)]
+            assert [answer.opaque for answer in refused] == [
+                LARGE_ANSWERS_MAX + number for number in range(3)
+            ]
             assert (await wire.ask(Command(1))).code == 0  # later is fine
 
     asyncio.run(main())
@@ -92,8 +98,53 @@ def test_an_answer_that_fails_leaves_room_for_the_next() -> None:
 
         async with serving({1: maker.answer, 2: fail}) as (_, _, address):
             wire = await Wire.connect(address)
-            for _ in range(2 * WAITING_MAX):
+            for _ in range(2 * LARGE_ANSWERS_MAX):
                 assert (await wire.ask(Command(2))).remark == "KeyError: 'oops'"
             assert (await wire.ask(Command(1))).code == 0
+
+    asyncio.run(main())
+
+
+def test_who_asks_for_one_waits_for_one_of_each_other_connection() -> None:
+    async def main() -> None:
+        maker = Maker()
+        order: list[Link] = []
+
+        async def note(link: Link, request: Command) -> Command | None:
+            answer = await maker.answer(link, request)
+            order.append(link)
+            return answer
+
+        async with serving({1: note}) as (bench, _, address):
+            greedy, modest = await Wire.connect(address), await Wire.connect(address)
+            maker.at[1] = lambda: modest.send(Command(1))
+            greedy.send(*(Command(1) for _ in range(LARGE_ANSWERS_MAX)))
+            assert (await modest.next()).code == 0
+            assert order.index(bench.opened[1]) <= 2  # one was in the making, and one had its turn before
+            assert [(await greedy.next()).code for _ in range(LARGE_ANSWERS_MAX)] == [0] * LARGE_ANSWERS_MAX
+
+    asyncio.run(main())
+
+
+def test_nothing_is_made_for_a_connection_that_has_not_read_what_it_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(link_module, "WRITE_BUFFER_BYTES_MAX", 64 * 1024)
+
+    async def main() -> None:
+        maker = Maker()
+        handlers = {1: maker.answer, 2: lambda _, request: request.answer(body=bytes(8_000_000))}
+        async with serving(handlers) as (bench, server, address):
+            deaf, other = await Wire.connect(address), await Wire.connect(address)
+            deaf.reader._transport.pause_reading()  # type: ignore[attr-defined]
+            deaf.send(Command(2), *(Command(1) for _ in range(LARGE_ANSWERS_MAX)))
+            await eventually(lambda: bench.opened and bench.opened[0].is_congested)
+            assert (await other.ask(Command(1))).code == 0
+            assert maker.made == PIECES
+            deaf.reader._transport.resume_reading()  # type: ignore[attr-defined]
+            assert [(await deaf.next()).code for _ in range(LARGE_ANSWERS_MAX + 1)] == [0] * (
+                LARGE_ANSWERS_MAX + 1
+            )
+            await eventually(lambda: server.kept_bytes == 0)
 
     asyncio.run(main())

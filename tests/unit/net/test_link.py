@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from bolide.model.errors import CallTimeout, ConnectionLost, InvalidRequest
+from bolide.model.limits import REQUESTS_PER_TURN
 from bolide.net import link as link_module
 from bolide.net.caller import Caller
 from bolide.net.clock import SystemClock
@@ -118,7 +119,8 @@ def test_a_call_gets_its_answer_or_the_reason_why_not() -> None:
 
 async def unanswered(caller: Caller, address: str, clock: HeldClock, passes_ms: int) -> None:
     """A call that gets no answer, while so much time passes."""
-    call = asyncio.ensure_future(caller.call(address, Command(4), 20))
+    link = await caller.link(address)
+    call = link.call(Command(4), 20)
     await pause()
     clock.ms += passes_ms
     with pytest.raises(CallTimeout):
@@ -294,7 +296,7 @@ def test_a_connection_that_floods_leaves_others_their_turn() -> None:
     async def main() -> None:
         async with serving({1: note}) as (_, _, address):
             flood, other = await Wire.connect(address), await Wire.connect(address)
-            count = 5 * link_module.REQUESTS_PER_TURN
+            count = 5 * REQUESTS_PER_TURN
             with counted_by_turn(desk, "write_down") as served:
                 flood.send(*(Command(1, {"who": "flood"}, flag=2) for _ in range(count)))
                 other.send(Command(1, {"who": "other"}))
@@ -302,8 +304,8 @@ def test_a_connection_that_floods_leaves_others_their_turn() -> None:
                 flood.send(Command(1, {"who": "flood"}, opaque=7))
                 assert (await flood.next()).opaque == 7
             assert len(order) == count + 2  # none was lost, none was served twice
-            assert served.most <= link_module.REQUESTS_PER_TURN + 1
-            assert order.index("other") <= 2 * link_module.REQUESTS_PER_TURN
+            assert served.most <= REQUESTS_PER_TURN + 1
+            assert order.index("other") <= 2 * REQUESTS_PER_TURN
 
     asyncio.run(main())
 
@@ -335,16 +337,16 @@ def test_a_connection_that_closes_while_others_have_their_turn_is_served_no_more
         served += 1
 
     async def main() -> None:
-        async with serving({1: count}) as (bench, _, address):
+        async with serving({1: count}, clock=HeldClock()) as (bench, _, address):
             wire = await Wire.connect(address)
             await eventually(lambda: bench.opened)
             (link,) = bench.opened
-            frames = encode_frame(Command(1)) * (2 * link_module.REQUESTS_PER_TURN)
+            frames = encode_frame(Command(1)) * (2 * REQUESTS_PER_TURN)
             link.get_buffer(-1)[: len(frames)] = frames
             link.buffer_updated(len(frames))
             link.abort()
             await eventually(lambda: bench.closed)
-            assert served == link_module.REQUESTS_PER_TURN
+            assert served == REQUESTS_PER_TURN
             wire.close()
 
     asyncio.run(main())

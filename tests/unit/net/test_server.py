@@ -3,16 +3,18 @@
 import asyncio
 import os
 import resource
+from functools import partial
 
 import pytest
 
 from bolide.model.errors import ConfigError
+from bolide.net import link as link_module
 from bolide.net import server as server_module
 from bolide.net.caller import parse_address, parse_addresses
 from bolide.net.clock import SystemClock
 from bolide.net.link import Link
 from bolide.net.server import Server
-from bolide.wire.command import Command
+from bolide.wire.command import Command, encode_frame
 from tests.unit.net.stage import Bench, Wire, eventually, serving
 from tests.unit.net.test_link import HANDLERS
 from tests.unit.net.turns import counted_by_turn
@@ -108,10 +110,10 @@ def test_a_connection_silent_for_two_minutes_is_closed(monkeypatch: pytest.Monke
             silent, lively = await Wire.connect(address), await Wire.connect(address)
             await silent.ask(Command(1))
             await lively.ask(Command(1))
-            await eventually(lambda: not any(link._heard for link in server.links))
+            await eventually(lambda: not any(link.is_busy for link in server.links))
             clock.ms += 119_000
             await lively.ask(Command(1))
-            await eventually(lambda: not any(link._heard for link in server.links))
+            await eventually(lambda: not any(link.is_busy for link in server.links))
             clock.ms += 2_000
             assert await silent.closed()
             assert (await lively.ask(Command(1))).code == 0
@@ -129,13 +131,88 @@ def test_many_silent_connections_are_closed_some_per_turn(monkeypatch: pytest.Mo
         async with serving(HANDLERS, clock=clock) as (bench, server, address):
             wires = [await Wire.connect(address) for _ in range(count)]
             await eventually(lambda: len(server.links) == count)
-            with counted_by_turn(Link, "close") as closed:
+            with counted_by_turn(Link, "abort") as closed:
                 clock.ms += 121_000
                 await eventually(lambda: not server.links)
             assert (closed.most, closed.total) == (server_module.CLOSED_PER_TURN, count)
             assert len(bench.closed) == count
             for wire in wires:
                 wire.close()
+
+    asyncio.run(main())
+
+
+def has_come(link: Link, size: int) -> bool:
+    return link._reader.kept == size or not link.is_open
+
+
+def test_a_frame_that_comes_byte_by_byte_for_ever_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "SWEEP_MS", 10)
+    clock = HeldClock()
+
+    async def main() -> None:
+        async with serving(HANDLERS, clock=clock) as (_, server, address):
+            slow = await Wire.connect(address)
+            await slow.ask(Command(1))
+            (link,) = server.links
+            await eventually(lambda: not link.is_busy)
+            for byte in encode_frame(Command(1, body=bytes(1000)))[:121]:
+                came = link._reader.kept + 1
+                slow.send(bytes((byte,)))
+                await eventually(partial(has_come, link, came))
+                clock.ms += 1_000
+            assert await slow.closed()
+            await eventually(lambda: not server.links)
+            assert server.kept_bytes == 0
+
+    asyncio.run(main())
+
+
+def test_a_connection_that_asks_and_does_not_read_is_closed_whatever_is_pending(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It sends all the time, and what waits for it is far below the bound at which it would not be served."""
+    monkeypatch.setattr(server_module, "SWEEP_MS", 10)
+    clock = HeldClock()
+    sizes = {b"large": 3_000_000, b"": 100}
+
+    async def main() -> None:
+        handlers = {1: lambda _, request: request.answer(body=bytes(sizes[request.body]))}
+        async with serving(handlers, clock=clock) as (_, server, address):
+            deaf, lively = await Wire.connect(address), await Wire.connect(address)
+            deaf.reader._transport.pause_reading()  # type: ignore[attr-defined]
+            deaf.send(Command(1, body=b"large"), Command(1, body=b"large"))
+            await eventually(lambda: server.kept_bytes > 0)
+            link = next(iter(server.links))
+            assert not link.is_congested
+            for _ in range(13):
+                deaf.send(Command(1))
+                await lively.ask(Command(1))
+                await eventually(lambda: not link.is_open or link.is_busy)
+                await eventually(lambda: not any(one.is_busy for one in server.links))
+                clock.ms += 10_000
+            await eventually(lambda: len(server.links) == 1)
+            assert server.kept_bytes == 0
+            assert (await lively.ask(Command(1))).code == 0
+
+    asyncio.run(main())
+
+
+def test_a_connection_that_is_to_be_closed_and_does_not_read_goes_soon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(link_module, "CLOSING_S", 0.01)
+
+    async def main() -> None:
+        handlers = {1: lambda _, request: request.answer(body=bytes(3_000_000))}
+        async with serving(handlers) as (_, server, address):
+            deaf = await Wire.connect(address)
+            deaf.reader._transport.pause_reading()  # type: ignore[attr-defined]
+            deaf.send(Command(1), Command(1))
+            await eventually(lambda: server.kept_bytes > 0)
+            (link,) = server.links
+            link.close()
+            await eventually(lambda: not server.links)
 
     asyncio.run(main())
 

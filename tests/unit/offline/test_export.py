@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from bolide.offline.export import Export, Selection, records_of
+from bolide.offline.export import Export, Selection
 from bolide.offline.files import StoreFiles
+from bolide.record.decode import each_message
 from bolide.store.disk_os import OsDisk
 from tests.unit.offline.damaged import MESSAGES, original, queue_file, root, segment, write_at
 from tests.unit.offline.test_verify import record_at
-from tests.unit.store.stage import body_of, killed, message, opened, put, put_many
+from tests.unit.store.stage import killed, message, opened, put, put_many
 
 __all__ = ["original", "root"]  # fixtures
 
@@ -18,7 +19,7 @@ __all__ = ["original", "root"]  # fixtures
 def exported(root: Path, selection: Selection | None = None) -> list[bytes]:
     store = StoreFiles(OsDisk(), str(root))
     export = Export(store, selection or Selection())
-    found = [body_of(record) for block in export.blocks() for record in records_of(block)]
+    found = [message.body for block in export.blocks() for message in each_message(block, "b")]
     store.close()
     assert export.messages == len(found)
     return found

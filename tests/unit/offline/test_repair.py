@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bolide.model.errors import StoreError
-from bolide.offline.repair import FILLER_BYTES_MAX, FILLER_BYTES_MIN, Repair, filler
+from bolide.offline.repair import FILLER_BYTES_MAX, FILLER_BYTES_MIN, Repair, fillers
 from bolide.record.codec import RecordHead, inspect_record
 from bolide.store.disk_os import OsDisk
 from bolide.store.store import MessageStore
@@ -233,7 +233,7 @@ def test_what_cannot_be_repaired_stays_named(root: Path) -> None:
 
 @pytest.mark.parametrize("size", [FILLER_BYTES_MIN, 111, 112, 113, 5000, FILLER_BYTES_MAX + 1, 9_000_000])
 def test_filler_records_are_sound_and_fill_exactly(size: int) -> None:
-    data = filler(1000, 1000 + size, 5)
+    data = b"".join(fillers(1000, 1000 + size, 5))
     assert len(data) == size
     at = 0
     while at < size:

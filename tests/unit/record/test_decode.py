@@ -7,10 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bolide.model.errors import MalformedRecord
+from bolide.model.limits import PULL_COST_BYTES_MAX
 from bolide.model.message import SysFlag, format_properties
+from bolide.record import decode
 from bolide.record.codec import encode_record
 from bolide.record.compress import pack_body
-from bolide.record.decode import decode_messages
+from bolide.record.decode import decode_messages, decode_some, each_message
 
 V4 = bytes([10, 0, 0, 7]) + (4711).to_bytes(4, "big")
 V6 = ipaddress.ip_address("2001:db8::7").packed + (4711).to_bytes(4, "big")
@@ -93,9 +95,58 @@ def test_records_follow_each_other_and_may_come_as_a_view() -> None:
     assert decode_messages(b"", "b") == []
 
 
-def test_a_body_that_does_not_unpack_names_the_message() -> None:
-    with pytest.raises(MalformedRecord, match=r"queue offset 5.*does not unpack"):
-        decode_messages(record(b"not zlib", sys_flag=SysFlag.COMPRESSED), "b")
+def test_a_body_that_does_not_unpack_comes_as_it_is_stored_and_says_so() -> None:
+    bad = record(b"not zlib", sys_flag=SysFlag.COMPRESSED, queue_offset=5)
+    before, message, behind = decode_messages(record(b"a") + bad + record(b"b"), "b")
+    assert (message.body, message.queue_offset) == (b"not zlib", 5)
+    assert "does not unpack" in str(message.body_error)
+    assert (before.body_error, behind.body_error) == (None, None)
+
+
+def test_messages_that_unpack_to_too_much_together_stay_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decode, "BODY_UNPACKED_BYTES_MAX", 1_000_000)
+    packed = pack_body(bytes(400_000))
+    messages = decode_messages(record(packed, sys_flag=SysFlag.COMPRESSED) * 4, "b")
+    assert [len(message.body) for message in messages] == [400_000, 400_000, len(packed), len(packed)]
+    assert [message.body_error is None for message in messages] == [True, True, False, False]
+
+
+def test_an_answer_is_decoded_as_far_as_it_may_take_memory_and_tells_where_it_stopped() -> None:
+    packed = pack_body(bytes(1024 * 1024))
+    bombs = [record(packed, sys_flag=SysFlag.COMPRESSED, queue_offset=n) for n in range(1000)]
+    decoded = decode_some(b"".join(bombs), "b")
+    assert len(b"".join(bombs)) < 2 * 1024 * 1024
+    assert sum(message.cost_bytes for message in decoded.messages) <= PULL_COST_BYTES_MAX
+    assert decoded.next_offset == len(decoded.messages) == 15
+
+
+def test_one_message_is_decoded_however_large_it_is() -> None:
+    large = pack_body(bytes(PULL_COST_BYTES_MAX + 1))
+    data = record(large, sys_flag=SysFlag.COMPRESSED, queue_offset=7) + record(queue_offset=8)
+    decoded = decode_some(data, "b")
+    assert ([message.queue_offset for message in decoded.messages], decoded.next_offset) == ([7], 8)
+
+
+def test_properties_count_for_what_they_take_and_not_for_what_they_are_sent_as() -> None:
+    pairs = {f"{number:x}": "x" for number in range(5000)}
+    decoded = decode_some(record(properties=pairs) * 100, "b")
+    assert len(decoded.messages) == PULL_COST_BYTES_MAX // (1024 + 5 + 256 * 5000)
+
+
+def test_messages_before_one_that_is_none_are_decoded_and_it_is_told_what_is_wrong() -> None:
+    data = record(queue_offset=3) + record(queue_offset=4) + record(queue_offset=5)[:-1]
+    decoded = decode_some(data, "b")
+    assert [message.queue_offset for message in decoded.messages] == [3, 4]
+    assert decoded.next_offset == 5
+    assert "position" in str(decoded.broken)
+    nothing = decode_some(b"rubbish", "b")
+    assert (nothing.messages, nothing.next_offset) == ([], None)
+    assert nothing.broken is not None
+
+
+def test_one_after_the_other_each_message_may_unpack_to_as_much_as_it_may() -> None:
+    packed = record(pack_body(bytes(30 * 1024 * 1024)), sys_flag=SysFlag.COMPRESSED)
+    assert [message.body_error for message in each_message(packed * 3, "b")] == [None] * 3
 
 
 @pytest.mark.parametrize("kept", [1, 8, 50, 90, 95, 101])

@@ -3,7 +3,8 @@
 import pytest
 
 from bolide.model.errors import InvalidRequest, TopicNotFound
-from bolide.model.topic import TOPIC_QUEUES_MAX, TopicConfig
+from bolide.model.limits import TOPIC_QUEUES_MAX
+from bolide.model.topic import TopicConfig
 from bolide.rules.topic_creation import topic_for_retry, topic_for_send
 
 DEFAULT = TopicConfig("TBW102", 8, 8, perm=7)

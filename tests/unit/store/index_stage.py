@@ -67,7 +67,7 @@ def found(
     """Bodies of the messages of topic T that are found by a word, oldest first, everything indexed before."""
     lookup = Lookup("T", word, count_max, *window, size_bytes_max, by_tag=tag)
     offsets = caught_up(store).find(lookup.hash, count_max, *window)
-    places = places_of(store.log, offsets, store.log.end)
+    places = places_of(store.log, offsets, store.queues.deletions.place_of("T"), store.log.end)
     return [body_of(record) for record in read_matching(lookup, places)]
 
 

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from bolide.model.errors import GroupNotFound, InvalidRequest, TableFull
+from bolide.model.limits import TOPIC_QUEUES_MAX
 from bolide.model.offsets import GroupOffset
-from bolide.model.topic import TOPIC_QUEUES_MAX, GroupConfig, TopicConfig
+from bolide.model.topic import GroupConfig, TopicConfig
 from bolide.rules.built_in_topics import built_in_topics
 from bolide.store.disk_os import OsDisk
 from bolide.store.tables import GroupTable, OffsetTable, TopicTable, groups, topics

@@ -6,6 +6,7 @@ import struct
 import pytest
 
 from bolide.model.errors import ProtocolError
+from bolide.model.limits import HEADER_FIELDS_MAX
 from bolide.model.response_code import ResponseCode
 from bolide.wire.command import COMPACT, JSON, VERSION, Command, decode_command, encode_frame
 from bolide.wire.frame import decode_frame
@@ -179,3 +180,35 @@ def test_an_unknown_language_is_other() -> None:
 def test_a_header_too_large_for_a_frame_is_refused_before_it_is_sent() -> None:
     with pytest.raises(ProtocolError, match="does not fit"):
         encode_frame(Command(1, {"x": "y" * 0x1000000}))
+
+
+@pytest.mark.parametrize("language", ["PYTHON3", "java", "", 5, "x" * 1000, None])
+def test_a_language_that_nobody_knows_is_other_and_its_text_is_not_kept(language: object) -> None:
+    header = json.dumps({"code": 34, "language": language}).encode()
+    assert decode_command(JSON, header, b"").language == "OTHER"
+
+
+def test_the_name_of_a_language_is_one_object_for_all_commands() -> None:
+    one, other = (decode_command(JSON, b'{"code":34,"language":"GO"}', b"") for _ in range(2))
+    assert one.language is other.language
+
+
+@pytest.mark.parametrize("form", [JSON, COMPACT])
+def test_a_header_has_at_most_128_fields(form: int) -> None:
+    fields = {f"f{number}": "x" for number in range(HEADER_FIELDS_MAX)}
+    assert decode_frame(encode_frame(Command(34, fields, form=form))).fields == fields
+    with pytest.raises(ProtocolError, match="more than 128 fields"):
+        decode_frame(encode_frame(Command(34, fields | {"one more": "x"}, form=form)))
+
+
+def test_fields_of_one_name_count_each() -> None:
+    empty = (b"\x00\x00" + bytes(4)) * (HEADER_FIELDS_MAX + 1)
+    header = COMPACT_HEADER[:17] + len(empty).to_bytes(4, "big") + empty
+    with pytest.raises(ProtocolError, match="more than 128 fields"):
+        decode_command(COMPACT, header, b"")
+
+
+def test_a_command_knows_how_long_its_frame_was() -> None:
+    for form in (JSON, COMPACT):
+        frame = encode_frame(Command(34, {"a": "b"}, b"body", remark="r", form=form))
+        assert decode_frame(frame).frame_bytes == len(frame)

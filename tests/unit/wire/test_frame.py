@@ -1,16 +1,17 @@
 """FrameReader: cutting a byte stream into frames, with limits before memory."""
 
+import json
 import tracemalloc
 from typing import Any
 
 import pytest
 
 from bolide.model.errors import ProtocolError
-from bolide.model.limits import FRAME_BYTES_MAX
+from bolide.model.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
 from bolide.wire.command import COMPACT, Command, encode_frame
 from bolide.wire.frame import FrameReader, Intake, decode_frame
 from bolide.wire.send_run import SendRun
-from tests.unit.wire.stage import frame, read_in_pieces, send_frame
+from tests.unit.wire.stage import frame, read_in_pieces, send_fields, send_frame
 
 PULL = encode_frame(Command(11, {"topic": "T"}, opaque=1))
 STREAM = b"".join(
@@ -80,6 +81,7 @@ def test_a_reader_between_frames_holds_nothing() -> None:
             while reader.next() is not None:
                 pass
             assert bool(reader._rest or reader._whole) == bool(data)
+        assert reader._area is reader._intake.buffer  # nor does it know the memory of the last one
 
 
 def test_two_readers_share_an_intake_without_mixing_their_bytes() -> None:
@@ -130,6 +132,79 @@ def test_a_frame_of_exactly_the_limit_is_accepted_and_one_byte_more_is_not() -> 
         else:
             with pytest.raises(ProtocolError, match="1001 bytes; 1000 are allowed"):
                 reader.feed(data)
+
+
+@pytest.mark.parametrize("hot", [False, True])
+@pytest.mark.parametrize("form", [0, COMPACT])
+def test_a_header_over_the_limit_is_refused_when_its_length_has_come(form: int, hot: bool) -> None:
+    """Not when it has come itself."""
+    for length, fits in ((HEADER_BYTES_MAX, True), (HEADER_BYTES_MAX + 1, False)):
+        start = (4 + length).to_bytes(4, "big") + (form << 24 | length).to_bytes(4, "big") + b"{"
+        if fits:
+            assert read_in_pieces(start, 1000, hot=hot, intake_bytes=4096) == []
+        else:
+            with pytest.raises(ProtocolError, match="262145 bytes; 262144 are allowed"):
+                read_in_pieces(start, 1000, hot=hot, intake_bytes=4096)
+
+
+def test_an_answer_may_have_a_larger_header_where_that_is_wanted() -> None:
+    """Of a batch of many messages it has all their ids."""
+    answer = encode_frame(Command(0, {"msgId": "x" * HEADER_BYTES_MAX}, flag=1))
+    (item,) = FrameReader(Intake(), header_bytes_max=FRAME_BYTES_MAX).feed(answer)
+    assert len(item.fields["msgId"]) == HEADER_BYTES_MAX
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        b",".join(b'"":0' for _ in range(10_000)),
+        b'"extFields":{' + b",".join(b'"":""' for _ in range(10_000)) + b"}",
+        b'"x":[' + b",".join(b"[]" for _ in range(10_000)) + b"]",
+        b'"x":' + b"[" * 1000 + b"]" * 1000,
+        b'"x":' + b'{"":' * 1000 + b"0" + b"}" * 1000,
+    ],
+    ids=["members", "fields", "lists", "nested lists", "nested objects"],
+)
+@pytest.mark.parametrize("code", [34, 310, 11])
+def test_a_header_full_of_small_things_is_refused_before_any_is_made(
+    members: bytes, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def decode(*args: Any) -> Command:
+        raise AssertionError("something was made")
+
+    monkeypatch.setattr("bolide.wire.frame.decode_command", decode)
+    header = b'{"code":%d,"flag":0,"opaque":1,%s}' % (code, members)
+    with pytest.raises(ProtocolError, match="more than 128 fields"):
+        read_in_pieces(frame(header), 10**6, hot=True, intake_bytes=100_000)
+
+
+def test_punctuation_in_texts_is_no_field() -> None:
+    text = 'a,b:c[d{e"f\\g' * 1000
+    (item,) = FrameReader(Intake()).feed(encode_frame(Command(34, {"x": text})))
+    assert item.fields == {"x": text}
+
+
+def test_the_largest_legal_send_fits_however_it_is_escaped() -> None:
+    """32,767 bytes of properties, all of which have to be written as six."""
+    fields = send_fields(i="\x03" * 32_767, a="\x03" * 255, c="\x03" * 255)
+    header = json.dumps({"code": 310, "flag": 0, "opaque": 1, "extFields": fields}).encode()
+    assert len(header) > 6 * 32_767
+    (item,) = read_in_pieces(frame(header, b"x"), 10**6, hot=True, intake_bytes=256 * 1024)
+    assert item.fields["i"] == fields["i"]
+
+
+def test_what_a_reader_keeps_is_counted() -> None:
+    intake = Intake(1024)
+    reader = FrameReader(intake)
+    small, large = frame(b'{"code":1}', b"x" * 500), frame(b'{"code":1}', b"x" * 3000)
+    assert reader.feed(small[:300]) == []
+    assert (reader.kept, reader.large_bytes) == (300, 0)
+    assert len(reader.feed(small[300:])) == 1
+    assert (reader.kept, reader.large_bytes) == (0, 0)
+    assert reader.feed(large[:9]) == []
+    assert (reader.kept, reader.large_bytes) == (9, len(large))
+    assert len(reader.feed(large[9:])) == 1
+    assert (reader.kept, reader.large_bytes) == (0, 0)
 
 
 def test_an_announced_length_costs_no_memory_until_the_bytes_come() -> None:

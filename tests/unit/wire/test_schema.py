@@ -1,23 +1,26 @@
 """Headers: wire spelling, types, defaults, and what is refused."""
 
 import dataclasses
+import importlib
+import pkgutil
 
 import pytest
 
 from bolide.model.errors import InvalidRequest
+from bolide.wire import headers
 from bolide.wire.headers.pull import PullRequest
 from bolide.wire.headers.send import SendRequest
-from bolide.wire.schema import Header, wire
+from bolide.wire.schema import Header, Int, Long, layout_of, wire
 
 
 @dataclasses.dataclass(frozen=True)
 class Sample(Header):
     consumer_group: str
-    queue_id: int
+    queue_id: Long
     client: str = wire("clientID", default="")
     order: bool = False
     note: str | None = None
-    limit: int | None = None
+    limit: Int | None = None
 
 
 def test_fields_travel_in_their_wire_spelling_as_text() -> None:
@@ -50,6 +53,33 @@ def test_a_missing_required_field_is_named(name: str) -> None:
 def test_what_is_not_a_64_bit_number_is_refused_with_the_field_s_name(text: str) -> None:
     with pytest.raises(InvalidRequest, match="queueId"):
         Sample.decode({"consumerGroup": "g", "queueId": text})
+
+
+@pytest.mark.parametrize("text", ["2147483648", "-2147483649", "1" + "0" * 400])
+def test_what_java_keeps_in_32_bits_is_refused_when_it_is_larger(text: str) -> None:
+    with pytest.raises(InvalidRequest, match="limit is not a 32-bit number"):
+        Sample.decode({"consumerGroup": "g", "queueId": "1", "limit": text})
+    assert Sample.decode({"consumerGroup": "g", "queueId": "1", "limit": "-2147483648"}).limit == -(2**31)
+
+
+@pytest.mark.parametrize("text", [" 1", "1_0", "\u0661", "1\n", "+-1", "\u00b2"])
+def test_a_number_is_made_of_digits(text: str) -> None:
+    with pytest.raises(InvalidRequest, match="queueId"):
+        Sample.decode({"consumerGroup": "g", "queueId": text})
+
+
+def test_a_header_says_of_every_number_how_large_it_can_be() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Careless(Header):
+        number: int
+
+    with pytest.raises(KeyError):
+        layout_of(Careless)
+    for module in pkgutil.iter_modules(headers.__path__):
+        importlib.import_module(f"{headers.__name__}.{module.name}")
+    for header in Header.__subclasses__():
+        if header is not Careless:
+            layout_of(header)
 
 
 def test_the_64_bit_limits_are_numbers() -> None:

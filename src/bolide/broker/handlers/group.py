@@ -8,7 +8,7 @@ from bolide.broker.state import BrokerState
 from bolide.model import java_json
 from bolide.model.config_json import group_as_json, group_from_json
 from bolide.model.errors import GroupNotFound, InvalidRequest
-from bolide.model.topic import TOPIC_QUEUES_MAX
+from bolide.model.limits import CONFIG_BYTES_MAX, TOPIC_QUEUES_MAX
 from bolide.net.link import Link
 from bolide.net.registry import Handler, bound
 from bolide.wire.bodies.members import parse_object
@@ -36,6 +36,8 @@ class Groups(Part):
 
 def update_group(state: BrokerState, link: Link, request: Command) -> Command:
     """200: create or change a group.  Attributes come as changes to those it has: `+key` sets, `-key` removes."""
+    if len(request.body) > CONFIG_BYTES_MAX:
+        raise InvalidRequest(f"the group has {len(request.body)} bytes; {CONFIG_BYTES_MAX} are allowed")
     config = group_from_json(parse_object(request.body, "the group"))
     if not 0 <= config.retry_queues <= TOPIC_QUEUES_MAX:
         raise InvalidRequest(f"retryQueueNums is {config.retry_queues}; 0 to {TOPIC_QUEUES_MAX} are allowed")

@@ -49,7 +49,7 @@ def all_settings(state: BrokerState, link: Link, request: Command) -> Command:
 
 
 async def _answer_when_registered(state: BrokerState, request: Command) -> Command:
-    await state.known_everywhere()
+    await state.membership.settled()
     return request.answer()
 
 

@@ -66,10 +66,12 @@ def delete_topic(state: BrokerState, link: Link, request: Command) -> Awaitable[
     """215: forget the topic, its messages and everybody's progress in it.  One that is not there is no error."""
     topic = names.check_topic(TopicRequest.decode(request.fields).topic)
     _check_not_built_in(state, topic)
-    if state.topics.delete(topic):
-        state.offsets.drop_topic(topic)
-        return _answer_when_gone(state, request, state.remover.delete(topic))
-    return _answer_when_registered(state, request)
+    if topic not in state.topics:
+        return _answer_when_registered(state, request)
+    gone = state.remover.delete(topic)  # first: a topic that cannot be deleted now stays as it is
+    state.topics.delete(topic)
+    state.offsets.drop_topic(topic)
+    return _answer_when_gone(state, request, gone)
 
 
 def all_topics(state: BrokerState, link: Link, request: Command) -> Awaitable[Command | None]:
@@ -114,7 +116,7 @@ def _groups_of(state: BrokerState, topic: str) -> Iterator[str]:
 async def _answer_when_gone(state: BrokerState, request: Command, gone: Awaitable[None]) -> Command:
     await gone
     # Or a kill would bring offsets back that a topic made again never had, and groups would skip its messages.
-    await state.files.written(state.offsets)
+    await state.files.saved(state.offsets)
     return await _answer_when_registered(state, request)
 
 

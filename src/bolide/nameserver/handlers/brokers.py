@@ -1,18 +1,23 @@
-"""What brokers say and ask: codes 103, 104, 217, 322, 901, 904."""
+"""What brokers say and ask: codes 103, 104, 217, 322, 901, 904.
+
+There is no access control: whoever reaches the port may speak for any broker.  What looks like somebody else's word
+is done, as by the original, and said in the log.
+"""
 
 import logging
+from collections.abc import Awaitable
 
-from bolide.machines.routes import Registration
-from bolide.model import java_json
+from bolide.machines.registration import Registration, lifetime
+from bolide.model import java_json, limits
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import InvalidRequest, NothingFound, RequestError
-from bolide.model.topic import TOLD_QUEUES_MAX
+from bolide.model.steps import Steps
 from bolide.nameserver.kv import ORDER_TOPICS
 from bolide.nameserver.state import NameServerState
 from bolide.net.link import Link
-from bolide.net.turns import in_turns
 from bolide.wire.bodies.members import parse_object
-from bolide.wire.bodies.registration import TOPIC_NAME_LENGTH_MAX, RegistrationBody, checksum
+from bolide.wire.bodies.registration import RegistrationBody, checksum
+from bolide.wire.bodies.registration_topics import check_name, check_queues
 from bolide.wire.bodies.route import TopicRoute, encode_kv_table, encode_member_group
 from bolide.wire.command import Command
 from bolide.wire.headers.route import (
@@ -26,34 +31,59 @@ from bolide.wire.headers.topic import TopicRequest
 
 log = logging.getLogger(__name__)
 
-NAME_LENGTH_MAX = 255
-FILTER_SERVERS_MAX = 64
 ZONE_FIELD = "__ZONE_NAME"
 
 
-async def register(state: NameServerState, link: Link, request: Command) -> Command | None:
-    """Take a broker's topics in.  The connection that carried this is the broker's life line from now on."""
-    async with state.changes.turn(request):
-        return await _register(state, link, request)
+def register(state: NameServerState, link: Link, request: Command) -> Awaitable[Command | None]:
+    """Take a broker's topics in.  The connection that carried this is the broker's life line from now on.
 
-
-async def _register(state: NameServerState, link: Link, request: Command) -> Command | None:
+    Refused or not, it is a sign of life of a broker that is known.
+    """
     header = RegisterBroker.decode(request.fields)
+    state.routes.word_from(state.clock.monotonic_ms(), header.broker_name, header.broker_addr, link)
+    return state.changes.make(link, request, _registering(state, link, request, header))
+
+
+def _registering(
+    state: NameServerState, link: Link, request: Command, header: RegisterBroker
+) -> Steps[Command | None]:
+    steps = _taking_in(state, link, request, header)
+    try:
+        while link.is_open:
+            try:
+                next(steps)
+            except StopIteration as end:
+                answer: Command | None = end.value
+                return answer
+            yield
+    except RequestError as error:
+        if state.is_news("refused", header.broker_name, header.broker_addr, str(error)):
+            log.warning(
+                "refusing a registration of broker %.255r at %.255r, from %s: %s",
+                header.broker_name,
+                header.broker_addr,
+                link.remote,
+                error,
+            )
+        raise
+    return None
+
+
+def _taking_in(
+    state: NameServerState, link: Link, request: Command, header: RegisterBroker
+) -> Steps[Command | None]:
     if header.body_crc32 and header.body_crc32 != checksum(request.body):
         raise RequestError("the checksum of the registration does not fit its body")
-    _check_names(header.cluster_name, header.broker_name, header.broker_addr, header.ha_server_addr)
-    if header.broker_id < 0:
-        raise InvalidRequest(f"a broker id cannot be {header.broker_id}")
     zone = request.fields.get(ZONE_FIELD)
-    body = await in_turns(
-        RegistrationBody.decoding(request.body, compressed=header.compressed, version=request.version)
+    _check_header(header, zone or "")
+    body = yield from RegistrationBody.decoding(
+        request.body, compressed=header.compressed, version=request.version
     )
-    if len(body.filter_servers) > FILTER_SERVERS_MAX:
-        raise InvalidRequest(f"{len(body.filter_servers)} filter servers; {FILTER_SERVERS_MAX} are allowed")
-    _check_lengths(zone or "", *body.filter_servers)
-    if not link.is_open:
-        return None
-    is_new = state.routes.data_version(header.broker_name, header.broker_addr) is None
+    if len(body.filter_servers) > limits.FILTER_SERVERS_MAX:
+        raise InvalidRequest(
+            f"{len(body.filter_servers)} filter servers; {limits.FILTER_SERVERS_MAX} are allowed"
+        )
+    _check_lengths(*body.filter_servers)
     news = Registration(
         cluster=header.cluster_name,
         broker_name=header.broker_name,
@@ -62,29 +92,64 @@ async def _register(state: NameServerState, link: Link, request: Command) -> Com
         data_version=body.data_version,
         topics=body.topics,
         ha_address=header.ha_server_addr,
-        lifetime_ms=header.heartbeat_timeout_millis,
+        lifetime_ms=lifetime(header.heartbeat_timeout_millis),
         enable_acting_master=bool(header.enable_acting_master),
         zone_name=zone,
         filter_servers=body.filter_servers,
     )
+    _say_whose_place_it_takes(state, link, news)
     now_ms, forget = state.clock.monotonic_ms(), state.config.forget_absent_topics
-    master = await in_turns(state.routes.registering(now_ms, news, link, forget_absent_topics=forget))
-    if is_new:
-        log.info("broker %s (id %d) is at %s", header.broker_name, header.broker_id, header.broker_addr)
+    master = yield from state.routes.registering(now_ms, news, link, forget_absent_topics=forget)
     answer = RegisterBrokerAnswer(master.ha_address, master.address)
     return request.answer(fields=answer.encode(), body=_order_topics(state))
 
 
-async def unregister(state: NameServerState, link: Link, request: Command) -> Command:
+def _say_whose_place_it_takes(state: NameServerState, link: Link, news: Registration) -> None:
+    holder = state.routes.holder(news.broker_name, news.broker_id)
+    if holder is None:
+        log.info("broker %.255r (id %d) is at %.255r", news.broker_name, news.broker_id, news.address)
+        return
+    address, connection = holder
+    known = state.routes.data_version(news.broker_name, address)
+    elected = known is not None and known.state_version != news.data_version.state_version
+    if address == news.address or connection is link or elected:
+        return
+    if state.is_news("rivals", news.broker_name, news.broker_id):
+        log.error(
+            "two brokers call themselves %.255r (id %d): %.255r, and now %.255r from %s. Clients find whichever"
+            " registered last, and miss the messages of the other: stop one, or give it another brokerName",
+            news.broker_name,
+            news.broker_id,
+            address,
+            news.address,
+            link.remote,
+        )
+
+
+def unregister(state: NameServerState, link: Link, request: Command) -> Awaitable[Command]:
+    return state.changes.do(link, request, lambda: _leave(state, link, request))
+
+
+def _leave(state: NameServerState, link: Link, request: Command) -> Command:
     header = BrokerRequest.decode(request.fields)
-    async with state.changes.turn(request):
-        state.routes.unregister(header.broker_name, header.broker_addr)
-    log.info("broker %s (id %d) has left %s", header.broker_name, header.broker_id, header.broker_addr)
+    own = state.routes.connection_of(header.broker_name, header.broker_addr)
+    who = (header.broker_name, header.broker_id, header.broker_addr)
+    if own is None or own is link:
+        log.info("broker %.255r (id %d) has left %.255r", *who)
+    elif state.is_news("stray goodbye", *who):
+        log.warning(
+            "broker %.255r (id %d) at %.255r is taken out by %s, which is not the connection it registered over",
+            *who,
+            link.remote,
+        )
+    state.routes.unregister(header.broker_name, header.broker_addr)
+    state.tidying.go()
     return request.answer()
 
 
 def query_data_version(state: NameServerState, link: Link, request: Command) -> Command:
     """Whether the broker should register again; counts as a sign of life."""
+    _check_small(request)
     header = BrokerRequest.decode(request.fields)
     theirs = DataVersion.from_json(parse_object(request.body, "the data version")) if request.body else None
     state.routes.heartbeat(state.clock.monotonic_ms(), header.broker_name, header.broker_addr)
@@ -107,31 +172,44 @@ def member_group(state: NameServerState, link: Link, request: Command) -> Comman
     return request.answer(body=encode_member_group(header.cluster_name or "", header.broker_name, addresses))
 
 
-async def register_topic(state: NameServerState, link: Link, request: Command) -> Command:
+def register_topic(state: NameServerState, link: Link, request: Command) -> Awaitable[Command]:
     """One topic of brokers that are here already."""
+    _check_small(request)
+    return state.changes.do(link, request, lambda: _add_topic(state, request))
+
+
+def _add_topic(state: NameServerState, request: Command) -> Command:
     topic = TopicRequest.decode(request.fields).topic
-    if not 0 < len(topic) <= TOPIC_NAME_LENGTH_MAX:
-        raise InvalidRequest(f"an impossible topic name: {topic[:64]!r}")
-    queues = TopicRoute.decode(request.body).queues
+    check_name(topic)
+    queues = TopicRoute.decode(request.body, dialect_bytes_max=limits.DIALECT_BYTES_MAX).queues
     for queue in queues:
-        if not (0 <= queue.read_queues <= TOLD_QUEUES_MAX and 0 <= queue.write_queues <= TOLD_QUEUES_MAX):
-            raise InvalidRequest(f"topic {topic} has an impossible number of queues")
-    async with state.changes.turn(request):
-        state.routes.register_topic(topic, queues)
+        check_queues(topic, queue.read_queues, queue.write_queues)
+    state.routes.register_topic(topic, queues)
     return request.answer()
 
 
-def _check_names(cluster: str, broker_name: str, *addresses: str) -> None:
-    if not cluster or not broker_name or not addresses[0]:
+def _check_small(request: Command) -> None:
+    if len(request.body) > limits.REGISTERED_TOPIC_BYTES_MAX:
+        raise InvalidRequest(
+            f"the request has {len(request.body)} bytes; {limits.REGISTERED_TOPIC_BYTES_MAX} are allowed"
+        )
+
+
+def _check_header(header: RegisterBroker, zone: str) -> None:
+    if not header.cluster_name or not header.broker_name or not header.broker_addr:
         raise InvalidRequest("a registration needs a cluster, a broker name and an address")
-    _check_lengths(cluster, broker_name, *addresses)
+    _check_lengths(header.cluster_name, header.broker_name, header.broker_addr, header.ha_server_addr, zone)
+    if header.broker_id < 0:
+        raise InvalidRequest(f"a broker id cannot be {header.broker_id}")
 
 
 def _check_lengths(*texts: str) -> None:
     """They are only ever keys and text here, so length is all that matters."""
     for text in texts:
-        if len(text) > NAME_LENGTH_MAX:
-            raise InvalidRequest(f"{text[:32]!r}… is longer than {NAME_LENGTH_MAX} characters")
+        if len(text) > limits.REGISTERED_NAME_LENGTH_MAX:
+            raise InvalidRequest(
+                f"{text[:32]!r}… is longer than {limits.REGISTERED_NAME_LENGTH_MAX} characters"
+            )
 
 
 def _order_topics(state: NameServerState) -> bytes:

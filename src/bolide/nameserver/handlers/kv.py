@@ -7,9 +7,9 @@ from bolide.wire.command import Command
 from bolide.wire.headers.route import KvAnswer, KvRequest, NamespaceRequest, PutKv
 
 
-def put(state: NameServerState, link: Link, request: Command) -> Command:
+async def put(state: NameServerState, link: Link, request: Command) -> Command:
     header = PutKv.decode(request.fields)
-    state.kv.put(header.namespace, header.key, header.value)
+    await state.kv.put(header.namespace, header.key, header.value)
     return request.answer()
 
 
@@ -18,9 +18,9 @@ def get(state: NameServerState, link: Link, request: Command) -> Command:
     return request.answer(fields=KvAnswer(state.kv.get(header.namespace, header.key)).encode())
 
 
-def delete(state: NameServerState, link: Link, request: Command) -> Command:
+async def delete(state: NameServerState, link: Link, request: Command) -> Command:
     header = KvRequest.decode(request.fields)
-    state.kv.delete(header.namespace, header.key)
+    await state.kv.delete(header.namespace, header.key)
     return request.answer()
 
 

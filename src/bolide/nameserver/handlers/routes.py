@@ -1,5 +1,6 @@
 """Where things are: codes 105 and 106."""
 
+from collections.abc import Awaitable
 from dataclasses import replace
 
 from bolide.model.errors import RequestError, TopicNotFound
@@ -10,8 +11,11 @@ from bolide.wire.bodies.route import VERSION_STANDARD_JSON
 from bolide.wire.command import Command
 from bolide.wire.headers.route import RouteRequest
 
+BROKERS_AT_ONCE = 64
+"""The route of a topic on more brokers is made piece by piece."""
 
-def route(state: NameServerState, link: Link, request: Command) -> Command:
+
+def route(state: NameServerState, link: Link, request: Command) -> Command | Awaitable[Command | None]:
     """A topic's route, in the JSON that the asking client can read."""
     _check_ready(state)
     if not request.fields.get("topic"):
@@ -21,11 +25,13 @@ def route(state: NameServerState, link: Link, request: Command) -> Command:
     if state.config.order_message_enable:
         found = replace(found, order_config=state.kv.try_get(ORDER_TOPICS, header.topic))
     standard = header.accept_standard_json_only or request.version >= VERSION_STANDARD_JSON
+    if len(found.brokers) > BROKERS_AT_ONCE:
+        return state.large_answers.make(link, request, found.pieces(bare_keys=not standard))
     return request.answer(body=found.encode(bare_keys=not standard))
 
 
-def cluster_info(state: NameServerState, link: Link, request: Command) -> Command:
-    return request.answer(body=state.routes.cluster_info().encode())
+def cluster_info(state: NameServerState, link: Link, request: Command) -> Awaitable[Command | None]:
+    return state.large_answers.make(link, request, state.routes.cluster_info().pieces())
 
 
 def _check_ready(state: NameServerState) -> None:

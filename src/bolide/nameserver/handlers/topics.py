@@ -1,8 +1,9 @@
 """Topic lists, and what operators do with topics: codes 205, 206, 216, 224, 304, 311, 312, 313, 327."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
 
 from bolide.model.errors import RequestError
+from bolide.model.steps import Steps
 from bolide.nameserver.state import NameServerState
 from bolide.net.link import Link
 from bolide.wire.bodies.route import TopicList
@@ -16,25 +17,34 @@ from bolide.wire.headers.route import (
 )
 
 
-async def wipe_write_permission(state: NameServerState, link: Link, request: Command) -> Command:
+def wipe_write_permission(state: NameServerState, link: Link, request: Command) -> Awaitable[Command]:
+    return state.changes.make(link, request, _wiping(state, request))
+
+
+def _wiping(state: NameServerState, request: Command) -> Steps[Command]:
     header = BrokerNameRequest.decode(request.fields)
-    async with state.changes.turn(request):
-        count = state.routes.wipe_write_permission(header.broker_name)
+    count = yield from state.routes.wiping_write_permission(header.broker_name)
     return request.answer(fields=WipePermAnswer(count).encode())
 
 
-async def add_write_permission(state: NameServerState, link: Link, request: Command) -> Command:
+def add_write_permission(state: NameServerState, link: Link, request: Command) -> Awaitable[Command]:
+    return state.changes.make(link, request, _adding(state, request))
+
+
+def _adding(state: NameServerState, request: Command) -> Steps[Command]:
     header = BrokerNameRequest.decode(request.fields)
-    async with state.changes.turn(request):
-        count = state.routes.add_write_permission(header.broker_name)
+    count = yield from state.routes.adding_write_permission(header.broker_name)
     return request.answer(fields=AddPermAnswer(count).encode())
 
 
-async def delete(state: NameServerState, link: Link, request: Command) -> Command:
+def delete(state: NameServerState, link: Link, request: Command) -> Awaitable[Command]:
     header = DeleteTopicRoute.decode(request.fields)
-    async with state.changes.turn(request):
+
+    def forget() -> Command:
         state.routes.delete_topic(header.topic, header.cluster_name)
-    return request.answer()
+        return request.answer()
+
+    return state.changes.do(link, request, forget)
 
 
 def list_all(state: NameServerState, link: Link, request: Command) -> Awaitable[Command | None]:
@@ -51,7 +61,7 @@ def list_of_cluster(state: NameServerState, link: Link, request: Command) -> Awa
 
 def list_system(state: NameServerState, link: Link, request: Command) -> Awaitable[Command | None]:
     _check_lists(state)
-    return _listed(state, link, request, state.routes.system_topics())
+    return state.large_answers.make(link, request, state.routes.system_topics().pieces())
 
 
 def list_unit(state: NameServerState, link: Link, request: Command) -> Awaitable[Command | None]:
@@ -72,9 +82,21 @@ def list_unit_subscription_without_unit(
 
 
 def _listed(
-    state: NameServerState, link: Link, request: Command, topics: TopicList
+    state: NameServerState, link: Link, request: Command, listing: Steps[TopicList]
 ) -> Awaitable[Command | None]:
-    return state.large_answers.make(link, request, topics.pieces())
+    return state.large_answers.make(link, request, _pieces(listing))
+
+
+def _pieces(listing: Steps[TopicList]) -> Iterator[bytes]:
+    """Nothing yet while topics are looked for, then the list."""
+    while True:
+        try:
+            next(listing)
+        except StopIteration as end:
+            topics: TopicList = end.value
+            break
+        yield b""
+    yield from topics.pieces()
 
 
 def _check_lists(state: NameServerState) -> None:

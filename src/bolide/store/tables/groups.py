@@ -11,7 +11,7 @@ from bolide.model.json_pieces import Entries
 from bolide.model.limits import GROUPS_MAX
 from bolide.model.topic import GroupConfig
 from bolide.store.disk import Disk
-from bolide.store.tables.persisted import PersistedTable, member_table
+from bolide.store.tables.persisted import PersistedTable, member_table, read_entries
 
 
 class GroupTable(PersistedTable):
@@ -82,6 +82,5 @@ class GroupTable(PersistedTable):
 
     def _take(self, members: Mapping[str, Any]) -> None:
         forbidden = dict(member_table(members, "forbiddenTable"))
-        table = member_table(members, "subscriptionGroupTable")
-        self._groups |= {name: group_from_json(value) for name, value in table.items()}
+        self._groups |= read_entries(members, "subscriptionGroupTable", group_from_json)
         self._forbidden = forbidden

@@ -14,11 +14,15 @@ from typing import Any
 from bolide.model.clock import Clock
 from bolide.model.errors import InvalidRequest
 from bolide.model.json_pieces import Entries, Items
+from bolide.model.numbers import INT32_MAX, is_int64, parse_whole
 from bolide.model.offsets import GroupOffset
 from bolide.store.disk import Disk
 from bolide.store.tables.persisted import PersistedTable, member_table
 
 COMMITS_PER_VERSION = 500
+
+WIDE = 512
+"""Queues whose offsets are more than one piece of the file."""
 
 SEPARATOR = "@"
 """Between topic and group in the table's keys; no name may contain it."""
@@ -63,7 +67,9 @@ class OffsetTable(PersistedTable):
         return None if queues is None else queues.get(queue_id)
 
     def note_pull(self, group: str, topic: str, queue_id: int, offset: GroupOffset) -> None:
-        """A member of the group has asked for messages from here."""
+        """A member of the group has asked for messages from here; before the first one there is no offset."""
+        if offset < 0:
+            return
         key = f"{topic}@{group}"
         queues = self._pulled.get(key)
         if queues is None:
@@ -116,8 +122,8 @@ class OffsetTable(PersistedTable):
         return {
             "dataVersion": self.version.as_json(),
             "groupTopicMap": Entries((group, Items(self.topics_of(group))) for group in list(self._topics)),
-            "offsetTable": Entries(list(self._offsets.items())),
-            "pullOffsetTable": Entries(list(self._pulled.items())),
+            "offsetTable": _entries(self._offsets),
+            "pullOffsetTable": _entries(self._pulled),
         }
 
     def _index(self, topic: str, group: str) -> None:
@@ -140,6 +146,14 @@ class OffsetTable(PersistedTable):
             self._index(*_split(key))
 
 
+def _entries(offsets: _Offsets) -> Entries:
+    """As they are when their turn comes; those of a wide topic one by one."""
+    return Entries(
+        (key, queues if len(queues) <= WIDE else Entries(list(queues.items())))
+        for key, queues in list(offsets.items())
+    )
+
+
 def _split(key: str) -> tuple[str, str]:
     topic, _, group = key.partition(SEPARATOR)
     return topic, group
@@ -159,8 +173,20 @@ def _read_offsets(members: Mapping[str, Any], name: str) -> _Offsets:
 def _read_queues(key: str, queues: Any) -> dict[int, GroupOffset]:
     if SEPARATOR not in key or not isinstance(queues, Mapping):
         raise InvalidRequest(f"{key[:255]!r} is not the offsets of a topic and a group")
-    try:
-        read = {int(queue_id): GroupOffset(int(offset)) for queue_id, offset in queues.items()}
-    except (TypeError, ValueError) as error:
-        raise InvalidRequest(f"an offset of {key} is not a number: {error}") from None
-    return {queue_id: offset for queue_id, offset in read.items() if offset >= 0}
+    read: dict[int, GroupOffset] = {}
+    for name, value in queues.items():
+        queue_id, offset = _number(name), _number(value)
+        if queue_id is None or not 0 <= queue_id <= INT32_MAX:
+            raise InvalidRequest(f"{str(name)[:32]!r} in {key[:255]!r} is not the number of a queue")
+        if offset is None:
+            raise InvalidRequest(f"{str(value)[:32]!r} is not an offset in queue {queue_id} of {key[:255]!r}")
+        if offset >= 0:
+            read[queue_id] = GroupOffset(offset)
+    return read
+
+
+def _number(value: object) -> int | None:
+    """A whole number of 64 bits, also where it stands in quotes."""
+    if isinstance(value, str):
+        return parse_whole(value)
+    return value if is_int64(value) else None

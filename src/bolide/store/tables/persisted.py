@@ -7,7 +7,7 @@ A table that changes between two pieces is marked again, so its file is written 
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from bolide.model import java_json, json_pieces
 from bolide.model.clock import Clock
@@ -15,6 +15,8 @@ from bolide.model.data_version import DataVersion
 from bolide.model.errors import InvalidRequest
 from bolide.store.disk import Disk
 from bolide.store.small_file import SmallFile
+
+T = TypeVar("T")
 
 
 class PersistedTable(ABC):
@@ -70,7 +72,7 @@ class PersistedTable(ABC):
         """The table as the original writes it; what grows with it is `Entries`."""
 
     def _read(self, data: bytes) -> None:
-        members = java_json.loads(data)
+        members = java_json.loads(data, dialect_length_max=None)
         if not isinstance(members, Mapping):
             raise InvalidRequest("the file is not a JSON object")
         version = self.version
@@ -97,6 +99,17 @@ def member_table(members: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     if not isinstance(table, Mapping):
         raise InvalidRequest(f"{key} is not a JSON object")
     return table
+
+
+def read_entries(members: Mapping[str, Any], key: str, read: Callable[[object], T]) -> dict[str, T]:
+    """The entries of such a member; the error of one names it."""
+    found: dict[str, T] = {}
+    for name, value in member_table(members, key).items():
+        try:
+            found[name] = read(value)
+        except InvalidRequest as error:
+            raise InvalidRequest(f"{name[:255]!r}: {error}") from None
+    return found
 
 
 def _nobody_listens() -> None:

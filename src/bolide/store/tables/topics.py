@@ -12,10 +12,10 @@ from bolide.model.clock import Clock
 from bolide.model.config_json import topic_as_json, topic_from_json
 from bolide.model.errors import InvalidRequest, TableFull, TopicNotFound
 from bolide.model.json_pieces import Entries
-from bolide.model.limits import TOPICS_MAX
-from bolide.model.topic import TOPIC_QUEUES_MAX, TopicConfig
+from bolide.model.limits import TOPIC_QUEUES_MAX, TOPICS_MAX
+from bolide.model.topic import TopicConfig
 from bolide.store.disk import Disk
-from bolide.store.tables.persisted import PersistedTable, member_table
+from bolide.store.tables.persisted import PersistedTable, read_entries
 
 
 class TopicTable(PersistedTable):
@@ -100,5 +100,4 @@ class TopicTable(PersistedTable):
         }
 
     def _take(self, members: Mapping[str, Any]) -> None:
-        table = member_table(members, "topicConfigTable")
-        self._topics |= {name: topic_from_json(value) for name, value in table.items()}
+        self._topics |= read_entries(members, "topicConfigTable", topic_from_json)

@@ -1,15 +1,28 @@
-"""Bodies that clients read: routes (105) and members of a group (38).  What is none is a `ProtocolError`."""
+"""Bodies that clients read: routes (105) and members of a group (38).  What is none is a `ProtocolError`.
 
-from collections.abc import Mapping
+A route is believed within bounds, because of what a client does with it: it connects to every broker, reads every queue
+and names both in its log.
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from bolide.model import java_json
 from bolide.model.errors import ProtocolError, RequestError
+from bolide.model.limits import (
+    BROKER_ADDRESSES_MAX,
+    GROUP_MEMBERS_MAX,
+    ROUTE_BROKERS_MAX,
+    ROUTE_BYTES_MAX,
+    ROUTE_QUEUES_MAX,
+    TOLD_QUEUES_MAX,
+)
 from bolide.model.offsets import MessageQueue
-from bolide.model.topic import TOLD_QUEUES_MAX, Permission
+from bolide.model.topic import Permission
 from bolide.wire.bodies.group import decode_member_ids
-from bolide.wire.bodies.route import MASTER_ID
+from bolide.wire.bodies.route import MASTER_ID, BrokerData, QueueData, TopicRoute
+
+NAME_LENGTH_MAX = 255
+PORT_MAX = 65_535
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +41,8 @@ class Route:
 
     queues: tuple[RouteQueues, ...]
     brokers: Mapping[str, Mapping[int, str]]
+    left_out: tuple[str, ...] = ()
+    """Brokers that it names and that nobody can use, each with the reason."""
 
     def readable(self, topic: str) -> list[MessageQueue]:
         """The queues that consumers share, in their common order."""
@@ -49,39 +64,78 @@ class Route:
 
 
 def decode_route(body: bytes) -> Route:
-    """TopicRouteData; broker ids may come as text or as bare numbers."""
+    """TopicRouteData; broker ids may come as text or as bare numbers.
+
+    A broker that cannot be used is left out, so that it keeps nobody from the others.
+    """
+    if len(body) > ROUTE_BYTES_MAX:
+        raise ProtocolError(f"a route of {len(body)} bytes; {ROUTE_BYTES_MAX} are allowed")
     try:
-        data = java_json.loads(body)
-        queues = [
-            RouteQueues(
-                str(item["brokerName"]),
-                _queue_count(item["readQueueNums"]),
-                _queue_count(item["writeQueueNums"]),
-                int(item["perm"]),
-            )
-            for item in data.get("queueDatas") or ()
-        ]
-        brokers = {
-            str(item["brokerName"]): {
-                int(broker_id): str(address) for broker_id, address in (item["brokerAddrs"] or {}).items()
-            }
-            for item in data.get("brokerDatas") or ()
-        }
-    except (AttributeError, KeyError, TypeError, ValueError, RequestError) as error:
-        raise ProtocolError(f"a route that cannot be read: {error!r}") from error
-    return Route(tuple(sorted(queues, key=lambda item: item.broker_name)), brokers)
-
-
-def _queue_count(value: Any) -> int:
-    count = int(value)
-    if not 0 <= count <= TOLD_QUEUES_MAX:
-        raise ValueError(f"{count} queues")
-    return count
+        told = TopicRoute.decode(body)
+    except RequestError as error:
+        raise ProtocolError(f"a route that cannot be read: {error}") from error
+    if max(len(told.brokers), len(told.queues)) > ROUTE_BROKERS_MAX:
+        raise ProtocolError(f"a route with more than {ROUTE_BROKERS_MAX} brokers")
+    left_out: list[str] = []
+    brokers = {
+        broker.broker_name: dict(broker.addresses)
+        for broker in told.brokers
+        if not _is_odd(_fault_of_broker(broker), broker.broker_name, left_out)
+    }
+    parts = {
+        queues.broker_name: RouteQueues(
+            queues.broker_name, queues.read_queues, queues.write_queues, queues.perm
+        )
+        for queues in told.queues
+        if not _is_odd(_fault_of_queues(queues), queues.broker_name, left_out)
+    }
+    if sum(max(part.read_queues, part.write_queues) for part in parts.values()) > ROUTE_QUEUES_MAX:
+        raise ProtocolError(f"a route with more than {ROUTE_QUEUES_MAX} queues")
+    return Route(tuple(parts[name] for name in sorted(parts)), brokers, tuple(left_out))
 
 
 def decode_members(body: bytes) -> list[str]:
     """Client ids of a group."""
     try:
-        return decode_member_ids(body)
+        members = decode_member_ids(body)
     except RequestError as error:
         raise ProtocolError(f"a list of members that cannot be read: {error}") from error
+    if len(members) > GROUP_MEMBERS_MAX:
+        raise ProtocolError(f"a list of {len(members)} members; {GROUP_MEMBERS_MAX} are allowed")
+    return members
+
+
+def _is_odd(fault: str | None, broker_name: str, left_out: list[str]) -> bool:
+    if fault is not None:
+        left_out.append(f"{broker_name[:NAME_LENGTH_MAX]!r}: {fault}")
+    return fault is not None
+
+
+def _fault_of_broker(broker: BrokerData) -> str | None:
+    return _fault_of_name(broker.broker_name) or _fault_of_addresses(broker.addresses.values())
+
+
+def _fault_of_queues(queues: QueueData) -> str | None:
+    for count in (queues.read_queues, queues.write_queues):
+        if not 0 <= count <= TOLD_QUEUES_MAX:
+            return f"it cannot have {count} queues"
+    return _fault_of_name(queues.broker_name)
+
+
+def _fault_of_name(name: str) -> str | None:
+    """Names go to logs and terminals as they are."""
+    if not 0 < len(name) <= NAME_LENGTH_MAX:
+        return f"a name of {len(name)} characters"
+    return None if name.isprintable() else "a name with characters that cannot be printed"
+
+
+def _fault_of_addresses(addresses: Iterable[str]) -> str | None:
+    listed = list(addresses)
+    if len(listed) > BROKER_ADDRESSES_MAX:
+        return f"{len(listed)} addresses"
+    for address in listed:
+        host, _, port = address.rpartition(":")
+        is_port = port.isascii() and port.isdecimal() and len(port) <= 5 and 0 < int(port) <= PORT_MAX
+        if not host or not is_port or _fault_of_name(address):
+            return f"{address[:NAME_LENGTH_MAX]!r} is not an address"
+    return None

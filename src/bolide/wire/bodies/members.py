@@ -8,12 +8,13 @@ from typing import Any
 
 from bolide.model import java_json
 from bolide.model.errors import InvalidRequest
+from bolide.model.limits import ANSWER_DIALECT_BYTES_MAX, DIALECT_BYTES_MAX
+from bolide.model.numbers import is_int32, is_int64, parse_whole
 
-INT64_MAX = 0x7FFF_FFFF_FFFF_FFFF
 
-DIALECT_BYTES_MAX = 1024 * 1024
-"""Of a body in Java's dialect of JSON.  Requests are small where they use it; a frame full of it would keep a server
-busy for seconds."""
+def parse_answer(body: bytes, what: str) -> dict[str, Any]:
+    """The JSON object of an answer, which the original writes in its dialect, however large the cluster is."""
+    return parse_object(body, what, dialect_bytes_max=ANSWER_DIALECT_BYTES_MAX)
 
 
 def parse_object(
@@ -36,11 +37,19 @@ def text(members: Mapping[str, Any], name: str, default: str = "") -> str:
 
 
 def number(members: Mapping[str, Any], name: str, default: int = 0) -> int:
-    """A number, also where it comes as text."""
+    """A number of 64 bits, also where it comes as text."""
     value = members.get(name)
     if value is None:
         return default
     return as_number(value, name)
+
+
+def small_number(members: Mapping[str, Any], name: str, default: int = 0) -> int:
+    """A number of 32 bits: what Java keeps as an int is refused by its readers when it is larger."""
+    value = number(members, name, default)
+    if not is_int32(value):
+        raise InvalidRequest(f"{name} is not a 32-bit number")
+    return value
 
 
 def flag(members: Mapping[str, Any], name: str) -> bool:
@@ -84,8 +93,8 @@ def as_texts(value: object, name: str) -> list[str]:
 
 
 def as_number(value: object, name: str) -> int:
-    if isinstance(value, str) and value.lstrip("-").isdecimal() and len(value) <= 20:
-        value = int(value)
-    if type(value) is not int or not -INT64_MAX - 1 <= value <= INT64_MAX:
+    if isinstance(value, str):
+        value = parse_whole(value)
+    if not is_int64(value):
         raise InvalidRequest(f"{name} is not a 64-bit number")
     return value

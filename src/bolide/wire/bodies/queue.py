@@ -11,7 +11,7 @@ import orjson
 
 from bolide.model.java_json import Bare
 from bolide.model.offsets import MessageQueue
-from bolide.wire.bodies.members import number, parse_object, text
+from bolide.wire.bodies.members import parse_object, small_number, text
 
 
 def queue_as_json(queue: MessageQueue) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def queue_from_json(members: Mapping[str, Any]) -> MessageQueue:
     return MessageQueue(
         topic=text(members, "topic"),
         broker_name=text(members, "brokerName"),
-        queue_id=number(members, "queueId"),
+        queue_id=small_number(members, "queueId"),
     )
 
 

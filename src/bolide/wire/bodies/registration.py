@@ -1,39 +1,34 @@
 """The body of REGISTER_BROKER (103): which topics a broker has, and how new that table is.
 
-Plain, it is JSON.  Compressed, it is one zlib stream of blocks, each behind its length in 4 bytes, big-endian:
+Plain, it is JSON (`registration_text.py` reads it).  Compressed, it is one zlib stream of blocks
+(`registration_blocks.py`), each behind its length in 4 bytes, big-endian:
 
     length  data version as JSON
     count   topics, each: length  "name readQueues writeQueues perm FILTER_TYPE [attributesAsJson]"
     length  filter servers as a JSON list
     count   static topic mappings, each: length  JSON          (only from brokers that say 5.0.0 or newer)
 
-The topic lines carry neither the unit flags nor the order mark: the original's form has no place for them, and a name
-server needs no attributes.
-Everything is bounded before it is unpacked.  A broker may have thousands of topics, so both ways go in steps.
+The topic lines carry neither the unit flags nor the order mark: the original's form has no place for them.  Attributes
+are nothing to a name server, so it does not look into them, in either form.
+Everything is bounded before it is unpacked or parsed.  A broker may have thousands of topics, so both ways go in steps.
 """
 
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
 
 import orjson
 
 from bolide.model import java_json, json_pieces
-from bolide.model.config_json import topic_as_json, topic_from_json
+from bolide.model.config_json import topic_as_json
 from bolide.model.data_version import DataVersion
-from bolide.model.errors import InvalidRequest
 from bolide.model.steps import Steps, at_once
-from bolide.model.topic import TOLD_QUEUES_MAX, TopicConfig
-from bolide.wire.bodies.members import as_number, as_texts, parse_object, table, texts
-
-UNPACKED_BYTES_MAX = 64 * 1024 * 1024
-TOPICS_MAX = 200_000
-TOPIC_NAME_LENGTH_MAX = 255
-
-VERSION_WITH_FILTERS = 37
-"""MQVersion.V3_0_11: before it the whole body is only the topic wrapper."""
+from bolide.model.topic import TopicConfig
+from bolide.wire.bodies.members import as_texts, parse_object
+from bolide.wire.bodies.registration_blocks import MAPPING_BYTES_MAX, Blocks
+from bolide.wire.bodies.registration_text import RegistrationText
+from bolide.wire.bodies.registration_topics import format_topic_line, parse_topic_line
 
 VERSION_WITH_MAPPINGS = 413
 """MQVersion.V5_0_0: from it on a compressed body ends with static topic mappings."""
@@ -42,9 +37,6 @@ ZLIB_FIRST_BYTE = b"x"
 """5.5.0 with `compressedRegister` packs the body and still says that it did not; JSON begins with a brace."""
 
 STEP_TOPICS = 256
-STEP_BYTES = 1024 * 1024
-
-T = TypeVar("T")
 
 _U32 = struct.Struct(">I")
 
@@ -72,8 +64,10 @@ class RegistrationBody:
         if not body:
             return cls()
         if compressed or body.startswith(ZLIB_FIRST_BYTE):
-            return (yield from _decode_blocks(body, version))
-        return (yield from _decode_json(body, version))
+            return (yield from _decoding_blocks(body, version))
+        text = RegistrationText(body)
+        yield from text.reading()
+        return cls(text.data_version, tuple(text.topics), tuple(text.filter_servers))
 
     def _json(self) -> Iterator[bytes]:
         topics = json_pieces.Entries((topic.name, topic_as_json(topic)) for topic in self.topics)
@@ -100,136 +94,18 @@ def checksum(body: bytes) -> int:
     return zlib.crc32(body) & 0x7FFF_FFFF
 
 
-def format_topic_line(topic: TopicConfig) -> str:
-    """Five words.  5.x would add the attributes as a sixth, which name servers do not need and 4.x refuses."""
-    return f"{topic.name} {topic.read_queues} {topic.write_queues} {int(topic.perm)} {topic.filter_type}"
-
-
-def parse_topic_line(line: str) -> TopicConfig:
-    """4.x sends five words, 5.x a sixth with the attributes, which may contain spaces."""
-    words = line.split(" ", 5)
-    if len(words) < 5:
-        raise InvalidRequest(f"a topic line has {len(words)} words instead of five")
-    attributes = parse_object(words[5].encode(), "attributes") if len(words) == 6 and words[5] else {}
-    return topic_from_json(
-        {
-            "topicName": words[0],
-            "readQueueNums": as_number(words[1], "readQueueNums"),
-            "writeQueueNums": as_number(words[2], "writeQueueNums"),
-            "perm": as_number(words[3], "perm"),
-            "topicFilterType": words[4],
-            "attributes": attributes,
-        }
-    )
-
-
-def _decode_json(body: bytes, version: int) -> Steps[RegistrationBody]:
-    members = parse_object(body, "the registration")
-    if version < VERSION_WITH_FILTERS:
-        members = {"topicConfigSerializeWrapper": members}
-    wrapper = table(members, "topicConfigSerializeWrapper")
-    topics = table(wrapper, "topicConfigTable")
-    _check_count(len(topics))
-    yield
-    configs = yield from _in_steps(_checked(_named(topics, key)) for key in topics)
-    return RegistrationBody(
-        data_version=DataVersion.from_json(table(wrapper, "dataVersion")),
-        topics=tuple(configs),
-        filter_servers=tuple(texts(members, "filterServerList")),
-    )
-
-
-def _named(topics: dict[str, Any], key: str) -> TopicConfig:
-    """The entry of a topic table; the key is its name where it does not say so itself."""
-    return topic_from_json({"topicName": key, **table(topics, key)})
-
-
-def _decode_blocks(body: bytes, version: int) -> Steps[RegistrationBody]:
-    blocks = _Blocks((yield from _unpacked(body)))
+def _decoding_blocks(body: bytes, version: int) -> Steps[RegistrationBody]:
+    blocks = Blocks(body)
     data_version = DataVersion.from_json(parse_object(blocks.block(), "the data version"))
-    topics = yield from _in_steps(blocks.many(lambda block: _checked(parse_topic_line(_text_of(block)))))
+    topics: list[TopicConfig] = []
+    yield from blocks.many(lambda line: topics.append(parse_topic_line(line)))
     filters = as_texts(java_json.loads(blocks.block() or b"[]") or [], "filterServerList")
     if version >= VERSION_WITH_MAPPINGS:
-        yield from _in_steps(blocks.many(lambda block: None))  # static topics: read for bounds, and not kept
+        # Static topics: nobody here wants them.
+        yield from blocks.many(lambda mapping: None, MAPPING_BYTES_MAX)
+    yield from blocks.end()
     return RegistrationBody(data_version, tuple(topics), tuple(filters))
-
-
-def _in_steps(items: Iterable[T]) -> Steps[list[T]]:
-    """The items, some with each step."""
-    listed: list[T] = []
-    for item in items:
-        listed.append(item)
-        if len(listed) % STEP_TOPICS == 0:
-            yield
-    return listed
-
-
-def _checked(topic: TopicConfig) -> TopicConfig:
-    if not 0 < len(topic.name) <= TOPIC_NAME_LENGTH_MAX or topic.name.isspace():
-        raise InvalidRequest(f"the registration holds an impossible topic name: {topic.name[:64]!r}")
-    if not (0 <= topic.read_queues <= TOLD_QUEUES_MAX and 0 <= topic.write_queues <= TOLD_QUEUES_MAX):
-        raise InvalidRequest(f"topic {topic.name} has an impossible number of queues")
-    return topic
-
-
-def _check_count(count: int) -> None:
-    if count > TOPICS_MAX:
-        raise InvalidRequest(f"{count} topics in one registration; {TOPICS_MAX} are allowed")
 
 
 def _block(data: bytes) -> bytes:
     return _U32.pack(len(data)) + data
-
-
-def _text_of(block: bytes) -> str:
-    try:
-        return block.decode()
-    except UnicodeDecodeError as error:
-        raise InvalidRequest(f"a topic line is not UTF-8: {error}") from error
-
-
-def _unpacked(body: bytes) -> Steps[bytes]:
-    """The stream's content, never more than `UNPACKED_BYTES_MAX` of it."""
-    stream = zlib.decompressobj()
-    data = bytearray()
-    packed = body
-    while not stream.eof:
-        if len(data) >= UNPACKED_BYTES_MAX:
-            raise InvalidRequest(f"the registration unpacks to more than {UNPACKED_BYTES_MAX} bytes")
-        try:
-            some = stream.decompress(packed, min(STEP_BYTES, UNPACKED_BYTES_MAX - len(data)))
-        except zlib.error as error:
-            raise InvalidRequest(f"the registration is not a zlib stream: {error}") from error
-        if not some and not stream.eof:
-            raise InvalidRequest("the compressed registration is cut short")
-        data += some
-        packed = stream.unconsumed_tail
-        yield
-    return bytes(data)
-
-
-class _Blocks:
-    """A cursor over length-prefixed blocks."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-
-    def block(self) -> bytes:
-        length = self._count()
-        start, self._at = self._at, self._at + length
-        if self._at > len(self._data):
-            raise InvalidRequest("a block of the registration is cut short")
-        return self._data[start : self._at]
-
-    def many(self, read: Callable[[bytes], T]) -> Iterator[T]:
-        count = self._count()
-        _check_count(count)
-        return (read(self.block()) for _ in range(count))
-
-    def _count(self) -> int:
-        if self._at + 4 > len(self._data):
-            raise InvalidRequest("the registration ends in the middle of a length")
-        (value,) = _U32.unpack_from(self._data, self._at)
-        self._at += 4
-        return int(value)

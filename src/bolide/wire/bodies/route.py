@@ -5,18 +5,21 @@ want the dialect of fastjson (`{0:"ip:port"}`), and some of them misread the oth
 written as standard JSON, which every reader takes.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from bolide.model import java_json, json_pieces
+from bolide.model.limits import ANSWER_DIALECT_BYTES_MAX
 from bolide.wire.bodies.members import (
     as_number,
     as_texts,
     flag,
     number,
+    parse_answer,
     parse_object,
     rows,
+    small_number,
     table,
     text,
     texts,
@@ -53,9 +56,9 @@ class QueueData:
             broker_name=text(members, "brokerName"),
             read_queues=number(members, "readQueueNums"),
             write_queues=number(members, "writeQueueNums"),
-            perm=number(members, "perm"),
+            perm=small_number(members, "perm"),
             # 4.8 and older spell it with an n.
-            sys_flag=number(members, "topicSysFlag", number(members, "topicSynFlag")),
+            sys_flag=small_number(members, "topicSysFlag", small_number(members, "topicSynFlag")),
         )
 
 
@@ -68,6 +71,8 @@ class BrokerData:
     addresses: Mapping[int, str]
     enable_acting_master: bool = False
     zone_name: str | None = None
+    rivals: tuple[str, ...] = ()
+    """Others that register under this name although their id is taken.  Only our own name server tells."""
 
     @property
     def master(self) -> str | None:
@@ -82,6 +87,8 @@ class BrokerData:
         }
         if self.zone_name is not None:
             members["zoneName"] = self.zone_name
+        if self.rivals:
+            members["rivalAddrs"] = list(self.rivals)
         return members
 
     @classmethod
@@ -92,6 +99,7 @@ class BrokerData:
             addresses=addresses_from_json(members),
             enable_acting_master=flag(members, "enableActingMaster"),
             zone_name=text(members, "zoneName") or None,
+            rivals=tuple(texts(members, "rivalAddrs")),
         )
 
 
@@ -105,18 +113,26 @@ class TopicRoute:
     order_config: str | None = None
 
     def encode(self, *, bare_keys: bool = False) -> bytes:
+        return java_json.dumps(self._members(list, bare_keys))
+
+    def pieces(self, *, bare_keys: bool = False) -> Iterator[bytes]:
+        """The same, for a topic that is on many brokers."""
+        return json_pieces.compact(self._members(json_pieces.Items, bare_keys))
+
+    def _members(self, listed: Callable[[Iterable[Any]], Any], bare_keys: bool) -> dict[str, Any]:
         members: dict[str, Any] = {
-            "brokerDatas": [broker.as_json(bare_keys=bare_keys) for broker in self.brokers],
+            "brokerDatas": listed(broker.as_json(bare_keys=bare_keys) for broker in self.brokers),
             "filterServerTable": dict(self.filter_servers),
-            "queueDatas": [queue.as_json() for queue in self.queues],
+            "queueDatas": listed(queue.as_json() for queue in self.queues),
         }
         if self.order_config is not None:
             members["orderTopicConf"] = self.order_config
-        return java_json.dumps(members)
+        return members
 
     @classmethod
-    def decode(cls, body: bytes) -> "TopicRoute":
-        members = parse_object(body, "the route")
+    def decode(cls, body: bytes, *, dialect_bytes_max: int = ANSWER_DIALECT_BYTES_MAX) -> "TopicRoute":
+        """An answer to 105; 217 has it in its request."""
+        members = parse_object(body, "the route", dialect_bytes_max=dialect_bytes_max)
         servers = table(members, "filterServerTable")
         return cls(
             queues=tuple(QueueData.from_json(row) for row in rows(members, "queueDatas")),
@@ -134,16 +150,21 @@ class ClusterInfo:
     clusters: Mapping[str, list[str]]
 
     def encode(self) -> bytes:
-        return java_json.dumps(
+        return b"".join(self.pieces())
+
+    def pieces(self) -> Iterator[bytes]:
+        brokers = ((name, broker.as_json()) for name, broker in self.brokers.items())
+        clusters = ((name, json_pieces.Items(names)) for name, names in self.clusters.items())
+        return json_pieces.compact(
             {
-                "brokerAddrTable": {name: broker.as_json() for name, broker in self.brokers.items()},
-                "clusterAddrTable": dict(self.clusters),
+                "brokerAddrTable": json_pieces.Entries(brokers),
+                "clusterAddrTable": json_pieces.Entries(clusters),
             }
         )
 
     @classmethod
     def decode(cls, body: bytes) -> "ClusterInfo":
-        members = parse_object(body, "the cluster info")
+        members = parse_answer(body, "the cluster info")
         brokers, clusters = table(members, "brokerAddrTable"), table(members, "clusterAddrTable")
         return cls(
             brokers={name: BrokerData.from_json(table(brokers, name)) for name in brokers},
@@ -166,7 +187,7 @@ class TopicList:
 
     @classmethod
     def decode(cls, body: bytes) -> "TopicList":
-        members = parse_object(body, "the topic list")
+        members = parse_answer(body, "the topic list")
         return cls(tuple(texts(members, "topicList")), text(members, "brokerAddr") or None)
 
 
@@ -184,7 +205,7 @@ def encode_kv_table(pairs: Mapping[str, str]) -> bytes:
 
 
 def decode_kv_table(body: bytes) -> dict[str, str]:
-    pairs = table(parse_object(body, "the table"), "table")
+    pairs = table(parse_answer(body, "the table"), "table")
     return {name: text(pairs, name) for name in pairs}
 
 
@@ -200,7 +221,7 @@ def encode_member_group(cluster: str, broker_name: str, addresses: Mapping[int, 
 
 def decode_member_group(body: bytes) -> dict[int, str]:
     """Broker id to address."""
-    return addresses_from_json(table(parse_object(body, "the member group"), "brokerMemberGroup"))
+    return addresses_from_json(table(parse_answer(body, "the member group"), "brokerMemberGroup"))
 
 
 def addresses_as_json(addresses: Mapping[int, str], *, bare_keys: bool) -> dict[Any, str]:

@@ -9,7 +9,7 @@ from bolide.model.config_json import topic_as_json, topic_from_json
 from bolide.model.errors import InvalidRequest
 from bolide.model.offsets import MessageQueue
 from bolide.model.topic import TopicConfig
-from bolide.wire.bodies.members import number, parse_object, table, texts
+from bolide.wire.bodies.members import number, parse_answer, parse_object, table, texts
 from bolide.wire.bodies.queue import queue_as_key, queue_from_key
 
 
@@ -55,12 +55,12 @@ def encode_topic_config(config: TopicConfig) -> bytes:
 
 
 def decode_topic_config(body: bytes) -> TopicConfig:
-    return topic_from_json(parse_object(body, "the topic"))
+    return topic_from_json(parse_answer(body, "the topic"))
 
 
 def decode_topic_table(body: bytes) -> dict[str, TopicConfig]:
     """From the answer to 21 (RocketMQ: TopicConfigSerializeWrapper)."""
-    topics = table(parse_object(body, "the topic table"), "topicConfigTable")
+    topics = table(parse_answer(body, "the topic table"), "topicConfigTable")
     return {name: topic_from_json(topics[name]) for name in topics}
 
 
@@ -70,7 +70,7 @@ def group_list_pieces(groups: Iterable[str]) -> Iterator[bytes]:
 
 
 def decode_groups(body: bytes) -> list[str]:
-    return texts(parse_object(body, "the group list"), "groupList")
+    return texts(parse_answer(body, "the group list"), "groupList")
 
 
 def parse_attribute_changes(changes: str) -> dict[str, str]:

@@ -2,14 +2,14 @@
 
 import dataclasses
 
-from bolide.wire.schema import Header
+from bolide.wire.schema import Header, Int, Long
 
 
 @dataclasses.dataclass(frozen=True)
 class QueryGroupOffset(Header):
     consumer_group: str
     topic: str
-    queue_id: int
+    queue_id: Int
     set_zero_if_not_found: bool | None = None
 
 
@@ -17,15 +17,15 @@ class QueryGroupOffset(Header):
 class UpdateGroupOffset(Header):
     consumer_group: str
     topic: str
-    queue_id: int
-    commit_offset: int
+    queue_id: Int
+    commit_offset: Long
 
 
 @dataclasses.dataclass(frozen=True)
 class SearchOffset(Header):
     topic: str
-    queue_id: int
-    timestamp: int
+    queue_id: Int
+    timestamp: Long
     boundary_type: str | None = None
 
 
@@ -34,14 +34,14 @@ class QueueRequest(Header):
     """Max offset, min offset and earliest store time ask with these two fields."""
 
     topic: str
-    queue_id: int
+    queue_id: Int
 
 
 @dataclasses.dataclass(frozen=True)
 class OffsetAnswer(Header):
-    offset: int
+    offset: Long
 
 
 @dataclasses.dataclass(frozen=True)
 class TimestampAnswer(Header):
-    timestamp: int
+    timestamp: Long

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from bolide.wire.schema import Header
+from bolide.wire.schema import Header, Int, Long
 
 
 class PullFlag:
@@ -19,16 +19,16 @@ class PullFlag:
 class PullRequest(Header):
     consumer_group: str
     topic: str
-    queue_id: int
-    queue_offset: int
-    max_msg_nums: int
-    sys_flag: int = 0
-    commit_offset: int = 0
-    suspend_timeout_millis: int = 0
-    sub_version: int = 0
+    queue_id: Int
+    queue_offset: Long
+    max_msg_nums: Int
+    sys_flag: Int = 0
+    commit_offset: Long = 0
+    suspend_timeout_millis: Long = 0
+    sub_version: Long = 0
     subscription: str | None = None
     expression_type: str | None = None
-    max_msg_bytes: int | None = None
+    max_msg_bytes: Int | None = None
     bulk: bool = False
 
 
@@ -36,10 +36,10 @@ class PullRequest(Header):
 class PullAnswer(Header):
     """Java clients fail when one of the first four is missing, whatever the response code."""
 
-    suggest_which_broker_id: int
-    next_begin_offset: int
-    min_offset: int
-    max_offset: int
-    topic_sys_flag: int | None = None
-    group_sys_flag: int | None = None
-    forbidden_type: int | None = None
+    suggest_which_broker_id: Long
+    next_begin_offset: Long
+    min_offset: Long
+    max_offset: Long
+    topic_sys_flag: Int | None = None
+    group_sys_flag: Int | None = None
+    forbidden_type: Int | None = None

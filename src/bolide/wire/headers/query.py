@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from bolide.wire.schema import Header, wire
+from bolide.wire.schema import Header, Int, Long, wire
 
 TAG_INDEX = "T"
 """The index type of a tag (RocketMQ 5.5: MessageConst.INDEX_TAG_TYPE); keys and unique keys need none."""
@@ -12,9 +12,9 @@ TAG_INDEX = "T"
 class QueryMessage(Header):
     topic: str
     key: str
-    max_num: int
-    begin_timestamp: int
-    end_timestamp: int
+    max_num: Int
+    begin_timestamp: Long
+    end_timestamp: Long
     index_type: str | None = None
     unique_key: bool | None = wire("_UNIQUE_KEY_QUERY", default=None)
 
@@ -23,11 +23,11 @@ class QueryMessage(Header):
 class QueryAnswer(Header):
     """How far the index is; Java clients want both fields whatever the response code."""
 
-    index_last_update_timestamp: int
-    index_last_update_phyoffset: int
+    index_last_update_timestamp: Long
+    index_last_update_phyoffset: Long
 
 
 @dataclasses.dataclass(frozen=True)
 class ViewMessage(Header):
-    offset: int
+    offset: Long
     topic: str | None = None

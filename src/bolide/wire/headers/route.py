@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from bolide.wire.schema import Header, wire
+from bolide.wire.schema import Header, Int, Long, wire
 
 
 @dataclasses.dataclass(frozen=True)
@@ -11,10 +11,10 @@ class RegisterBroker(Header):
     broker_addr: str
     cluster_name: str
     ha_server_addr: str = ""
-    broker_id: int = 0
+    broker_id: Long = 0
     compressed: bool = False
-    body_crc32: int = wire("bodyCrc32", default=0)
-    heartbeat_timeout_millis: int | None = None
+    body_crc32: Int = wire("bodyCrc32", default=0)
+    heartbeat_timeout_millis: Long | None = None
     enable_acting_master: bool | None = None
 
 
@@ -31,7 +31,7 @@ class BrokerRequest(Header):
     broker_name: str
     broker_addr: str
     cluster_name: str
-    broker_id: int = 0
+    broker_id: Long = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,12 +53,12 @@ class BrokerNameRequest(Header):
 
 @dataclasses.dataclass(frozen=True)
 class WipePermAnswer(Header):
-    wipe_topic_count: int
+    wipe_topic_count: Int
 
 
 @dataclasses.dataclass(frozen=True)
 class AddPermAnswer(Header):
-    add_topic_count: int
+    add_topic_count: Int
 
 
 @dataclasses.dataclass(frozen=True)

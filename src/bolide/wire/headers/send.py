@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Self
 
-from bolide.wire.schema import Header, layout_of, wire
+from bolide.wire.schema import Header, Int, Long, layout_of, wire
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,15 +17,15 @@ class SendRequest(Header):
     topic: str = wire("b")
     producer_group: str = wire("a", default="")
     default_topic: str = wire("c", default="TBW102")
-    default_topic_queues: int = wire("d", default=4)
-    queue_id: int = wire("e", default=-1)
-    sys_flag: int = wire("f", default=0)
-    born_timestamp_ms: int = wire("g", default=0)
-    flag: int = wire("h", default=0)
+    default_topic_queues: Int = wire("d", default=4)
+    queue_id: Int = wire("e", default=-1)
+    sys_flag: Int = wire("f", default=0)
+    born_timestamp_ms: Long = wire("g", default=0)
+    flag: Int = wire("h", default=0)
     properties: str = wire("i", default="")
-    reconsume_times: int = wire("j", default=0)
+    reconsume_times: Int = wire("j", default=0)
     unit_mode: bool = wire("k", default=False)
-    max_reconsume_times: int | None = wire("l", default=None)
+    max_reconsume_times: Int | None = wire("l", default=None)
     batch: bool = wire("m", default=False)
 
     @classmethod
@@ -59,8 +59,8 @@ class SendAnswer(Header):
     """Where the message went.  `msg_id` lists one id per message of a batch, joined by commas."""
 
     msg_id: str
-    queue_id: int
-    queue_offset: int
+    queue_id: Int
+    queue_offset: Long
     transaction_id: str | None = None
     region: str = wire("MSG_REGION", default="DefaultRegion")
     trace_on: str = wire("TRACE_ON", default="true")

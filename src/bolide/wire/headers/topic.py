@@ -2,18 +2,18 @@
 
 import dataclasses
 
-from bolide.wire.schema import Header, wire
+from bolide.wire.schema import Header, Int, wire
 
 
 @dataclasses.dataclass(frozen=True)
 class UpdateTopic(Header):
     topic: str
     default_topic: str = "TBW102"
-    read_queues: int = wire("readQueueNums", default=16)
-    write_queues: int = wire("writeQueueNums", default=16)
-    perm: int = 6
+    read_queues: Int = wire("readQueueNums", default=16)
+    write_queues: Int = wire("writeQueueNums", default=16)
+    perm: Int = 6
     topic_filter_type: str = "SINGLE_TAG"
-    topic_sys_flag: int | None = None
+    topic_sys_flag: Int | None = None
     order: bool = False
     attributes: str | None = None
 

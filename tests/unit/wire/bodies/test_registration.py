@@ -2,14 +2,18 @@
 
 import struct
 import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from unittest import mock
 
 import pytest
 
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import InvalidRequest
 from bolide.model.topic import TopicConfig
-from bolide.wire.bodies import registration
-from bolide.wire.bodies.registration import RegistrationBody, checksum, format_topic_line, parse_topic_line
+from bolide.wire.bodies import registration_blocks, registration_topics
+from bolide.wire.bodies.registration import RegistrationBody, checksum
+from bolide.wire.bodies.registration_topics import format_topic_line, parse_topic_line
 
 V4_9_7, V5_4_0, V3_0_10 = 407, 493, 35
 
@@ -44,7 +48,9 @@ def test_the_plain_form_carries_what_the_compressed_one_has_no_place_for() -> No
         DataVersion(), (TopicConfig("T", 4, 4, sys_flag=2, order=True, attributes={"a": "b"}),)
     )
     plain = RegistrationBody.decode(flagged.encode(), compressed=False, version=V5_4_0)
-    assert plain == flagged
+    assert plain.topics == (
+        TopicConfig("T", 4, 4, sys_flag=2, order=True),
+    )  # attributes are the broker's alone
     packed = RegistrationBody.decode(flagged.encode(compressed=True), compressed=True, version=V5_4_0)
     assert packed.topics == (TopicConfig("T", 4, 4),)
 
@@ -82,9 +88,9 @@ def test_a_packed_body_is_read_even_when_the_broker_forgets_to_say_that_it_is_pa
 
 def test_a_topic_line_is_read_with_and_without_attributes() -> None:
     topic = TopicConfig("T", 1, 2, 4)
-    assert parse_topic_line(format_topic_line(topic)) == topic
-    with_note = parse_topic_line('T 1 2 4 SINGLE_TAG {"note":"two words"}')
-    assert with_note == TopicConfig("T", 1, 2, 4, attributes={"note": "two words"})
+    assert parse_topic_line(format_topic_line(topic).encode()) == topic
+    assert parse_topic_line(b'T 1 2 4 SINGLE_TAG {"note":"two words"}') == topic
+    assert parse_topic_line(b"T 1 2 4 SINGLE_TAG " + b"[" * 10_000) == topic  # nobody looks
 
 
 def test_the_checksum_is_a_positive_crc_32() -> None:
@@ -128,9 +134,90 @@ def test_a_malformed_plain_body_is_refused(data: bytes) -> None:
 def test_a_stream_that_unpacks_to_more_than_its_bound_is_refused_before_it_is_unpacked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(registration, "UNPACKED_BYTES_MAX", 1000)
-    with pytest.raises(InvalidRequest, match="more than 1000"):
-        RegistrationBody.decode(zlib.compress(bytes(1_000_000)), compressed=True, version=V5_4_0)
+    monkeypatch.setattr(registration_blocks, "REGISTRATION_UNPACKED_BYTES_MAX", 300_000)
+    bomb = zlib.compress(zlib.decompress(BODY.encode(compressed=True)) + bytes(10_000_000))
+    with pytest.raises(InvalidRequest, match="more than 300000"):
+        RegistrationBody.decode(bomb, compressed=True, version=V5_4_0)
+
+
+LINE = b"T 1 1 6 SINGLE_TAG " + bytes(60_000)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("count", [40, 400])
+def test_of_large_topics_a_step_takes_few(compressed: bool, count: int) -> None:
+    if compressed:
+        lines = struct.pack(">I", count) + _block(LINE) * count
+        body = zlib.compress(_block(b"{}") + lines + _block(b"[]") + struct.pack(">I", 0))
+    else:
+        topic = '"t%d":{"attributes":{"+note":"%s"}}'
+        topics = ",".join(topic % (number, "x" * 60_000) for number in range(count))
+        body = b'{"topicConfigSerializeWrapper":{"topicConfigTable":{%s}}}' % topics.encode()
+    steps = RegistrationBody.decoding(body, compressed=compressed, version=V5_4_0)
+    with count_calls(registration_topics, "topic_from_json") as taken:
+        most = before = 0
+        while next(steps, BODY) is not BODY:
+            most, before = max(most, taken() - before), taken()
+    assert taken() == count
+    assert most <= 6
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\n\t "])
+def test_a_plain_body_may_have_blanks_and_members_that_nobody_knows(blank: str) -> None:
+    text = (
+        '{_"unknown"_:_[1,{"a":"}"}]_,"topicConfigSerializeWrapper"_:_{_"mappingDataVersion":{"counter":{}},'
+        '"topicQueueMappingInfoMap":_{_"T":{"hostedQueues":{0:[{"logicOffset":1}]}},"U":{}_}_,'
+        '"topicConfigTable"_:_{_"T"_:_{"readQueueNums":4}_,_"U":{"writeQueueNums":2}_}_,'
+        '"dataVersion":{"counter":7}_}_,"filterServerList":_null_,_"last":"\\"}{"_}'
+    )
+    body = RegistrationBody.decode(text.replace("_", blank).encode(), compressed=False, version=V5_4_0)
+    assert [(topic.name, topic.read_queues, topic.write_queues) for topic in body.topics] == [
+        ("T", 4, 16),
+        ("U", 16, 2),
+    ]
+    assert body.data_version.counter == 7
+
+
+@pytest.mark.parametrize("cut", range(1, 60, 7))
+def test_a_plain_body_that_is_cut_anywhere_is_refused(cut: int) -> None:
+    with pytest.raises(InvalidRequest):
+        RegistrationBody.decode(BODY.encode()[:-cut], compressed=False, version=V5_4_0)
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        b'"topicConfigTable":{"T":{"attributes":%s}}' % (b"[" * 7 + b"]" * 7),
+        b'"topicConfigTable":{"T":{"attributes":{"a":"%s"}}}' % (b"x" * 70_000),
+        b'"topicConfigTable":{"T":{}%s}' % (b" " * 70_000),
+        b'"unknown":%s1%s' % (b"[" * 100_000, b"]" * 100_000),
+        b'"unknown":["%s"]' % (b"x" * 2_000_000),
+        b'"%s":1' % (b"x" * 70_000),
+    ],
+    ids=["deep", "long", "blank", "deeper", "longer", "name"],
+)
+def test_what_no_broker_writes_is_refused_before_it_is_parsed(inside: bytes) -> None:
+    with pytest.raises(InvalidRequest, match="malformed at its byte"):
+        RegistrationBody.decode(b'{"x":1,%s}' % inside, compressed=False, version=V5_4_0)
+
+
+def test_wrappers_in_wrappers_are_stepped_over() -> None:
+    text = b'{"topicConfigSerializeWrapper":' * 5 + b"1" + b"}" * 5
+    assert RegistrationBody.decode(text, compressed=False, version=V5_4_0) == RegistrationBody()
+
+
+@pytest.mark.parametrize("count", [120_001, 0xFFFF_FFFF])
+def test_more_topics_than_a_broker_can_have_are_refused_by_their_number(count: int) -> None:
+    body = zlib.compress(_block(b"{}") + struct.pack(">I", count))
+    with pytest.raises(InvalidRequest, match="120000 are allowed"):
+        RegistrationBody.decode(body, compressed=True, version=V5_4_0)
+
+
+@contextmanager
+def count_calls(owner: object, name: str) -> Iterator[Callable[[], int]]:
+    function = getattr(owner, name)
+    with mock.patch.object(owner, name, side_effect=function) as called:
+        yield lambda: called.call_count
 
 
 def _block(data: bytes) -> bytes:

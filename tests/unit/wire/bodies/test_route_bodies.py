@@ -59,6 +59,20 @@ def test_a_malformed_route_is_refused(text: bytes) -> None:
         TopicRoute.decode(text)
 
 
+def test_a_route_in_pieces_is_the_same_text() -> None:
+    full = TopicRoute(ROUTE.queues * 300, ROUTE.brokers * 300, {"x:1": ["f:1"]}, "a:4")
+    for bare_keys in (False, True):
+        pieces = list(full.pieces(bare_keys=bare_keys))
+        assert b"".join(pieces) == full.encode(bare_keys=bare_keys)
+        assert len(pieces) > 4
+
+
+def test_brokers_that_contend_for_a_name_are_told() -> None:
+    info = ClusterInfo({"a": BrokerData("a", "C", {0: "x:1"}, rivals=("y:1",))}, {"C": ["a"]})
+    assert b'"rivalAddrs":["y:1"]' in info.encode()
+    assert ClusterInfo.decode(info.encode()) == info
+
+
 def test_cluster_info_goes_there_and_back_and_is_read_with_bare_ids() -> None:
     info = ClusterInfo({"a": BrokerData("a", "C", {0: "x:1"})}, {"C": ["a"]})
     assert ClusterInfo.decode(info.encode()) == info

@@ -1,0 +1,115 @@
+"""What applications hand to the clients, checked where it comes in.
+
+Each error names the argument, says what is expected there and shows what came.  Types are checked too: whoever runs no
+type checker would learn of a mistake deep inside, or never.
+"""
+
+import inspect
+import operator
+import re
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from bolide.model.errors import BolideError, ConfigError, InvalidRequest, SubscriptionMalformed
+from bolide.model.names import check_group, check_topic
+from bolide.model.numbers import INT64_MAX
+from bolide.model.offsets import GroupOffset, MessageQueue
+from bolide.model.printable import printable_part
+from bolide.model.topic import Subscription
+
+DAY_MS = 24 * 60 * 60 * 1000
+HOLD_MS_MAX = 10 * 60 * 1000
+
+DELIVER = "deliver"
+SKIP = "skip"
+
+_SHOWN_LENGTH = 64
+_NO_TAG = re.compile(r"[\s|<>=()'\"*]")
+
+
+def described(value: object) -> str:
+    """A value for the end of a sentence that begins with what was expected."""
+    return f"{type(value).__name__} {printable_part(repr(value), _SHOWN_LENGTH)}"
+
+
+def number(what: str, value: object, least: int, most: int, error: type[BolideError] = ConfigError) -> int:
+    """A whole number of any kind (numpy has its own), within its bounds."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        found = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        found = None
+    if found is None or not least <= found <= most:
+        raise error(f"{what} is a whole number from {least} to {most}, not {described(value)}")
+    return found
+
+
+def text(what: str, value: object, error: type[BolideError] = ConfigError, example: str = "") -> str:
+    if not isinstance(value, str):
+        like = f", as in {example!r}" if example else ""
+        raise error(f"{what} is a text{like}, not {described(value)}")
+    return value
+
+
+def nameserver(value: object) -> str:
+    return text("nameserver", value, example="host:9876;host:9876")
+
+
+def group(value: object) -> str:
+    return check_group(text("group", value, example="billing"))
+
+
+def topic(value: object) -> str:
+    return check_topic(text("topic", value, InvalidRequest, example="orders"))
+
+
+def queue(value: object) -> MessageQueue:
+    if not isinstance(value, MessageQueue):
+        raise InvalidRequest(
+            f"queue is a MessageQueue, such as those that queues(topic) gives, not {described(value)}"
+        )
+    return value
+
+
+def offset(value: object) -> GroupOffset:
+    return GroupOffset(number("offset", value, 0, INT64_MAX, InvalidRequest))
+
+
+def moment_ms(what: str, value: object, error: type[BolideError] = InvalidRequest) -> int:
+    """Milliseconds since the epoch; a datetime without a zone is local time."""
+    if isinstance(value, datetime):
+        return max(0, round(value.timestamp() * 1000))
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= INT64_MAX:
+        raise error(f"{what} is a datetime, or milliseconds since 1970, not {described(value)}")
+    return value
+
+
+def bad_bodies(value: object) -> bool:
+    """Whether they are skipped."""
+    if value not in (DELIVER, SKIP):
+        raise ConfigError(f'bad_bodies is "{DELIVER}" or "{SKIP}", not {described(value)}')
+    return value == SKIP
+
+
+def function(what: str, value: Any, takes: str, error: type[BolideError] = ConfigError) -> Callable[..., Any]:
+    """Something that can be called, and does its work when it is."""
+    if not callable(value):
+        raise error(f"{what} is a function that takes {takes}, not {described(value)}")
+    if inspect.isgeneratorfunction(value) or inspect.isasyncgenfunction(value):
+        raise error(f"{what} is a generator: it contains `yield`, so a call of it would do nothing")
+    return value  # type: ignore[no-any-return]
+
+
+def subscription(topic_name: str, tags: object, version: int = 0) -> Subscription:
+    """What a tag expression wants.  Anything else would match no message, and nobody would learn of it."""
+    words = text("tags", tags, SubscriptionMalformed, example="paid || refunded")
+    found = Subscription.parse(topic_name, words, version)
+    for tag in sorted(found.tags):
+        if _NO_TAG.search(tag):
+            raise SubscriptionMalformed(
+                f"tags is * or tags separated by ||, as in 'paid || refunded', and {tag[:_SHOWN_LENGTH]!r} is"
+                " not a tag; SQL expressions are not supported yet"
+            )
+    return found

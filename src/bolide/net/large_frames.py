@@ -1,0 +1,103 @@
+"""Large frames: room for those that do not fit the shared memory that connections receive into.
+
+A large frame gets its room before more than its beginning is received.  So as many as there is room for arrive whole,
+and the others are not read from until their turn comes.  While some wait, whoever has room and brings little is given
+up: a frame that never ends keeps nobody out for long.
+"""
+
+import asyncio
+import logging
+from typing import Protocol
+
+from bolide.model.limits import LARGE_FRAMES_BYTES_MAX
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 0.25
+BYTES_PER_LOOK_MIN = 16 * 1024
+"""What a frame with room must have brought since the last look while others wait."""
+
+
+class Receiver(Protocol):
+    """A connection, as much of it as a frame needs."""
+
+    @property
+    def remote(self) -> str:
+        """Who is at the other end."""
+
+    @property
+    def received_bytes(self) -> int:
+        """How much of the large frame has come."""
+
+    def has_room(self) -> None:
+        """The frame that waited can be received."""
+
+    def abort(self) -> None: ...
+
+
+class LargeFrames:
+    """At most one frame of each connection is here."""
+
+    def __init__(self, bytes_max: int = LARGE_FRAMES_BYTES_MAX) -> None:
+        self._bytes_max = int(bytes_max)
+        self._sizes: dict[Receiver, int] = {}  # of those that have room
+        self._waiting: dict[Receiver, int] = {}
+        self._seen: dict[Receiver, int] = {}  # how much had come at the last look
+        self._next_look: asyncio.TimerHandle | None = None
+        self.kept = 0
+
+    def ask(self, receiver: Receiver, size: int) -> bool:
+        """Whether there is room for a frame at once; if not, its connection hears when there is."""
+        if not self._waiting and self._fits(size):
+            self._take(receiver, size)
+            return True
+        self._waiting[receiver] = size
+        if self._next_look is None:
+            self._look_later()
+        return False
+
+    def leave(self, receiver: Receiver) -> None:
+        """The frame is whole, or nobody will bring the rest of it."""
+        self.kept -= self._sizes.pop(receiver, 0)
+        self._seen.pop(receiver, None)
+        self._waiting.pop(receiver, None)
+        while self._waiting:
+            first, size = next(iter(self._waiting.items()))
+            if not self._fits(size):
+                break
+            del self._waiting[first]
+            self._take(first, size)
+            first.has_room()
+
+    def close(self) -> None:
+        if self._next_look is not None:
+            self._next_look.cancel()
+
+    def _fits(self, size: int) -> bool:
+        return self.kept + size <= self._bytes_max
+
+    def _take(self, receiver: Receiver, size: int) -> None:
+        self._sizes[receiver] = size
+        self.kept += size
+
+    def _look_later(self) -> None:
+        self._next_look = asyncio.get_running_loop().call_later(LOOK_S, self._look)
+
+    def _look(self) -> None:
+        self._next_look = None
+        if not self._waiting:
+            self._seen.clear()
+            return
+        for receiver in list(self._sizes):
+            received = receiver.received_bytes
+            if received < self._seen.get(receiver, -BYTES_PER_LOOK_MIN) + BYTES_PER_LOOK_MIN:
+                log.warning(
+                    "closing the connection of %s: %d bytes of a frame have come, too slowly while others wait",
+                    receiver.remote,
+                    received,
+                )
+                receiver.abort()
+                self.leave(receiver)
+            else:
+                self._seen[receiver] = received
+        self._look_later()

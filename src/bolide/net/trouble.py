@@ -1,0 +1,69 @@
+"""Trouble: what goes wrong in the background, and how work goes on all the same.
+
+Background work has nobody whom it could fail: without it a server looks healthy and is not.  So it says what it met,
+once and not every time, and tries again.
+"""
+
+import functools
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from bolide.model.errors import BolideError
+from bolide.net.ticks import pause
+
+log = logging.getLogger(__name__)
+
+AGAIN_S = 1.0
+"""How long work that ended with an error rests before it begins again."""
+
+S = TypeVar("S")
+Run = Callable[[S], Coroutine[Any, Any, None]]
+
+
+class Trouble:
+    """Of one piece of work.  It is said when it begins, when it becomes another one, and when it is over."""
+
+    def __init__(self, log: logging.Logger, text: str) -> None:
+        """`text` says what does not work; the reason is put behind it."""
+        self._log = log
+        self._text = text
+        self._reason: str | None = None
+
+    def met(self, error: Exception) -> str:
+        """Gives the reason in words, for whoever waits."""
+        foreseen = isinstance(error, BolideError | OSError)
+        reason = (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
+        if reason != self._reason:
+            self._reason = reason
+            self._log.error("%s: %s", self._text, reason, exc_info=None if foreseen else error)
+        return reason
+
+    def over(self) -> None:
+        """It works, again or still."""
+        if self._reason is not None:
+            self._log.warning("%s: that is over", self._text)
+            self._reason = None
+
+    def __bool__(self) -> bool:
+        """Whether it lasts."""
+        return self._reason is not None
+
+
+def goes_on(what: str) -> Callable[[Run[S]], Run[S]]:
+    """For a method that runs until it is cancelled: one that ends with an error begins again a moment later."""
+
+    def around(run: Run[S]) -> Run[S]:
+        @functools.wraps(run)
+        async def going_on(self: S) -> None:
+            trouble = Trouble(log, f"{what} met an error and begins again")
+            while True:
+                try:
+                    return await run(self)
+                except Exception as error:
+                    trouble.met(error)
+                await pause(AGAIN_S)
+
+        return going_on
+
+    return around

@@ -1,0 +1,111 @@
+"""Background work survives whatever it meets: a broker without it looks healthy and is not."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bolide.broker.app import Broker
+from bolide.broker.handlers.cleaning import Cleaning
+from bolide.broker.handlers.client import Clients
+from bolide.broker.handlers.lock import Locks
+from bolide.broker.handlers.pull import Pulling
+from bolide.broker.handlers.query import Querying
+from bolide.broker.handlers.runtime import Runtime
+from bolide.broker.parts import PARTS
+from bolide.net import trouble
+from tests.unit.broker.stage import fill, send_request, serving
+from tests.unit.net.stage import eventually
+
+
+class Failing:
+    """Stands in for a method: fails some times, then does what that does."""
+
+    def __init__(self, owner: object, name: str, times: int = 3) -> None:
+        self._true = getattr(owner, name)
+        self._times = times
+        self.calls = 0
+        setattr(owner, name, self)
+
+    def __call__(self, *args: object, **options: object) -> object:
+        self.calls += 1
+        if self.calls <= self._times:
+            raise OverflowError("cannot convert float infinity to integer")
+        return self._true(*args, **options)
+
+    @property
+    def is_over(self) -> bool:
+        return self.calls > self._times
+
+
+QUICK = {
+    "cleanResourceInterval": "1",
+    "flushConsumeQueueThoroughInterval": "1",
+    "flushConsumerOffsetInterval": "1",
+}
+
+WORK: dict[str, Callable[[Broker], tuple[object, str]]] = {
+    "checkpoints": lambda broker: (broker.state.checkpointer, "_is_due"),
+    "a checkpoint": lambda broker: (broker.state.store, "checkpointing"),
+    "segments ahead": lambda broker: (broker.state.store.log, "next_segment"),
+    "deleted topics": lambda broker: (broker.state.store.queues.trash, "settle"),
+    "answers to a slow disk": lambda broker: (broker._safety._waiters, "take_late"),
+    "a full disk": lambda broker: (broker.part(Cleaning).cleaner._cleaning, "used_ratio"),
+    "retention": lambda broker: (broker.part(Cleaning).cleaner, "_is_stuck"),
+    "expired queues": lambda broker: (broker.part(Cleaning).cleaner._cleaning, "trim_queues"),
+    "the index": lambda broker: (broker.part(Querying).indexer, "_add_part"),
+    "queue entries": lambda broker: (broker.state.store, "write_behind"),
+    "topics.json": lambda broker: (broker.state.topics, "pieces"),
+    "subscriptionGroup.json": lambda broker: (broker.state.groups, "pieces"),
+    "consumerOffset.json": lambda broker: (broker.state.offsets, "pieces"),
+    "silent clients": lambda broker: (broker.state.clients, "expire"),
+    "old locks": lambda broker: (broker.part(Locks).locks, "expire"),
+    "held pulls": lambda broker: (broker.part(Pulling).hold, "sweep"),
+}
+
+
+@pytest.mark.parametrize("work", WORK)
+def test_background_work_goes_on_after_an_error_that_nobody_foresaw(
+    work: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for module in ("handlers.client", "handlers.lock"):
+        monkeypatch.setattr(f"bolide.broker.{module}.SWEEP_S", 0.01)
+    monkeypatch.setattr("bolide.broker.handlers.pull.SWEEP_HOLD_S", 0.01)
+    monkeypatch.setattr("bolide.broker.checkpointer.LOOK_S", 0.01)
+    monkeypatch.setattr("bolide.broker.cleaner.LOOK_S", 0.01)
+    monkeypatch.setattr("bolide.broker.safety.DEADLINE_CHECK_S", 0.01)
+    monkeypatch.setattr("bolide.broker.write_behind.RETRY_S", 0.01)
+    monkeypatch.setattr("bolide.broker.table_writer.RETRY_MS", 10)
+    monkeypatch.setattr(trouble, "AGAIN_S", 0.01)
+
+    async def main() -> None:
+        async with serving(tmp_path, QUICK | {"deleteWhen": ";".join(map(str, range(24)))}) as (broker, wire):
+            before = {task.get_name() for task in broker._tasks._tasks}
+            failing = Failing(*WORK[work](broker))
+            await fill(wire, 3)
+            broker.state.groups.find("g", auto_create=True)
+            broker.state.offsets.commit("g", "T", 0, 1, end=3)
+            if work == "deleted topics":
+                broker.state.remover.delete("T")
+            if work == "expired queues":
+                broker.part(Cleaning).cleaner._trim_wanted.set()
+
+            def is_over() -> bool:
+                broker._safety._somebody_waits.set()
+                return failing.is_over
+
+            await eventually(is_over)
+            assert {task.get_name() for task in broker._tasks._tasks} == before
+            assert (await wire.ask(send_request(topic="U"))).code == 0
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+    said = [record.name for record in caplog.records if "infinity" in record.getMessage()]
+    assert len(said) == len(set(said)) > 0, "once, not every time"
+
+
+def test_every_part_that_works_in_the_background_is_tried_above() -> None:
+    working = {part for part in PARTS if isinstance(part, type) and "work" in vars(part)}
+    assert working - {Runtime} == {Cleaning, Clients, Locks, Pulling, Querying}, (
+        "it works as Locks does, by `every`"
+    )

@@ -1,0 +1,15 @@
+"""What a log says again, and what it does not."""
+
+from bolide.machines.said import LINES_MAX, PERIOD_MS, Said
+
+
+def test_the_same_thing_is_said_again_after_a_while() -> None:
+    said = Said()
+    assert [said.is_news(now_ms, "a") for now_ms in (0, 1, PERIOD_MS - 1)] == [True, False, False]
+    assert said.is_news(PERIOD_MS, "a")
+
+
+def test_who_makes_up_ever_new_things_is_not_quoted_for_ever() -> None:
+    said = Said()
+    assert sum(said.is_news(0, number) for number in range(10_000)) == LINES_MAX
+    assert said.is_news(PERIOD_MS, "later")

@@ -1,0 +1,280 @@
+"""Shares: what one connection can take of a server's time and memory, and what all of them together."""
+
+import asyncio
+
+import pytest
+
+from bolide.model.limits import REQUESTS_PER_TURN, TURN_MS_MAX
+from bolide.net import commons as commons_module
+from bolide.net import link as link_module
+from bolide.net.link import Link
+from bolide.wire.command import Command, encode_frame
+from bolide.wire.peer import Peer
+from tests.unit.net.stage import Wire, eventually, serving
+from tests.unit.net.turns import counted_by_turn
+from tests.unit.store.stage import HeldClock
+
+LARGE = encode_frame(Command(1, body=bytes(900_000)))
+SMALL = encode_frame(Command(1, body=bytes(200_000)))
+
+
+class Desk:
+    """Every request takes a millisecond, or as many as it says."""
+
+    def __init__(self) -> None:
+        self.clock = HeldClock()
+        self.order: list[str] = []
+
+    def serve(self, link: Link, request: Command) -> Command:
+        self.note(request.fields["who"])
+        self.clock.ms += int(request.fields.get("ms", 1))
+        return request.answer()
+
+    def note(self, who: str) -> None:
+        self.order.append(who)
+
+
+def echo(link: Link, request: Command) -> Command:
+    return request.answer(body=request.body)
+
+
+# ---- time -------------------------------------------------------------------------------------------------------
+
+
+def test_a_connection_gets_some_milliseconds_then_others_have_their_turn() -> None:
+    async def main() -> None:
+        desk = Desk()
+        async with serving({1: desk.serve}, clock=desk.clock) as (_, _, address):
+            flood, other = await Wire.connect(address), await Wire.connect(address)
+            with counted_by_turn(desk, "note") as served:
+                flood.send(*(Command(1, {"who": "flood"}, flag=2) for _ in range(50)))
+                other.send(Command(1, {"who": "other"}))
+                assert (await other.next()).code == 0
+                assert (await flood.ask(Command(1, {"who": "flood"}, opaque=7))).opaque == 7
+            assert len(desk.order) == 52  # none was lost, none was served twice
+            assert served.most <= 2 * TURN_MS_MAX  # for who waits, and for who comes
+            assert desk.order.index("other") <= 4 * TURN_MS_MAX
+
+    asyncio.run(main())
+
+
+def test_however_many_connections_want_much_a_turn_does_as_much_as_for_one() -> None:
+    """Their requests take a whole share each; who asks for little is served after a few of them, not after all."""
+    greedy = 30
+
+    async def main() -> None:
+        desk = Desk()
+        async with serving({1: desk.serve}, clock=desk.clock) as (_, server, address):
+            wires = [await Wire.connect(address) for _ in range(greedy)]
+            honest = await Wire.connect(address)
+            slow = {"who": "greedy", "ms": str(TURN_MS_MAX)}
+            with counted_by_turn(desk, "note") as served:
+                for wire in wires:
+                    wire.send(*(Command(1, slow, opaque=number) for number in range(10)))
+                assert (await wires[0].next()).code == 0
+                for _ in range(5):
+                    before = len(desk.order)
+                    assert (await honest.ask(Command(1, {"who": "honest"}))).code == 0
+                    assert len(desk.order) - before <= 10
+                for wire in wires[1:]:
+                    assert [(await wire.next()).opaque for _ in range(10)] == list(range(10))
+            assert served.most <= 2
+            await eventually(lambda: server.kept_bytes == 0)
+
+    asyncio.run(main())
+
+
+def test_a_request_that_waits_for_its_turn_is_charged() -> None:
+    async def main() -> None:
+        desk = Desk()
+        async with serving({1: desk.serve}, clock=desk.clock) as (bench, server, address):
+            first, second = await Wire.connect(address), await Wire.connect(address)
+            await eventually(lambda: len(bench.opened) == 2)
+            request = encode_frame(Command(1, {"who": "x", "ms": str(TURN_MS_MAX)}))
+            for link in bench.opened:  # in one turn
+                link.get_buffer(-1)[: len(request)] = request
+                link.buffer_updated(len(request))
+            assert desk.order == ["x"]
+            assert server.kept_bytes == len(request)
+            assert (await first.next()).code == (await second.next()).code == 0
+            assert server.kept_bytes == 0
+
+    asyncio.run(main())
+
+
+def test_a_connection_whose_one_request_took_too_long_waits_before_it_is_read_from_again() -> None:
+    async def main() -> None:
+        desk = Desk()
+        async with serving({1: desk.serve}, clock=desk.clock) as (_, server, address):
+            wire = await Wire.connect(address)
+            with counted_by_turn(server._commons.round, "wait") as waits:
+                assert (await wire.ask(Command(1, {"who": "x", "ms": str(TURN_MS_MAX)}))).code == 0
+                assert (await wire.ask(Command(1, {"who": "x"}))).code == 0
+            assert waits.total == 1
+
+    asyncio.run(main())
+
+
+def test_answers_that_nobody_asked_for_take_their_share_and_no_more() -> None:
+    async def main() -> None:
+        async with serving({1: echo}, clock=HeldClock()) as (bench, _, address):
+            wire, other = await Wire.connect(address), await Wire.connect(address)
+            with counted_by_turn(Peer, "next") as taken:
+                wire.send(*(Command(0, flag=1, opaque=number) for number in range(5 * REQUESTS_PER_TURN)))
+                assert (await other.ask(Command(1))).code == 0
+                assert (await wire.ask(Command(1, opaque=9))).opaque == 9
+            assert taken.most <= REQUESTS_PER_TURN + 2
+            assert all(not link._peer._pending for link in bench.opened)
+
+    asyncio.run(main())
+
+
+def test_requests_under_way_are_bounded_for_each_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link_module, "IN_FLIGHT_OF_ONE_MAX", 10)
+    began = 0
+
+    async def main() -> None:
+        gate = asyncio.Event()
+
+        async def wait(link: Link, request: Command) -> Command:
+            nonlocal began
+            began += 1
+            await gate.wait()
+            return request.answer()
+
+        async with serving({1: wait, 2: echo}, clock=HeldClock()) as (_, server, address):
+            greedy, other = await Wire.connect(address), await Wire.connect(address)
+            frames = b"".join(
+                encode_frame(Command(1, body=bytes(1000), opaque=number)) for number in range(35)
+            )
+            greedy.send(frames)
+            await eventually(lambda: began == 10)
+            assert (await other.ask(Command(2))).code == 0
+            assert began == 10
+            assert server.kept_bytes == len(frames)  # what is under way, and what was received behind it
+            gate.set()
+            assert sorted([(await greedy.next()).opaque for _ in range(35)]) == list(range(35))
+            assert server.kept_bytes == 0
+
+    asyncio.run(main())
+
+
+# ---- memory -----------------------------------------------------------------------------------------------------
+
+
+def test_the_beginning_of_a_frame_is_charged_until_it_is_whole_or_nobody_brings_the_rest() -> None:
+    async def main() -> None:
+        async with serving({1: echo}) as (_, server, address):
+            wire = await Wire.connect(address)
+            wire.send(SMALL[:100_000])
+            await eventually(lambda: server.kept_bytes == 100_000)
+            wire.send(SMALL[100_000:])
+            assert len((await wire.next()).body) == 200_000
+            await eventually(lambda: server.kept_bytes == 0)
+            wire.send(SMALL[:100_000])
+            await eventually(lambda: server.kept_bytes == 100_000)
+            wire.close()
+            await eventually(lambda: server.kept_bytes == 0)
+
+    asyncio.run(main())
+
+
+def test_large_frames_that_fit_come_in_and_the_others_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commons_module, "LARGE_FRAMES_BYTES_MAX", 2 * len(LARGE))
+
+    async def main() -> None:
+        async with serving({1: echo}) as (_, server, address):
+            wires = [await Wire.connect(address) for _ in range(5)]
+            for wire in wires:
+                wire.send(LARGE[:-1])
+            await eventually(lambda: all(link._large for link in server.links))
+            assert server._commons.large_frames.kept == 2 * len(LARGE)
+            assert server.kept_bytes < 2 * len(LARGE) + 3 * 256 * 1024
+            other = await Wire.connect(address)
+            assert (await other.ask(Command(1))).code == 0  # small ones need no room
+            for wire in wires:
+                wire.send(LARGE[-1:])
+            for wire in wires:
+                assert len((await wire.next()).body) == 900_000
+            await eventually(lambda: server.kept_bytes == 0)
+
+    asyncio.run(main())
+
+
+def test_a_large_frame_that_stands_still_makes_way_for_those_that_wait(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(commons_module, "LARGE_FRAMES_BYTES_MAX", len(LARGE))
+    monkeypatch.setattr("bolide.net.large_frames.LOOK_S", 0.05)
+
+    async def main() -> None:
+        async with serving({1: echo}) as (_, server, address):
+            stuck, honest = await Wire.connect(address), await Wire.connect(address)
+            stuck.send(LARGE[:-1])
+            await eventually(lambda: server._commons.large_frames.kept)
+            honest.send(LARGE)
+            assert len((await honest.next()).body) == 900_000
+            assert await stuck.closed()
+            assert "too slowly while others wait" in caplog.text
+            await eventually(lambda: server.kept_bytes == 0)
+
+    asyncio.run(main())
+
+
+def test_unfinished_frames_of_many_connections_stay_within_the_budget(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    budget = 1_000_000
+    monkeypatch.setattr(commons_module, "KEPT_BYTES_MAX", budget)
+
+    async def main() -> None:
+        async with serving({1: echo}) as (bench, server, address):
+            honest = await Wire.connect(address)
+            assert (await honest.ask(Command(1))).code == 0
+            honest.send(SMALL[:150_000])
+            await eventually(lambda: server.kept_bytes == 150_000)
+            wires = [await Wire.connect(address) for _ in range(30)]
+            for wire in wires:
+                wire.send(SMALL[:190_000])
+                await eventually(lambda: len(bench.opened) == 31)
+                assert server.kept_bytes <= budget
+            await eventually(lambda: len(bench.closed) > 20)
+            assert server.kept_bytes <= budget
+            honest.send(SMALL[150_000:])
+            assert len((await honest.next()).body) == 200_000  # it was seen to bring whole ones
+
+    asyncio.run(main())
+
+
+def test_answers_that_nobody_reads_stay_within_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    budget = 20_000_000
+    monkeypatch.setattr(commons_module, "KEPT_BYTES_MAX", budget)
+
+    async def main() -> None:
+        handlers = {1: lambda _, request: request.answer(body=bytes(8_000_000)), 2: echo}
+        async with serving(handlers) as (bench, server, address):
+            honest = await Wire.connect(address)
+            deaf = [await Wire.connect(address) for _ in range(10)]
+            for wire in deaf:
+                wire.reader._transport.pause_reading()  # type: ignore[attr-defined]
+                wire.send(*(Command(1) for _ in range(5)))
+                assert (await honest.ask(Command(2))).code == 0
+                assert server.kept_bytes <= budget
+            await eventually(lambda: bench.closed)
+            assert (await honest.ask(Command(2))).code == 0
+            assert bench.opened[0] not in bench.closed
+
+    asyncio.run(main())
+
+
+def test_answers_that_are_read_are_not_charged_for_long() -> None:
+    async def main() -> None:
+        handlers = {1: lambda _, request: request.answer(body=bytes(8_000_000)), 2: echo}
+        async with serving(handlers) as (_, server, address):
+            wire = await Wire.connect(address)
+            for _ in range(3):
+                assert len((await wire.ask(Command(1))).body) == 8_000_000
+            assert (await wire.ask(Command(2))).code == 0
+            await eventually(lambda: server.kept_bytes == 0)
+
+    asyncio.run(main())
