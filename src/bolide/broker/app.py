@@ -234,7 +234,7 @@ class Broker:
             ) from error
         if left:
             raise StoreError(
-                f"the broker has stopped, but could not write {', '.join(left)}: free some space"
+                f"the broker has stopped, but could not write {', '.join(left)}; the log says why"
             )
 
     async def failed(self) -> Exception:
