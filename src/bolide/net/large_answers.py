@@ -32,7 +32,9 @@ class LargeAnswers:
         self._lines: dict[Link, _Line] = {}
 
     async def make(self, link: Link, request: Command, pieces: Iterable[bytes]) -> Command | None:
-        """The answer with these pieces as its body; None when nobody is there any more to read it."""
+        """The answer with these pieces as its body; None when nobody wants it, or is there any more to read it."""
+        if request.is_one_way:
+            return None
         line = self._lines.setdefault(link, _Line())
         if line.length >= LARGE_ANSWERS_MAX:
             raise TooBusy(f"{LARGE_ANSWERS_MAX} large answers to this connection are being made already")

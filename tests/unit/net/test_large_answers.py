@@ -54,6 +54,18 @@ def test_a_turn_makes_one_piece_however_many_ask() -> None:
     asyncio.run(main())
 
 
+def test_nothing_is_made_for_who_wants_no_answer() -> None:
+    async def main() -> None:
+        maker = Maker()
+        async with serving({1: maker.answer}) as (_, _, address):
+            wire = await Wire.connect(address)
+            wire.send(*(Command(1, flag=2) for _ in range(500)))
+            assert (await wire.ask(Command(1, opaque=7))).opaque == 7
+            assert maker.made == PIECES
+
+    asyncio.run(main())
+
+
 def test_nothing_more_is_made_for_a_connection_that_has_closed() -> None:
     async def main() -> None:
         maker = Maker()
