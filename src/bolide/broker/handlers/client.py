@@ -125,26 +125,27 @@ class Clients(Part):
     def _admitted(self, link: Link, consumers: tuple[ConsumerData, ...]) -> tuple[ConsumerData, ...]:
         """Those of these groups that may have members here."""
         admitted: list[ConsumerData] = []
+        refused: list[str] = []
         new = 0
         for consumer in consumers:
             is_new = consumer.group not in self._state.groups
             if is_new and new == HEARTBEAT_NEW_GROUPS_MAX:
                 continue
             new += is_new
-            if self._admit(link, consumer):
+            try:
+                self._admit(link, consumer)
                 admitted.append(consumer)
+            except (RequestError, StoreRefusal) as error:
+                refused.append(f"{consumer.group!r}: {error}")
+        if refused:  # in one line, however many a client names
+            log.warning("%s does not join %d groups, first %s", link.remote, len(refused), refused[0])
         return tuple(admitted)
 
-    def _admit(self, link: Link, consumer: ConsumerData) -> bool:
-        """Whether the group may have members here; creates it where that is needed."""
-        state = self._state
-        try:
-            group = state.groups.find(consumer.group, auto_create=state.settings.now.auto_create_group)
-            self._see_to_retry_topic(link, consumer, group)
-        except (RequestError, StoreRefusal) as error:
-            log.warning("%s does not join the group %.255r: %s", link.remote, consumer.group, error)
-            return False
-        return True
+    def _admit(self, link: Link, consumer: ConsumerData) -> None:
+        """Create the group where that is needed; an error says why it may not have members here."""
+        settings = self._state.settings.now
+        group = self._state.groups.find(consumer.group, auto_create=settings.auto_create_group)
+        self._see_to_retry_topic(link, consumer, group)
 
     def _see_to_retry_topic(self, link: Link, consumer: ConsumerData, group: GroupConfig) -> None:
         """It must exist when a member wants to read it: clients ask for its route.  The first message that is sent to
