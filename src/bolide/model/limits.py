@@ -64,7 +64,7 @@ HEADER_FIELDS_MAX: Final = Limit(
     128, Where.CONNECTION, "fields of a header; real clients send 20", "the connection is closed"
 )
 DIALECT_BYTES_MAX: Final = Limit(
-    64 * KIB,
+    16 * KIB,
     Where.CONNECTION,
     "bytes of a request's body in Java's dialect of JSON (map keys without quotes), which is read slowly",
     "the request is refused; standard JSON may fill its frame",
@@ -103,10 +103,10 @@ WRITE_BUFFER_BYTES_MAX: Final = Limit(
     "it is not read from meanwhile",
 )
 TURN_MS_MAX: Final = Limit(
-    3,
+    2,
     Where.CONNECTION,
-    "milliseconds that a connection's requests take in one go",
-    "others have their turn; those that had theirs share as much time among them",
+    "milliseconds that requests of all connections take in one go, plain sends and pulls aside",
+    "further ones wait, and have as many in each turn of the loop; who has used least comes first",
 )
 REQUESTS_PER_TURN: Final = Limit(
     64,

@@ -13,12 +13,7 @@ import struct
 from typing import Protocol, cast
 
 from bolide.model.errors import BolideError, CallTimeout, ConnectionLost, ProtocolError
-from bolide.model.limits import (
-    IN_FLIGHT_OF_ONE_MAX,
-    REQUESTS_PER_TURN,
-    TURN_MS_MAX,
-    WRITE_BUFFER_BYTES_MAX,
-)
+from bolide.model.limits import IN_FLIGHT_OF_ONE_MAX, REQUESTS_PER_TURN, WRITE_BUFFER_BYTES_MAX
 from bolide.net.commons import Commons
 from bolide.wire.command import Command, encode_frame, encode_head
 from bolide.wire.peer import Answer, Peer
@@ -34,7 +29,7 @@ CLOSING_S = 5.0
 """So long may what was written take to go out when the connection is to be closed."""
 
 REQUESTS_PER_LOOK = 8
-"""Pulls, or sends that are not plain, between two looks at the clock."""
+"""Sends that are not plain between two looks at the clock."""
 
 APART_BYTES = 1024 * 1024
 """A body of this length goes out after its head instead of with it: to be joined it would be copied."""
@@ -87,8 +82,10 @@ class Link(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self._stops = 0
-        self._until_ms = 0  # when others have their turn; 0 while that was not asked
+        self._round = commons.round
+        self._late: Command | None = None  # a request that came when others had their turn
         self._in_flight = 0
+        self.used_ms = 0  # see net/round.py
         self._going_on: asyncio.Handle | None = None
         self._drained: asyncio.Future[None] | None = None
         self._loop = asyncio.get_running_loop()
@@ -264,43 +261,52 @@ class Link(asyncio.BufferedProtocol):
     def _serve(self) -> None:
         """Take what has been received, as long as nothing speaks against it, and not too much at once."""
         left: int = REQUESTS_PER_TURN
-        self._until_ms = 0
+        began_ms = 0
         try:
-            reader = self._reader
+            reader, round_ = self._reader, self._round
+            if self._late is not None and not self._stops:
+                began_ms, late, self._late = round_.begin(), self._late, None
+                self._service.on_request(self, late)
+                left = left - 1 if round_.goes_on() else 0
             while reader.at < reader.end and not self._stops and left > 0:
+                if round_.is_over and reader.end == reader.large_bytes:
+                    left = 0  # a large frame is much even where it is a plain send
+                    break
                 item = self._peer.next()
                 if item is None:
                     break
                 self._finished = True
                 if type(item) is SendRun:
                     assert self._hot is not None
-                    row, requests = self._hot.on_sends(self, item, min(left, REQUESTS_PER_LOOK))
+                    requests_max = min(left, 1 if round_.is_over else REQUESTS_PER_LOOK)
+                    row, requests = self._hot.on_sends(self, item, requests_max)
                     if row < item.count:
                         reader.give_back(item, row)
-                    if requests:
-                        left = self._left(left - requests)
+                    if requests or self._large:
+                        began_ms = began_ms or round_.begin()
+                        left = left - requests if round_.goes_on() else 0
                 elif type(item) is Command:
-                    if not self._until_ms:
-                        self._until_ms = self._clock.monotonic_ms() + TURN_MS_MAX
+                    if round_.is_over:
+                        self._late, left = item, 0
+                        break
+                    began_ms = began_ms or round_.begin()
                     self._service.on_request(self, item)
-                    left = self._left(left - 1)
+                    left = left - 1 if round_.goes_on() else 0
                 elif type(item) is PullFrame:
                     assert self._hot is not None
                     self._hot.on_pull(self, item)
-                    left -= 1
-                    if left % REQUESTS_PER_LOOK == 0:
-                        left = self._left(left)
+                    left = left - 1 if round_.goes_on_after_little() else 0
                 else:
                     assert isinstance(item, Answer)
                     if item.token is None:  # nobody asked for it, or waits for it any more
-                        left -= 1
+                        left = left - 1 if round_.goes_on_after_little() else 0
                     elif not item.token.done():
                         item.token.set_result(item.command)
             if left <= 0:
-                self._rest()
+                self._rest(round_.now_ms - began_ms if began_ms else 0)
             if self._stops:
                 reader.set_aside()
-            if reader.kept != self._part or reader.large_bytes != self._large:
+            if reader.kept != self._part or reader.large_bytes != self._large or self._late is not None:
                 self._count_part()
         except BolideError as error:
             log.warning("closing the connection of %s: %s", self.remote, error)
@@ -308,13 +314,6 @@ class Link(asyncio.BufferedProtocol):
         except Exception:  # it would stay open and never be read from again
             log.exception("closing the connection of %s after an unforeseen error", self.remote)
             self.abort()
-
-    def _left(self, left: int) -> int:
-        """How many more requests may be served before others have their turn."""
-        now_ms = self._clock.monotonic_ms()
-        if not self._until_ms:
-            self._until_ms = now_ms + TURN_MS_MAX
-        return left if now_ms < self._until_ms else 0
 
     def eof_received(self) -> bool:
         return False
@@ -347,13 +346,14 @@ class Link(asyncio.BufferedProtocol):
         if not self._stops and self._going_on is None:
             self._going_on = self._loop.call_soon(self._go_on)
 
-    def _rest(self) -> None:
+    def _rest(self, used_ms: int) -> None:
         """Let others have their turn."""
         if not self._stops & _RESTS:
             self._stop(_RESTS)
-            self._commons.round.wait(self._rested)
+            self._round.wait(self, used_ms)
 
-    def _rested(self) -> None:
+    def rested(self) -> None:
+        """It is its turn again."""
         self._stops &= ~_RESTS
         self._go_on()
 
@@ -415,7 +415,8 @@ class Link(asyncio.BufferedProtocol):
             self._large = large
             if large and not self._commons.large_frames.ask(self, large):
                 self._stop(_NO_ROOM)
-        self._set_part(0 if large and not self._stops & _NO_ROOM else self._reader.kept)
+        part = 0 if large and not self._stops & _NO_ROOM else self._reader.kept
+        self._set_part(part if self._late is None else part + self._late.frame_bytes)
 
     def _set_part(self, size: int) -> None:
         before, self._part = self._part, size

@@ -1,36 +1,98 @@
-"""Round: connections that have had their share of a turn of the event loop, and have more.
+"""Round: how the connections of a server share its time.
 
-A connection is served when its bytes come, for some milliseconds at most.  What is left waits here, in the order in
-which it came.  In each turn of the loop all that wait get as many milliseconds together: however many connections ask
-for more than their share, everybody else waits for one share and not for all of them.
+Plain sends and pulls cost little and are served when their bytes come.  All other requests have some milliseconds of
+each turn of the event loop together.  Whoever comes when these are used up waits here, and in each turn those who wait
+have as many again, first whoever has used least so far.  So it does not matter how many connections ask for much: who
+asks for little waits for one share, and not for all of them.
 """
 
 import asyncio
-from collections import deque
-from collections.abc import Callable
+import heapq
+from typing import Protocol
 
 from bolide.model.clock import Clock
 from bolide.model.limits import TURN_MS_MAX
+
+LITTLE_PER_LOOK = 8
+"""Pulls and the like, of all connections, between two looks at the clock."""
+
+
+CREDIT_MS = 20
+"""So much less than the others whoever was idle counts as having used: it comes before them, and not for long."""
+
+
+class Waiter(Protocol):
+    """A connection, as much of it as a round needs."""
+
+    used_ms: int
+    """The time that its requests have taken; kept here."""
+
+    def rested(self) -> None:
+        """It is its turn."""
 
 
 class Round:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._waiting: deque[Callable[[], None]] = deque()
+        self._waiting: list[tuple[int, int, Waiter]] = []  # a heap
+        self._number = 0
+        self._floor_ms = 0  # what whoever was served last had used before
         self._next_turn: asyncio.Handle | None = None
+        self._until_ms = 0  # 0 while no request has come in this turn
+        self._unlooked = 0
+        self.is_over = False  # whether this turn's time is used up
+        self.now_ms = 0
 
-    def wait(self, go_on: Callable[[], None]) -> None:
-        """`go_on` is called in one of the next turns."""
-        self._waiting.append(go_on)
+    def begin(self) -> int:
+        """A request is about to be served; gives the time."""
+        if not self._until_ms:
+            self._open()
+            self._turn_soon()
+        return self.now_ms
+
+    def goes_on(self) -> bool:
+        """A request was served: whether there is time for more."""
+        self.now_ms = self._clock.monotonic_ms()
+        self.is_over = self.now_ms >= self._until_ms
+        return not self.is_over
+
+    def goes_on_after_little(self) -> bool:
+        """The same; for what may be cheaper than a look at the clock."""
+        self._unlooked += 1
+        if self._unlooked < LITTLE_PER_LOOK:
+            return not self.is_over
+        self._unlooked = 0
+        self.begin()
+        return self.goes_on()
+
+    def wait(self, waiter: Waiter, used_ms: int) -> None:
+        """`rested` is called in one of the next turns."""
+        waiter.used_ms = max(waiter.used_ms, self._floor_ms - CREDIT_MS) + used_ms
+        self._number += 1
+        heapq.heappush(self._waiting, (waiter.used_ms, self._number, waiter))
+        self._turn_soon()
+
+    def _open(self) -> None:
+        self.now_ms = self._clock.monotonic_ms()
+        self._until_ms = self.now_ms + TURN_MS_MAX
+        self.is_over = False
+
+    def _turn_soon(self) -> None:
         if self._next_turn is None:
             self._next_turn = asyncio.get_running_loop().call_soon(self._turn)
 
     def _turn(self) -> None:
-        end_ms = self._clock.monotonic_ms() + TURN_MS_MAX
+        """Those who wait have their time; after them it begins anew for those whose bytes come in this turn."""
+        self._next_turn = None
+        self._open()
         try:
-            for _ in range(len(self._waiting)):  # who has more after that waits again
-                self._waiting.popleft()()
-                if self._clock.monotonic_ms() >= end_ms:
+            for _ in range(len(self._waiting)):
+                self._floor_ms, _, waiter = heapq.heappop(self._waiting)
+                waiter.rested()
+                if not self.goes_on():
                     break
         finally:
-            self._next_turn = asyncio.get_running_loop().call_soon(self._turn) if self._waiting else None
+            self._until_ms = 0
+            self.is_over = False
+            if self._waiting:
+                self._turn_soon()

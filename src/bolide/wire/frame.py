@@ -93,12 +93,14 @@ class FrameReader:
     def writable(self) -> memoryview:
         """Where the next bytes go."""
         if self._whole is not None:
-            if self.end == len(self._whole):  # it grows with what has come, not with what was announced
+            if (
+                self.end == len(self._whole) < self.large_bytes
+            ):  # it grows with what has come, not with what was told
                 room = min(self.large_bytes, max(2 * self.end, self.end + len(self._intake.buffer)))
                 grown = bytearray(room)
                 grown[: self.end] = self._whole
                 self._whole = grown
-            return memoryview(self._whole)[self.end :]
+            return memoryview(self._whole)[self.end : self.end + len(self._intake.buffer)]
         rest = self._rest
         if not rest:
             return self._intake.view

@@ -10,6 +10,7 @@ from bolide.broker.app import Broker
 from bolide.broker.handlers import send as send_module
 from bolide.model.limits import BATCH_MESSAGES_MAX, BATCH_ODD_MESSAGES_MAX
 from bolide.model.topic import TopicConfig
+from bolide.store.store import NewMessage
 from bolide.wire.command import COMPACT, Command, encode_frame
 from tests.unit.broker.stage import batch_of, fill, pull_request, send_request
 from tests.unit.broker.test_send import play
@@ -48,7 +49,7 @@ def test_a_batch_whose_messages_need_decisions_has_fewer(tmp_path: Path, count: 
 
     async def act(broker: Broker, wire: Wire) -> None:
         await fill(wire, 1)
-        with mock.patch.object(send_module, "NewMessage", wraps=send_module.NewMessage) as made:
+        with mock.patch.object(send_module, "NewMessage", wraps=NewMessage) as made:
             answer = await wire.ask(send_request(one_byte_messages(count), 9, batch=True))
         end = broker.state.store.reader.queue_range("T", 0)[1]
         if count > BATCH_ODD_MESSAGES_MAX:

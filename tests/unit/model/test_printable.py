@@ -38,7 +38,7 @@ def test_bytes_that_are_no_text_are_shown_by_their_numbers() -> None:
 
 def test_an_error_shows_a_remark_that_steers_no_terminal() -> None:
     error = RemoteError(1, "no\x1b[2J\nway")
-    assert str(error) == "SYSTEM_ERROR (1): no\\x1b[2J\nway"
+    assert str(error) == "SYSTEM_ERROR (1): no\\x1b[2J\\nway"
     assert error.remark == "no\x1b[2J\nway"
 
 

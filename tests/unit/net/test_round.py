@@ -1,38 +1,70 @@
-"""The round: who has had its share waits, and all who wait share some milliseconds of each turn."""
+"""The round: requests share some milliseconds of each turn, and who has used least of them comes first."""
 
 import asyncio
-from collections.abc import Callable
 
 from bolide.model.limits import TURN_MS_MAX
-from bolide.net.round import Round
+from bolide.net.round import CREDIT_MS, LITTLE_PER_LOOK, Round
 from tests.unit.net.stage import next_turn
 from tests.unit.store.stage import HeldClock
 
 
-def test_who_waits_gets_some_milliseconds_of_each_turn_together_in_turn() -> None:
+class Stage:
+    def __init__(self) -> None:
+        self.clock = HeldClock()
+        self.round = Round(self.clock)
+        self.served: list[str] = []
+
+    async def turn(self) -> list[str]:
+        """Whoever was served in the next turn of the loop."""
+        before = len(self.served)
+        await next_turn()
+        return self.served[before:]
+
+
+class Waiter:
+    """Has always more to do, if it is greedy; each go takes so long."""
+
+    def __init__(self, stage: Stage, name: str, takes_ms: int = 0, *, greedy: bool = False) -> None:
+        self._stage = stage
+        self._name = name
+        self._takes_ms = takes_ms
+        self._greedy = greedy
+        self.used_ms = 0
+
+    def rested(self) -> None:
+        self._stage.served.append(self._name)
+        self._stage.clock.ms += self._takes_ms
+        if self._greedy:
+            self.wait(self._takes_ms)
+
+    def wait(self, used_ms: int = 0) -> None:
+        self._stage.round.wait(self, used_ms)
+
+
+def test_who_waits_gets_some_milliseconds_of_each_turn_together() -> None:
     async def main() -> None:
-        clock = HeldClock()
-        round_ = Round(clock)
-        served: list[int] = []
+        stage = Stage()
+        for name in "abcde":
+            Waiter(stage, name, TURN_MS_MAX - 1, greedy=True).wait()
+        assert stage.served == []
+        turns = [await stage.turn() for _ in range(5)]
+        assert turns == [["a", "b"], ["c", "d"], ["e", "a"], ["b", "c"], ["d", "e"]]
 
-        def connection(number: int) -> Callable[[], None]:
-            def go_on() -> None:
-                served.append(number)
-                clock.ms += TURN_MS_MAX - 1
-                round_.wait(go_on)
+    asyncio.run(main())
 
-            return go_on
 
-        for number in range(5):
-            round_.wait(connection(number))
-        assert served == []
-        by_turn = []
-        for _ in range(5):
-            before = len(served)
-            await next_turn()
-            by_turn.append(len(served) - before)
-        assert by_turn == [2] * 5
-        assert served == [0, 1, 2, 3, 4] * 2
+def test_who_has_used_least_comes_first() -> None:
+    async def main() -> None:
+        stage = Stage()
+        for name in "abcde":
+            Waiter(stage, name, 100, greedy=True).wait()
+        for _ in range(7):
+            await stage.turn()
+        modest = Waiter(stage, "modest")
+        modest.wait()
+        assert (await stage.turn())[0] == "modest"
+        modest.wait(CREDIT_MS + 1)
+        assert (await stage.turn())[0] != "modest"  # to have been idle is not much of a credit
 
     asyncio.run(main())
 
@@ -41,36 +73,60 @@ def test_where_no_time_passes_each_has_one_go_per_turn() -> None:
     """As in a simulated world: who always has more must not keep the others from their turn."""
 
     async def main() -> None:
-        round_ = Round(HeldClock())
-        served: list[str] = []
+        stage = Stage()
+        Waiter(stage, "greedy", greedy=True).wait()
+        Waiter(stage, "modest").wait()
+        assert await stage.turn() == ["greedy", "modest"]
+        assert await stage.turn() == ["greedy"]
 
-        def greedy() -> None:
-            served.append("greedy")
-            round_.wait(greedy)
+    asyncio.run(main())
 
-        round_.wait(greedy)
-        round_.wait(lambda: served.append("modest"))
+
+def test_the_time_of_a_turn_is_used_up_once_and_begins_anew_with_the_next() -> None:
+    async def main() -> None:
+        stage = Stage()
+        round_, clock = stage.round, stage.clock
+        round_.begin()
+        clock.ms += TURN_MS_MAX - 1
+        assert round_.goes_on()
+        round_.begin()  # of another request
+        clock.ms += 1
+        assert (round_.goes_on(), round_.is_over) == (False, True)
         await next_turn()
-        assert served == ["greedy", "modest"]
-        await next_turn()
-        assert served == ["greedy", "modest", "greedy"]
+        assert not round_.is_over
+        round_.begin()
+        assert round_.goes_on()
+
+    asyncio.run(main())
+
+
+def test_pulls_look_at_the_clock_now_and_then() -> None:
+    async def main() -> None:
+        stage = Stage()
+        for _ in range(LITTLE_PER_LOOK):
+            assert stage.round.goes_on_after_little()
+        stage.clock.ms += TURN_MS_MAX
+        assert [stage.round.goes_on_after_little() for _ in range(LITTLE_PER_LOOK)] == [
+            *(True for _ in range(LITTLE_PER_LOOK - 1)),
+            False,
+        ]
+        assert not stage.round.goes_on_after_little()
 
     asyncio.run(main())
 
 
 def test_an_error_of_one_does_not_end_the_round() -> None:
-    async def main() -> None:
-        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
-        round_ = Round(HeldClock())
-        served: list[str] = []
-
-        def broken() -> None:
+    class Broken(Waiter):
+        def rested(self) -> None:
             raise KeyError("oops")
 
-        round_.wait(broken)
-        round_.wait(lambda: served.append("next"))
-        await next_turn()
-        await next_turn()
-        assert served == ["next"]
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        stage = Stage()
+        Broken(stage, "broken").wait()
+        Waiter(stage, "next").wait()
+        await stage.turn()
+        await stage.turn()
+        assert stage.served == ["next"]
 
     asyncio.run(main())

@@ -59,6 +59,15 @@ class Pulling(Part):
     def connection_lost(self, link: Link) -> None:
         self.hold.forget(link)
 
+    def figures(self) -> dict[str, str]:
+        """What waits and what is remembered, against the limits that it has."""
+        return {
+            "heldPulls": str(len(self.hold)),
+            "heldPullBytes": str(self.hold.bytes_held),
+            "pullPlans": str(len(self.plans)),
+            "pullPlanBytes": str(self.plans.bytes_kept),
+        }
+
     def on_pull(self, link: Link, pull: PullFrame) -> None:
         """Answer a plain pull, by its plan if it has one and there are messages, else by the general path."""
         if self.plans.serve(link, pull):
