@@ -23,7 +23,6 @@ from tests.unit.store.stage import (
     message,
     opened,
     put_many,
-    records_of,
 )
 
 INDEX = IndexSizes(slots=50, entries=200)
