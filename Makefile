@@ -15,7 +15,7 @@ ONCE := $(filter-out $(FAST) tests/bench,$(shell find tests -mindepth 2 -name 't
 export BOLIDE_REQUIRE_COMPILED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build debug demo up test unit pure interop pipeline crash simulate check fix bench lock clean distclean
+.PHONY: help setup build debug demo up test unit pure interop pipeline crash simulate check fix bench wheel lock clean distclean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,17 +61,22 @@ check: setup  ## format, lint, types, import contracts, house rules
 	$(BIN)/lint-imports
 	$(PYTEST) --quiet tests/arch
 
-fix: setup  ## format, repair what the linter can, write docs/limits.md again
+fix: setup  ## format, repair what the linter can, write docs/limits.md and docs/settings.md again
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 	$(BIN)/python -m tests.docs.limits_page
+	$(BIN)/python -m tests.docs.settings_page
 
 bench: setup  ## measure against the real peers in one run
 	$(BIN)/python -m tests.bench
 
+wheel: setup  ## dist/bolide-….whl, for other environments on this kind of machine
+	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
+
 lock: setup  ## write the locks again; UPGRADE=--upgrade moves to the newest versions allowed
 	$(BIN)/uv pip compile $(LOCK_OPTIONS) --extra dev pyproject.toml -o requirements/dev.txt
 	$(BIN)/uv pip compile $(LOCK_OPTIONS) -c requirements/dev.txt requirements/build.in -o requirements/build.txt
+	$(BIN)/uv pip compile $(LOCK_OPTIONS) -c requirements/dev.txt pyproject.toml -o requirements/run.txt
 
 LOCK_OPTIONS = --quiet --universal --python-version 3.11 --generate-hashes \
                --no-header --no-annotate --no-emit-index-url $(UPGRADE)

@@ -17,6 +17,7 @@ COMPILED = [
     "bolide.record._checksum",
     "bolide.record._codec",
     "bolide.store._append",
+    "bolide.store._collect",
     "bolide.store._walk",
     "bolide.store._index",
     "bolide.offline._faults",

@@ -55,10 +55,10 @@ class Request:
     ) -> bytes:
         return response(self.opaque, code, fields, body, remark)
 
-    def pulled(self, code: int, next_offset: int, body: bytes = b"") -> bytes:
+    def pulled(self, code: int, next_offset: int, body: bytes = b"", broker_id: int = 0) -> bytes:
         """The answer to a pull."""
         fields = {
-            "suggestWhichBrokerId": 0,
+            "suggestWhichBrokerId": broker_id,
             "nextBeginOffset": next_offset,
             "minOffset": 0,
             "maxOffset": 2**62,

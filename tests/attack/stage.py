@@ -6,6 +6,7 @@ import socket
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 from tests.peers import frames
 from tests.peers.server import Together
@@ -78,3 +79,58 @@ def grows_at_most(server: Together, megabytes: int) -> Iterator[None]:
     yield
     grown = (server.rss_anon_bytes() - before) / 1e6
     assert grown <= megabytes, f"{grown:.0f} MB more than before"
+
+
+LAST = 0x7FFF_FFFF
+
+
+def ask_all(connection: socket.socket, data: bytes) -> list[dict[str, Any]]:
+    """Send requests and read meanwhile; what was answered when all of them had been served, headers and bodies.
+
+    Requests of a connection are served in order, so a last one tells.
+    """
+    answers = receive(connection, data + frame(frames.GET_CLUSTER_INFO, opaque=LAST))
+    return [answer for answer in answers if answer["opaque"] != LAST]
+
+
+def receive(connection: socket.socket, data: bytes = b"", count: int | None = None) -> list[dict[str, Any]]:
+    """Send, and read answers meanwhile, until there are so many, or until the last request is answered."""
+    connection.setblocking(False)
+    received, answers, sent = bytearray(), list[dict[str, Any]](), 0
+    while not _is_all(answers, count):
+        writers = [connection] if sent < len(data) else []
+        readable, writable, _ = select.select([connection], writers, [], frames.TIMEOUT_SECONDS)
+        assert readable or writable, f"{len(answers)} answers, and then nothing more"
+        if writable:
+            sent += connection.send(data[sent : sent + 262_144])
+        if readable:
+            received += connection.recv(1 << 20) or _closed()
+            _cut(received, answers)
+    connection.setblocking(True)
+    connection.settimeout(frames.TIMEOUT_SECONDS)
+    return answers
+
+
+def _is_all(answers: list[dict[str, Any]], count: int | None) -> bool:
+    if count is not None:
+        return len(answers) >= count
+    return any(answer["opaque"] == LAST for answer in reversed(answers))
+
+
+def _closed() -> bytes:
+    raise ConnectionError("the server has closed the connection")
+
+
+def _cut(received: bytearray, answers: list[dict[str, Any]]) -> None:
+    """Take whole frames from the beginning."""
+    at = 0
+    while len(received) - at >= 8:
+        length, mark = struct.unpack_from(">II", received, at)
+        if len(received) - at < 4 + length:
+            break
+        body_at = at + 8 + (mark & 0xFFFFFF)
+        answers.append(
+            {"body": bytes(received[body_at : at + 4 + length]), **json.loads(received[at + 8 : body_at])}
+        )
+        at += 4 + length
+    del received[:at]

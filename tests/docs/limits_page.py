@@ -23,13 +23,13 @@ def rendered() -> str:
                 f"## {where.value}\n\n| at most | of | more than that | setting |\n| ---: | --- | --- | --- |\n"
             )
             sections[-1] += "".join(
-                f"| {_amount(name, limit)} | {limit.of} | {limit.beyond} | {_setting(limit)} |\n"
+                f"| {amount(name, limit)} | {limit.of} | {limit.beyond} | {_setting(limit)} |\n"
                 for name, limit in rows
             )
     return "\n".join(sections)
 
 
-def _amount(name: str, limit: limits.Limit) -> str:
+def amount(name: str, limit: limits.Limit) -> str:
     if "_BYTES" in name and limit >= limits.MIB and limit % limits.MIB == 0:
         return f"{limit // limits.MIB:,} MiB"
     if "_BYTES" in name and limit >= limits.KIB and limit % limits.KIB == 0:

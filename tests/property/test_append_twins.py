@@ -124,7 +124,8 @@ def appended(
     rows, buffer, properties = table_of(requests)
     log_offsets = array("q", bytes(8 * column.RECORDS_MAX))
     tails = [[module.QueueTail((f"T{t}", q), 10 * q, None) for q in range(3)] for t in range(2)]
-    lanes = [module.TopicLane(b"T0", tails[0], 2), module.TopicLane(b"x" * 128, tails[1], 3), None]
+    written = [[*tails[0]], [None, tails[1][1], None]]  # two queues of the second topic are new
+    lanes = [module.TopicLane(b"T0", written[0], 2), module.TopicLane(b"x" * 128, written[1], 3), None]
     segment = bytearray(segment_bytes)
     touched: list[Any] = []
     appender = module.Appender(STORE_HOST, SUFFIX, BODY_BYTES_MAX, sealed)
@@ -139,7 +140,12 @@ def appended(
         position += size
         records = sum(rows[n * column.COLUMNS + column.RECORDS_COUNT] for n in range(first, row))
         history.append((row, position, why, list(log_offsets[:records])))
-        first = row if row > first else row + 1
+        if why == module.NEEDS_QUEUE:
+            lane = lanes[rows[row * column.COLUMNS + column.TOPIC]]
+            lane.open_missing(tails[1][lane.missing])
+            first = row
+        else:
+            first = row if row > first else row + 1
     entries = [[tail.entries(tail.start, tail.next_offset) for tail in lane] for lane in tails]
     return bytes(segment), rows.tolist(), history, entries, [tail.key for tail in touched]
 

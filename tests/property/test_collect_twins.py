@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bolide.model.filter import EVERYTHING, Filter
 from bolide.record.codec import encode_record
 from bolide.record.layout import CHECK_LENGTHS, CHECK_SEALED, CHECK_SUMS, FIXED_BYTES, RECORD_CHECKSUM_BYTES
-from tests.property.twins import APPENDS, outcome
+from tests.property.twins import COLLECTS, outcome
 from tests.unit.filters import Contains
 
 ENTRIES = st.lists(
@@ -46,7 +46,7 @@ def test_both_find_the_same_wanted_entry(
 ) -> None:
     """Records are read only for a filter that examines them; there is one at every even place."""
     answers = []
-    for module in APPENDS:
+    for module in COLLECTS:
         read: list[int] = []
 
         def read_at(log_offset: int, read: list[int] = read) -> bytes | None:
@@ -56,6 +56,20 @@ def test_both_find_the_same_wanted_entry(
         answers.append((module.first_wanted(entries, Filter(codes, examine), end, read_at), read))
         assert examine is not None or read == []
     assert answers[0] == answers[1]
+
+
+@given(ENTRIES, st.sampled_from([0, 500, 10**6, 2**63 - 1]))
+@settings(max_examples=250)
+def test_both_find_the_first_entry_of_each_code_which_is_the_one_that_a_filter_for_it_finds(
+    entries: bytes, end: int
+) -> None:
+    compiled, twin = (module.first_by_code(entries, end) for module in COLLECTS)
+    assert compiled == twin
+    assert list(compiled[1]) == list(twin[1])
+    for code, number in compiled[1].items():
+        wanted = EVERYTHING if code is None else Filter(frozenset({code}))
+        assert COLLECTS[0].first_wanted(entries, wanted, end, None) == (number, True)
+    assert COLLECTS[0].first_wanted(entries, Filter(frozenset()), end, None) == (compiled[0], False)
 
 
 @given(
@@ -94,7 +108,7 @@ def test_both_collect_the_same_records_for_a_pull(
     segment, entries = stored(parts, base)
     limits = (first, Filter(codes, examine), count_max, size_max, end, start)
     where = (memoryview(segment), base, topic, QUEUE_ID, QUEUE_OFFSET + first, check)
-    compiled, twin = (outcome(m.collect, entries, *limits, *where) for m in APPENDS)
+    compiled, twin = (outcome(m.collect, entries, *limits, *where) for m in COLLECTS)
     assert compiled == twin
 
 
@@ -146,7 +160,7 @@ def test_nothing_is_handed_out_that_is_not_the_message_asked_for(state: str, siz
     if size == 100:  # no checksum of the whole
         unseen.add(("flag", CHECK_SUMS))
     beside = bytes(segment[:size] + segment[2 * size :])
-    for module, check in itertools.product(APPENDS, (CHECK_LENGTHS, CHECK_SUMS)):
+    for module, check in itertools.product(COLLECTS, (CHECK_LENGTHS, CHECK_SUMS)):
         where = (memoryview(segment), 0, b"T", QUEUE_ID, QUEUE_OFFSET, check)
         result = module.collect(entries, 0, EVERYTHING, 9, 10**6, 10**8, 0, *where)
         if state == "nowhere":  # perhaps in another segment: the pull ends before it
@@ -162,7 +176,7 @@ def test_nothing_is_handed_out_that_is_not_the_message_asked_for(state: str, siz
 def test_a_filter_is_asked_about_sound_records_alone_and_what_it_does_not_want_is_passed_over() -> None:
     parts = [(100, 1, "sound"), (300, 1, "sound"), (300, 2, "sound"), (300, 1, "body"), (300, 1, "sound")]
     segment, entries = stored(parts, 0)
-    for module in APPENDS:
+    for module in COLLECTS:
         asked: list[bytes] = []
 
         def large(record: bytes | memoryview, asked: list[bytes] = asked) -> bool:
@@ -182,7 +196,7 @@ def test_a_filter_that_fails_leaves_the_segment_free() -> None:
     def fail(record: bytes | memoryview) -> bool:
         raise LookupError("no such property")
 
-    for module in APPENDS:
+    for module in COLLECTS:
         where = (memoryview(segment), 0, b"T", QUEUE_ID, QUEUE_OFFSET, CHECK_SUMS)
         with pytest.raises(LookupError):
             module.collect(entries, 0, Filter(None, fail), 9, 10**6, 10**6, 0, *where)
@@ -192,7 +206,7 @@ def test_a_filter_that_fails_leaves_the_segment_free() -> None:
 
 def test_a_queue_shared_with_other_topics_asks_only_for_sound_records() -> None:
     segment, entries = stored([(100, 0, "topic"), (100, 0, "queue"), (100, 0, "offset"), (100, 0, "body")], 0)
-    for module in APPENDS:
+    for module in COLLECTS:
         where = (memoryview(segment), 0, b"", 0, 0, CHECK_SUMS)
         assert module.collect(entries, 0, EVERYTHING, 9, 10**6, 10**6, 0, *where) == (
             4,
@@ -204,7 +218,7 @@ def test_a_queue_shared_with_other_topics_asks_only_for_sound_records() -> None:
 
 def test_without_a_checksum_a_record_is_not_handed_out_where_all_must_have_one() -> None:
     segment, entries = stored([(100, 0, "sound"), (300, 0, "sound")], 0)
-    for module in APPENDS:
+    for module in COLLECTS:
         where = (memoryview(segment), 0, b"T", QUEUE_ID, QUEUE_OFFSET, CHECK_SEALED)
         assert module.collect(entries, 0, EVERYTHING, 9, 10**6, 10**6, 0, *where) == (
             2,
@@ -216,7 +230,7 @@ def test_without_a_checksum_a_record_is_not_handed_out_where_all_must_have_one()
 
 def test_a_record_at_the_end_of_the_log_is_not_collected_from_beyond_it() -> None:
     segment, entries = stored([(100, 0, "sound"), (300, 0, "sound")], 0)
-    for module in APPENDS:
+    for module in COLLECTS:
         where = (memoryview(segment)[:350], 0, b"T", QUEUE_ID, QUEUE_OFFSET, CHECK_SUMS)
         assert module.collect(entries, 0, EVERYTHING, 9, 10**6, 10**6, 0, *where) == (
             2,

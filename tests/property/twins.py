@@ -5,7 +5,7 @@ from typing import Any
 
 from bolide.offline import _texts, texts_twin
 from bolide.record import _checksum, _codec, checksum_twin, codec_twin
-from bolide.store import _append, _index, _walk, append_twin, index_twin, walk_twin
+from bolide.store import _append, _collect, _index, _walk, append_twin, collect_twin, index_twin, walk_twin
 from bolide.wire import _frame, _pull, frame_twin, pull_twin
 
 FRAMES: tuple[Any, Any] = (_frame, frame_twin)
@@ -13,6 +13,7 @@ PULLS: tuple[Any, Any] = (_pull, pull_twin)
 CHECKSUMS: tuple[Any, Any] = (_checksum, checksum_twin)
 CODECS: tuple[Any, Any] = (_codec, codec_twin)
 APPENDS: tuple[Any, Any] = (_append, append_twin)
+COLLECTS: tuple[Any, Any] = (_collect, collect_twin)
 WALKS: tuple[Any, Any] = (_walk, walk_twin)
 INDEXES: tuple[Any, Any] = (_index, index_twin)
 TEXTS: tuple[Any, Any] = (_texts, texts_twin)

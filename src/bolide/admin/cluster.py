@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 
 from bolide.admin.connection import AdminConnection
 from bolide.model.errors import BolideError, ConfigError, NoBroker, RouteNotFound
+from bolide.model.printable import printable
 from bolide.wire.bodies.properties import parse_settings
 from bolide.wire.bodies.route import BrokerData, ClusterInfo, decode_kv_table
 from bolide.wire.codes import RequestCode
@@ -81,7 +82,7 @@ def listed(names: Collection[str]) -> str:
     >>> listed(["b", "a", "x\\x1b[2J"])
     'a, b, x\\\\x1b[2J'
     """
-    shown = ", ".join(repr(name)[1:-1] for name in sorted(names)[:NAMED_MAX])
+    shown = ", ".join(map(printable, sorted(names)[:NAMED_MAX]))
     more = len(names) - NAMED_MAX
     return f"{shown} and {more} more" if more > 0 else shown or "none"
 

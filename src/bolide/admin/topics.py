@@ -225,11 +225,15 @@ async def _topic_config_or_none(
 
 
 def _what_exists(topic: str, there: Mapping[str, TopicConfig], targets: int) -> str:
-    name, config = next(iter(there.items()))
-    numbers = f"{config.read_queues} read and {config.write_queues} write queues"
+    places = listed(
+        [
+            f"{name} ({config.read_queues} read and {config.write_queues} write queues)"
+            for name, config in there.items()
+        ]
+    )
     content = "is content with it" if len(there) == targets else "makes it only where it is missing"
     return (
-        f"the topic {topic!r} exists on {listed(there)} ({numbers} on {listed([name])}) and was left as it is:"
+        f"the topic {topic!r} exists on {places} and was left as it is:"
         f" `bolide topic update {topic}` changes it, --if-not-exists {content}"
     )
 

@@ -15,6 +15,8 @@ from bolide.store.store import MessageStore
 from bolide.store.tables import TopicTable
 
 MADE_AT_ONCE_MAX = 64
+QUEUES_MAX = 1024 * 1024
+"""Of all lanes together: each has a place for every queue of its topic, whether somebody writes there or not."""
 
 
 class Lanes:
@@ -25,11 +27,12 @@ class Lanes:
         self._store = store
         self._may_run = may_run
         self._lanes: dict[bytes, TopicLane] = {}
+        self._queues = 0
 
     def of(self, topics: list[bytes], link: Link, passes: Passes) -> list[TopicLane | None]:
         """A lane for each topic name, None for those that need the general path or that the guard gives no pass for.
 
-        Few are made at once: each has an object for every queue of its topic.
+        Few are made at once: each has a place for every queue of its topic.
         """
         lanes: list[TopicLane | None] = []
         made = 0
@@ -43,12 +46,9 @@ class Lanes:
             lanes.append(lane)
         return lanes
 
-    def of_topic(self, topic: TopicConfig) -> TopicLane:
-        """The lane of a known topic, whether plain messages may use it or not."""
-        return self._store.lane(topic.name, topic.queues, topic.write_queues)
-
     def forget(self) -> None:
         self._lanes.clear()
+        self._queues = 0
 
     def _find(self, name: bytes) -> TopicLane | None:
         topic = self._topics.get(name.decode("utf-8", "replace"))
@@ -58,6 +58,8 @@ class Lanes:
             return None
         if not self._may_run(topic):
             return None
-        lane = self.of_topic(topic)
-        self._lanes[name] = lane
+        if self._queues + topic.queues > QUEUES_MAX:
+            self.forget()
+        self._queues += topic.queues
+        lane = self._lanes[name] = self._store.lane(topic.name, topic.queues, topic.write_queues)
         return lane

@@ -11,14 +11,12 @@ from bolide.model.errors import (
     SubscriptionOutdated,
 )
 from bolide.model.filter import Filter
+from bolide.model.limits import PULL_BULK_BYTES_MAX, PULL_BULK_MESSAGES_MAX
 from bolide.model.topic import TAG, GroupConfig, Subscription
 from bolide.rules.filters import filter_of
 from bolide.store.reading import PullLimits
 from bolide.wire.bodies.group import MessageModel
 from bolide.wire.headers.pull import PullFlag, PullRequest
-
-BULK_COUNT_MAX = 32_768
-BULK_BYTES_MAX = 4 * 1024 * 1024
 
 
 class PullTerms(NamedTuple):
@@ -78,8 +76,8 @@ def _known_subscription(state: BrokerState, header: PullRequest, group: GroupCon
 def _limits(state: BrokerState, header: PullRequest) -> PullLimits:
     """The original's limits; readers of whole topics (Spark) may ask for more with `bulk`."""
     if header.bulk:
-        size = min(header.max_msg_bytes or BULK_BYTES_MAX, BULK_BYTES_MAX)
-        count = min(header.max_msg_nums, BULK_COUNT_MAX)
+        size = min(header.max_msg_bytes or PULL_BULK_BYTES_MAX, PULL_BULK_BYTES_MAX)
+        count = min(header.max_msg_nums, PULL_BULK_MESSAGES_MAX)
         return PullLimits(count, size, count, size, hot_bytes_behind=0)
     config = state.settings.now
     return PullLimits(

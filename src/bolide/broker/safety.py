@@ -11,15 +11,13 @@ from collections.abc import Callable
 
 from bolide.machines.waiters import Tell, Waiters
 from bolide.model.clock import Clock
+from bolide.model.limits import UNSAFE_ANSWERS_MAX
 from bolide.net.ticks import ticks
 from bolide.net.trouble import goes_on
 from bolide.net.turns import Slices
 from bolide.store.marks import Marks
 
 log = logging.getLogger(__name__)
-
-WAITING_MAX = 65_536
-"""Answers that wait at once; above this messages are refused before they are stored."""
 
 TOLD_PER_TURN = 256
 LATE_PER_TURN = 16
@@ -45,7 +43,7 @@ class Safety:
     @property
     def has_room(self) -> bool:
         """Whether one more may wait."""
-        return len(self._waiters) < WAITING_MAX
+        return len(self._waiters) < UNSAFE_ANSWERS_MAX
 
     def when_kept(self, end: int, tell: Tell) -> None:
         """Tell True when the log is safe up to `end`, at once if it is; False when that takes too long."""

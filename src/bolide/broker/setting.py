@@ -71,7 +71,14 @@ class Number(Setting):
 
     @property
     def allowed(self) -> str:
-        return f"{self.low}" if self.low == self.high else f"a whole number from {self.low} to {self.high}"
+        if self.low == self.high:
+            return f"{self.low}"
+        taken = (
+            ""
+            if self.taken == (self.low, self.high)
+            else f", taken as one from {self.taken[0]} to {self.taken[1]}"
+        )
+        return f"a whole number from {self.low} to {self.high}{taken}"
 
     def bring(self, value: Any) -> tuple[Any, str]:
         least, most = self.taken

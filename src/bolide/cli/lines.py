@@ -13,7 +13,8 @@ from typing import Any
 
 import orjson
 
-from bolide.model.errors import MessageIllegal
+from bolide.cli.outcome import NO_TEXT, is_text
+from bolide.model.errors import ConfigError, MessageIllegal
 from bolide.model.message import Message
 from bolide.model.properties import WRITTEN_BY_OTHERS
 
@@ -26,6 +27,12 @@ class Envelope:
     tag: str | None = None
     keys: Sequence[str] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """A word of a command line that is no UTF-8 arrives with lone surrogates."""
+        for word in (self.topic, self.tag or "", *self.keys, *self.properties, *self.properties.values()):
+            if not is_text(word):
+                raise ConfigError(NO_TEXT)
 
     def text(self, line: bytes) -> Message:
         """A message whose body is the line."""
@@ -51,6 +58,9 @@ class Envelope:
 
 
 def _body(members: Mapping[str, Any]) -> bytes:
+    error = members.get("body_error", members.get("bodyError"))
+    if error is not None:  # it would be sent without the mark that says how it is packed
+        raise MessageIllegal(f"the body of this message did not unpack: {str(error)[:255]}")
     packed = members.get("body_base64")
     if packed is None:
         body = members.get("body")

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from bolide.cli.outcome import ExitCode, exit_code_of, explain
+from bolide.cli.outcome import NO_TEXT, ExitCode, exit_code_of, explain, is_text
 from bolide.cli.output import prepare_streams, reader_gone, say_error
 from bolide.model.errors import BolideError
 
@@ -63,19 +63,14 @@ def _failed(error: Exception, words: Sequence[str]) -> int:
     if isinstance(error, BolideError | OSError):
         say_error(explain(error))
         return exit_code_of(error)
-    if isinstance(error, UnicodeEncodeError | TypeError) and not all(map(_is_text, words)):
-        say_error("a word of this command is not UTF-8 text; only the bodies of messages may be any bytes")
+    if isinstance(error, UnicodeEncodeError | TypeError) and not all(map(is_text, words)):
+        say_error(NO_TEXT)
         return ExitCode.USAGE
     say_error(
         f"unforeseen {type(error).__name__}: {' '.join(str(error).split())}."
         " This is a fault in bolide: run it again with BOLIDE_DEBUG=1 and report what that prints."
     )
     return ExitCode.FAILED
-
-
-def _is_text(word: str) -> bool:
-    """Whether a word of the command line came as UTF-8; bytes that are none arrive as lone surrogates."""
-    return not any("\ud800" <= letter <= "\udfff" for letter in word)
 
 
 def _usage(error: Any) -> int:

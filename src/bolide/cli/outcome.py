@@ -46,6 +46,9 @@ MEANINGS = {
 }
 
 
+NO_TEXT = "a word of this command is not UTF-8 text; only the bodies of messages may be any bytes"
+
+
 class CannotStart(BolideError):
     """A server did not come up."""
 
@@ -126,3 +129,8 @@ def _hint(error: BaseException) -> str:
     if isinstance(error, ProtocolError):
         return "Is this the port of a RocketMQ name server or broker?"
     return ""
+
+
+def is_text(word: str) -> bool:
+    """Whether a word of the command line came as UTF-8; bytes that are none arrive as lone surrogates."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in word)

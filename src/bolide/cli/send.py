@@ -22,6 +22,7 @@ from bolide.cli.outcome import Partly, explain
 from bolide.cli.output import counted, reader_gone, say, write_json_line
 from bolide.cli.progress import progress_bar
 from bolide.model.errors import BolideError, ConfigError
+from bolide.model.limits import LINE_BYTES_MAX
 
 if TYPE_CHECKING:
     from bolide.aio import Message, Producer, SendReceipt
@@ -38,7 +39,7 @@ ALONE_FROM_BYTES = 4096
 SEND_TIMEOUT_MS = 10_000
 CHUNK_BYTES = 256 * 1024
 PROGRESS_FROM_BYTES = 1024 * 1024
-LINE_BYTES_MAX = 16 * 1024 * 1024
+
 STDIN = 0
 
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bolide.model.errors import ConfigError
-
-FILE_BYTES_MAX = 1024 * 1024
+from bolide.model.limits import SETTINGS_FILE_BYTES_MAX
 
 _ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
@@ -68,11 +67,11 @@ def read_settings(path: Path, table: str) -> FileSettings:
     """
     try:
         with path.open("rb") as file:
-            data = file.read(FILE_BYTES_MAX + 1)
+            data = file.read(SETTINGS_FILE_BYTES_MAX + 1)
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from error
-    if len(data) > FILE_BYTES_MAX:
-        raise ConfigError(f"{path} is larger than {FILE_BYTES_MAX} bytes: is it a settings file?")
+    if len(data) > SETTINGS_FILE_BYTES_MAX:
+        raise ConfigError(f"{path} is larger than {SETTINGS_FILE_BYTES_MAX} bytes: is it a settings file?")
     try:
         text = data.decode()
     except UnicodeDecodeError as error:

@@ -73,21 +73,19 @@ class _Shrinking:
         messages = counted(rest.messages, "message")
         if rest.messages and not rest.behind and self._wait.for_groups:
             raise Refused(
-                f"{self._queues} of {self._found.name} hold {messages} that nobody could read afterwards, and there is"
-                " no group to wait for: let one consume them first, or say --force to go without"
+                f"{self._found.name} would give up {self._queues} with {messages} inside, which nobody could read"
+                " afterwards, and there is no group to wait for: let one consume them first, or say --force"
             )
         say(
-            f"{self._queues} of {self._found.name} go, with {messages} in them. Afterwards nobody can read what is left"
+            f"{self._found.name} gives up {self._queues}, with {messages} inside. What is left there can be read by"
         )
-        say("there, no consumer and no Spark job. So:")
-        say("  1. they go as write queues; producers notice within half a minute")
+        say("nobody afterwards, by no consumer and no Spark job. So:")
+        say("  1. they are write queues no more; producers notice within half a minute")
         if self._wait.for_groups:
-            say("  2. every group gets the time to consume what is in them")
+            say("  2. every group gets the time to consume what is inside")
         else:
-            say(
-                "  2. nobody waits for groups (--force): what a group has not consumed by then it will not get"
-            )
-        say("  3. they go as read queues")
+            say("  2. nobody waits for groups (--force): what one has not consumed by then, it does not get")
+        say("  3. they are read queues no more")
 
     def run(self) -> "dict[str, TopicConfig]":
         confirm(
@@ -132,7 +130,7 @@ class _Shrinking:
             parts.append(f"{len(late) - NAMED_MAX} more groups have some")
         if left_ms:
             parts.append(f"producers have {-(-left_ms // 1000)} s more to notice")
-        return f"{self._queues}: {', '.join(parts) or 'all is read'}"
+        return f"{self._queues}: {', '.join(parts) or 'nothing to wait for any more'}"
 
     def _standstill(self) -> str:
         """How the topic is left, and both ways from there."""

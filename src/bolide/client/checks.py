@@ -15,7 +15,7 @@ from bolide.model.errors import BolideError, ConfigError, InvalidRequest, Subscr
 from bolide.model.names import check_group, check_topic
 from bolide.model.numbers import INT64_MAX
 from bolide.model.offsets import GroupOffset, MessageQueue
-from bolide.model.shown import shown
+from bolide.model.printable import printable_part
 from bolide.model.topic import Subscription
 
 DAY_MS = 24 * 60 * 60 * 1000
@@ -30,7 +30,7 @@ _NO_TAG = re.compile(r"[\s|<>=()'\"*]")
 
 def described(value: object) -> str:
     """A value for the end of a sentence that begins with what was expected."""
-    return f"{type(value).__name__} {shown(repr(value), _SHOWN_LENGTH)}"
+    return f"{type(value).__name__} {printable_part(repr(value), _SHOWN_LENGTH)}"
 
 
 def number(what: str, value: object, least: int, most: int, error: type[BolideError] = ConfigError) -> int:

@@ -15,13 +15,12 @@ from bolide.client.routes import RouteCache
 from bolide.model.errors import (
     BolideError,
     CallTimeout,
-    ClientError,
     ClientNotRunning,
     RemoteError,
     RequestError,
 )
 from bolide.model.offsets import MessageQueue
-from bolide.model.shown import shown
+from bolide.model.printable import printable_part
 from bolide.net.caller import Caller, parse_addresses
 from bolide.net.link import Link
 from bolide.net.surroundings import Surroundings
@@ -42,6 +41,7 @@ ROUTE_GAP_MS = 1_000
 
 CALL_TIMEOUT_MS = 3_000
 SAY_AGAIN_MS = 10_000
+ADDRESSES_LENGTH = 255
 
 
 class _Life(Enum):
@@ -97,7 +97,7 @@ class ClientInstance:
         greeted = {address: link for address, link in self._greeted.items() if link.is_open}
         await saying_if_slow(
             asyncio.gather(*map(self._unregister, greeted.values())),
-            lambda: f"the goodbye of the brokers at {shown(', '.join(greeted))}",
+            lambda: f"the goodbye of the brokers at {printable_part(', '.join(greeted), ADDRESSES_LENGTH)}",
         )
         await self._caller.close()
 
@@ -202,7 +202,7 @@ class ClientInstance:
         header = UnregisterClient(self.client_id, self._producer_group, group)
         try:
             await link.call(Command(RequestCode.UNREGISTER_CLIENT, header.encode()), CALL_TIMEOUT_MS)
-        except ClientError as error:
+        except BolideError as error:
             log.info("leaving without a goodbye: %s", error)  # the broker notices the closed connection
 
     # ---- what comes by itself ------------------------------------------------------------------------------

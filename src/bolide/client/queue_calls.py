@@ -4,7 +4,14 @@ from collections.abc import Mapping
 
 from bolide.client.instance import ClientInstance, raise_for
 from bolide.client.results import PullBlock, PullStatus
-from bolide.model.errors import ClientError, ProtocolError, RemoteError, RequestError, RouteNotFound
+from bolide.model.errors import (
+    BolideError,
+    ClientError,
+    ProtocolError,
+    RemoteError,
+    RequestError,
+    RouteNotFound,
+)
 from bolide.model.offsets import GroupOffset, MessageQueue, QueueOffset
 from bolide.model.topic import Subscription
 from bolide.wire.bodies.client import decode_members
@@ -128,13 +135,13 @@ class QueueCalls:
     async def members(self, topic: str) -> list[str]:
         """Client ids of the group, from the first broker of the topic that answers."""
         route = await self._instance.routes.route(topic)
-        trouble: ClientError = RouteNotFound(f"the topic {topic!r} has no broker now")
+        trouble: BolideError = RouteNotFound(f"the topic {topic!r} has no broker now")
         for broker_name in sorted(route.brokers):
             request = Command(RequestCode.GET_CONSUMER_LIST_BY_GROUP, GroupRequest(self._group).encode())
             try:
                 answer = await self._instance.call(self._instance.routes.address(broker_name), request)
                 return decode_members(raise_for(answer).body)
-            except ClientError as error:
+            except (ClientError, ProtocolError) as error:
                 trouble = error
         raise trouble
 

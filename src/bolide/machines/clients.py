@@ -6,9 +6,13 @@ as an opaque token, and what has to be done comes back as effects:
 
     NotifyGroup   tell these connections that their group has changed, so that they share the queues anew
     Disconnect    this connection has been silent for too long
+    Refused       this connection is not in this group, or not with all it subscribes to: there is no room for that
 
 A group has one set of subscriptions, not one per member: the newest heartbeat wins for all of them, as in the
 original.  Unlike the original, an expired member is announced like any other that leaves.
+
+What a connection brings is counted in bytes, and bounded for each and for all.  When there is no room left, whoever
+takes most of it gives up a group for whoever takes less (`fair_shares.py`).
 
 Invariants: a client id is in a group at most once; a group exists exactly while it has members; `_held` lists for each
 connection the groups that list it, and `_heard` all of these, the one longest silent first.  Start reading at
@@ -17,14 +21,19 @@ connection the groups that list it, and `_heard` all of these, the one longest s
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Generic, TypeVar
 
+from bolide.machines.fair_shares import FairShares
+from bolide.model.limits import CLIENTS_BYTES_MAX, CONNECTION_CLIENT_BYTES_MAX, CONNECTION_GROUPS_MAX
 from bolide.model.topic import Subscription
 from bolide.wire.bodies.group import ConsumeFrom, ConsumerData, ConsumeType, HeartbeatData, MessageModel
 
 LIFETIME_MS = 120_000
 """How long a client counts as alive after its last heartbeat; clients send one every 30 s."""
+
+SEAT_BYTES = 1024
+"""What a connection in a group takes, with a group of its own around it; its name and subscriptions come on top."""
 
 C = TypeVar("C", bound=Hashable)
 
@@ -40,12 +49,17 @@ class Disconnect(Generic[C]):
     connection: C
 
 
-Effects = list[NotifyGroup[C] | Disconnect[C]]
+@dataclass(frozen=True, slots=True)
+class Refused:
+    group: str
+
+
+Effects = list[NotifyGroup[C] | Disconnect[C] | Refused]
 
 
 @dataclass(slots=True)
 class Member(Generic[C]):
-    """One client in one group."""
+    """One client in the groups of one heartbeat."""
 
     connection: C
     client_id: str
@@ -63,14 +77,22 @@ class ConsumerGroup(Generic[C]):
     consume_from: ConsumeFrom = ConsumeFrom.LAST_OFFSET
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
     members: dict[C, Member[C]] = field(default_factory=dict)
+    connection_of: dict[str, C] = field(default_factory=dict)
+    """By client id."""
+    subscriptions_bytes: int = 0
+    brought_by: C | None = None
+    """Whose share the subscriptions are counted in."""
 
 
 @dataclass(slots=True)
 class _Held:
-    """The groups in which one connection is."""
+    """The groups in which one connection is, in the order in which it came there."""
 
-    consumers: set[str] = field(default_factory=set)
-    producers: set[str] = field(default_factory=set)
+    consumers: dict[str, None] = field(default_factory=dict)
+    producers: dict[str, None] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.consumers) + len(self.producers)
 
 
 _Seat = tuple[C, str, bool]
@@ -86,8 +108,12 @@ class ClientTable(Generic[C]):
         self._producers: dict[str, dict[C, Member[C]]] = {}
         self._held: dict[C, _Held] = {}
         self._heard: dict[_Seat[C], int] = {}  # who was heard when, in that order
-        self.revision = 0
-        """Changes whenever a consumer group has: a member, a subscription or how it consumes."""
+        self._shares: FairShares[C] = FairShares(CLIENTS_BYTES_MAX, CONNECTION_CLIENT_BYTES_MAX)
+
+    @property
+    def bytes_kept(self) -> int:
+        """About what all clients take."""
+        return self._shares.total
 
     # ---- what happens --------------------------------------------------------------------------------------
 
@@ -96,21 +122,19 @@ class ClientTable(Generic[C]):
     ) -> Effects[C]:
         """A client is there, with these groups.  The caller makes sure that the connection is still open."""
         effects: Effects[C] = []
+        member = Member(connection, data.client_id, language, version)
         for consumer in data.consumers:
-            member = Member(connection, data.client_id, language, version)
-            self._hear((connection, consumer.group, False), now_ms)
-            self._join(consumer, member, effects, keep_subscriptions=data.without_sub)
+            if self._take_seat((connection, consumer.group, False), now_ms, effects):
+                self._join(consumer, member, effects, keep_subscriptions=data.without_sub)
         for name in data.producers:
-            producers = self._producers.setdefault(name, {})
-            producers[connection] = Member(connection, data.client_id, language, version)
-            self._hear((connection, name, True), now_ms)
-            self._held.setdefault(connection, _Held()).producers.add(name)
+            if self._take_seat((connection, name, True), now_ms, effects):
+                self._producers.setdefault(name, {})[connection] = member
         return effects
 
     def unregister(
         self, connection: C, *, producer_group: str | None = None, consumer_group: str | None = None
     ) -> Effects[C]:
-        """A client says that it leaves these groups; its connection stays."""
+        """A client says that it leaves these groups; its connection stays, and so do all others."""
         effects: Effects[C] = []
         if producer_group is not None:
             self._leave_producers(connection, producer_group)
@@ -123,15 +147,16 @@ class ClientTable(Generic[C]):
         effects: Effects[C] = []
         held = self._held.get(connection)
         if held is not None:
-            for group in sorted(held.producers):
+            for group in list(held.producers):
                 self._leave_producers(connection, group)
-            self._leave([(connection, group) for group in sorted(held.consumers)], effects)
+            self._leave([(connection, group) for group in held.consumers], effects)
         return effects
 
-    def expire(self, now_ms: int) -> Effects[C]:
-        """Forget who has been silent for too long."""
+    def expire(self, now_ms: int, count_max: int | None = None) -> Effects[C]:
+        """Forget who has been silent for too long, or so many of them."""
         effects: Effects[C] = []
-        seats = list(takewhile(lambda seat: now_ms - self._heard[seat] > LIFETIME_MS, self._heard))
+        silent_for_long = takewhile(lambda seat: now_ms - self._heard[seat] > LIFETIME_MS, self._heard)
+        seats = list(islice(silent_for_long, count_max))
         for connection, name, produces in seats:
             if produces:
                 self._leave_producers(connection, name)
@@ -140,6 +165,10 @@ class ClientTable(Generic[C]):
         gone = dict.fromkeys(connection for connection, _, _ in seats)
         effects += [Disconnect(connection) for connection in gone if connection not in self._held]
         return effects
+
+    def is_anybody_late(self, now_ms: int) -> bool:
+        """Whether somebody has been silent for too long and was not forgotten yet."""
+        return now_ms - next(iter(self._heard.values()), now_ms) > LIFETIME_MS
 
     # ---- what others ask -----------------------------------------------------------------------------------
 
@@ -162,11 +191,36 @@ class ClientTable(Generic[C]):
     def producers(self, group: str) -> list[Member[C]]:
         return list(self._producers.get(group, {}).values())
 
-    # ---- membership ----------------------------------------------------------------------------------------
+    # ---- room ----------------------------------------------------------------------------------------------
 
-    def _hear(self, seat: _Seat[C], now_ms: int) -> None:
-        self._heard.pop(seat, None)
+    def _take_seat(self, seat: _Seat[C], now_ms: int, effects: Effects[C]) -> bool:
+        """The connection is in the group from now on, and was heard; False when there is no room for it."""
+        connection, name, produces = seat
+        if self._heard.pop(seat, None) is None:
+            held = self._held.get(connection)
+            if (held is not None and len(held) >= CONNECTION_GROUPS_MAX) or not self._take(
+                connection, _seat_bytes(name), effects
+            ):
+                effects.append(Refused(name))
+                return False
+            held = self._held.setdefault(connection, _Held())
+            (held.producers if produces else held.consumers)[name] = None
         self._heard[seat] = now_ms
+        return True
+
+    def _take(self, connection: C, size: int, effects: Effects[C]) -> bool:
+        """Count so many bytes in the connection's share; others may have to give up groups for that."""
+        return self._shares.take(connection, size, lambda rival: self._give_up_one(rival, effects))
+
+    def _give_up_one(self, connection: C, effects: Effects[C]) -> None:
+        """The connection leaves the group in which it has been longest."""
+        held = self._held[connection]
+        if held.producers:
+            self._leave_producers(connection, next(iter(held.producers)))
+        else:
+            self._leave([(connection, next(iter(held.consumers)))], effects)
+
+    # ---- membership ----------------------------------------------------------------------------------------
 
     def _join(
         self, data: ConsumerData, member: Member[C], effects: Effects[C], *, keep_subscriptions: bool
@@ -174,33 +228,63 @@ class ClientTable(Generic[C]):
         group = self._groups.get(data.group)
         if group is None:
             group = self._groups[data.group] = ConsumerGroup(data.group)
-        if group.message_model is not data.message_model:
-            self.revision += 1
         group.consume_type = data.consume_type
         group.message_model = data.message_model
         group.consume_from = data.consume_from
-        changed = self._seat(group, member, effects)
+        changed = self._seat(group, member)
         if not keep_subscriptions:
-            versions = {one.topic: one.version for one in group.subscriptions.values()}
-            changed |= _update_subscriptions(group, data.subscriptions)
-            if versions != {one.topic: one.version for one in group.subscriptions.values()}:
-                self.revision += 1
+            changed |= self._subscribe(group, member.connection, data.subscriptions, effects)
         if changed:
-            self.revision += 1
             self._announce(group, effects)
 
-    def _seat(self, group: ConsumerGroup[C], member: Member[C], effects: Effects[C]) -> bool:
+    def _seat(self, group: ConsumerGroup[C], member: Member[C]) -> bool:
         """Put the member where its id belongs; tells whether anybody has to hear of it."""
         known = group.members.get(member.connection)
         if known is not None and known.client_id == member.client_id:
             return False
-        for other in [one for one in group.members.values() if one.client_id == member.client_id]:
-            # The client has connected anew before its old connection was seen to close.
-            del group.members[other.connection]
-            self._release(other.connection, consumer=group.name)
+        if known is not None:
+            del group.connection_of[known.client_id]
+        other = group.connection_of.get(member.client_id)
+        if other is not None:  # the client has connected anew before its old connection was seen to close
+            del group.members[other]
+            self._release(other, consumer=group.name)
         group.members[member.connection] = member
-        self._held.setdefault(member.connection, _Held()).consumers.add(group.name)
+        group.connection_of[member.client_id] = member.connection
+        if other is not None and group.brought_by == other:
+            self._recharge(group)
         return True
+
+    def _subscribe(
+        self,
+        group: ConsumerGroup[C],
+        connection: C,
+        subscriptions: tuple[Subscription, ...],
+        effects: Effects[C],
+    ) -> bool:
+        """Take over what is new or newer, drop what is no longer there; tells whether the set of topics changed."""
+        known = group.subscriptions
+        wanted = {one.topic: one for one in subscriptions}
+        for topic, old in known.items():
+            if topic in wanted and wanted[topic].version <= old.version:
+                wanted[topic] = old
+        if wanted == known:
+            return False
+        size = sum(one.kept_bytes for one in wanted.values())
+        if not self._take(connection, size, effects):
+            effects.append(Refused(group.name))
+            return False
+        if group.brought_by is not None:
+            self._shares.give_back(group.brought_by, group.subscriptions_bytes)
+        group.brought_by, group.subscriptions_bytes, group.subscriptions = connection, size, wanted
+        return wanted.keys() != known.keys()
+
+    def _recharge(self, group: ConsumerGroup[C]) -> None:
+        """Who brought the subscriptions has left; they count for another member now, however much it has."""
+        if group.brought_by is not None:
+            self._shares.give_back(group.brought_by, group.subscriptions_bytes)
+        group.brought_by = next(iter(group.members), None)
+        if group.brought_by is not None:
+            self._shares.burden(group.brought_by, group.subscriptions_bytes)
 
     def _leave(self, leaving: list[tuple[C, str]], effects: Effects[C]) -> None:
         """Take members out of their groups; each group hears of it once, when all have left."""
@@ -210,9 +294,11 @@ class ClientTable(Generic[C]):
             member = None if group is None else group.members.pop(connection, None)
             if group is None or member is None:
                 continue
+            del group.connection_of[member.client_id]
+            if group.brought_by == connection:
+                self._recharge(group)
             self._release(connection, consumer=name)
             changed[name] = group
-            self.revision += 1
         for name, group in changed.items():
             if group.members:
                 self._announce(group, effects)
@@ -230,12 +316,13 @@ class ClientTable(Generic[C]):
     def _release(self, connection: C, *, consumer: str = "", producer: str = "") -> None:
         held = self._held[connection]
         if consumer:
-            held.consumers.discard(consumer)
-            self._heard.pop((connection, consumer, False), None)
+            del held.consumers[consumer]
+            del self._heard[connection, consumer, False]
         if producer:
-            held.producers.discard(producer)
-            self._heard.pop((connection, producer, True), None)
-        if not held.consumers and not held.producers:
+            del held.producers[producer]
+            del self._heard[connection, producer, True]
+        self._shares.give_back(connection, _seat_bytes(consumer or producer))
+        if not held:
             del self._held[connection]
 
     def _announce(self, group: ConsumerGroup[C], effects: Effects[C]) -> None:
@@ -244,15 +331,5 @@ class ClientTable(Generic[C]):
             effects.append(NotifyGroup(group.name, tuple(group.members)))
 
 
-def _update_subscriptions(group: ConsumerGroup[C], subscriptions: tuple[Subscription, ...]) -> bool:
-    """Take over what is new or newer, drop what is no longer there; tells whether the set of topics changed."""
-    known = group.subscriptions
-    wanted = {one.topic for one in subscriptions}
-    changed = not wanted <= known.keys() or not known.keys() <= wanted
-    for topic in [topic for topic in known if topic not in wanted]:
-        del known[topic]
-    for one in subscriptions:
-        old = known.get(one.topic)
-        if old is None or one.version > old.version:
-            known[one.topic] = one
-    return changed
+def _seat_bytes(name: str) -> int:
+    return SEAT_BYTES + 4 * len(name)  # a character may take as much

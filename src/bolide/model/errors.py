@@ -1,12 +1,18 @@
 """One tree of errors.  What each becomes on the wire is for the edge to know (`net/error_codes.py`)."""
 
 from bolide.model.limits import REMARK_LENGTH_MAX
+from bolide.model.printable import printable_lines, printable_part
 from bolide.model.response_code import ResponseCode
-from bolide.model.shown import shown
 
 
 class BolideError(Exception):
-    """Anything this package raises on purpose."""
+    """Anything this package raises on purpose.
+
+    Its text may hold names and remarks of strangers.  It reaches logs, terminals and users as it can be shown.
+    """
+
+    def __str__(self) -> str:
+        return printable_lines(super().__str__())
 
 
 # ---- errors that a server answers with -------------------------------------------------------------------
@@ -143,7 +149,7 @@ class RemoteError(ClientError):
 
     def __init__(self, response_code: int, remark: str) -> None:
         name = _name_of(response_code)
-        super().__init__(f"{name}: {shown(remark, REMARK_LENGTH_MAX)}" if remark else name)
+        super().__init__(f"{name}: {printable_part(remark, REMARK_LENGTH_MAX)}" if remark else name)
         self.response_code = response_code
         self.remark = remark[:REMARK_LENGTH_MAX]
 

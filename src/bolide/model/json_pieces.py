@@ -19,7 +19,7 @@ PIECE_BYTES = 32 * 1024
 class Entries:
     """An object that is written entry by entry."""
 
-    def __init__(self, entries: Iterable[tuple[str, Any]]) -> None:
+    def __init__(self, entries: Iterable[tuple[int | str, Any]]) -> None:
         self.entries = entries
 
 

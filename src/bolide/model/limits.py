@@ -174,6 +174,96 @@ RETRY_TOPICS_PER_CONNECTION_MAX: Final = Limit(
     "a group gets its retry topic with the first message that is sent to it",
 )
 
+# Java clients split what they send at one to four MiB; the smallest message that they make has 75 bytes.
+BATCH_MESSAGES_MAX: Final = Limit(16_384, Where.BROKER, "messages of one batch", "the batch is refused whole")
+BATCH_ODD_MESSAGES_MAX: Final = Limit(
+    1024,
+    Where.BROKER,
+    "messages of one batch in which one needs a decision, having no unique key for example",
+    "the batch is refused whole",
+)
+
+# A pull of usual length counts for one and a half KiB: a connection can wait at all queues of the widest topic.
+HELD_BYTES_MAX: Final = Limit(
+    128 * MIB,
+    Where.BROKER,
+    "bytes of pulls that wait for messages",
+    "whoever waits with most is answered early, or the new pull is answered at once",
+)
+HELD_CONNECTION_BYTES_MAX: Final = Limit(
+    24 * MIB,
+    Where.BROKER,
+    "bytes of pulls of one connection that wait for messages",
+    "its next pull is answered at once",
+)
+PULL_BULK_MESSAGES_MAX: Final = Limit(
+    32_768, Where.BROKER, "messages that a pull for a whole topic brings", "the next pull brings them"
+)
+PULL_BULK_BYTES_MAX: Final = Limit(
+    4 * MIB, Where.BROKER, "bytes that a pull for a whole topic brings", "the next pull brings them"
+)
+PLANS_BYTES_MAX: Final = Limit(
+    64 * MIB,
+    Where.BROKER,
+    "bytes of what is remembered of pulls that are repeated",
+    "the one not used for longest is forgotten, and checked again when it comes back",
+)
+PLAN_SHAPE_BYTES_MAX: Final = Limit(
+    2 * KIB, Where.BROKER, "bytes of a pull that is remembered", "it is checked each time"
+)
+
+ID_LENGTH_MAX: Final = Limit(
+    255, Where.BROKER, "characters of a client id or a producer group", "the request is refused"
+)
+EXPRESSION_LENGTH_MAX: Final = Limit(
+    32_768, Where.BROKER, "characters of a tag expression", "the request is refused"
+)
+CLIENT_BODY_BYTES_MAX: Final = Limit(
+    2 * MIB, Where.BROKER, "bytes of a heartbeat, a client check or a lock request", "the request is refused"
+)
+HEARTBEAT_SUBSCRIPTIONS_MAX: Final = Limit(
+    4096, Where.BROKER, "subscriptions of one heartbeat", "the request is refused"
+)
+HEARTBEAT_TAGS_MAX: Final = Limit(
+    32_768, Where.BROKER, "tags and tag codes of one heartbeat", "the request is refused"
+)
+# Each character goes into a hash.
+HEARTBEAT_TAGS_LENGTH_MAX: Final = Limit(
+    262_144,
+    Where.BROKER,
+    "characters of the tags and expressions of one heartbeat",
+    "the request is refused",
+)
+HEARTBEAT_NEW_GROUPS_MAX: Final = Limit(
+    64, Where.BROKER, "consumer groups that one heartbeat brings into being", "the next heartbeat brings more"
+)
+CONNECTION_GROUPS_MAX: Final = Limit(
+    1024, Where.BROKER, "groups of consumers and producers of one connection", "it is not in the others"
+)
+CONNECTION_CLIENT_BYTES_MAX: Final = Limit(
+    4 * MIB, Where.BROKER, "bytes of groups and subscriptions of one connection", "it is not in the others"
+)
+CLIENTS_BYTES_MAX: Final = Limit(
+    96 * MIB,
+    Where.BROKER,
+    "bytes of groups and subscriptions of all connections",
+    "whoever has most loses one, or the newcomer gets none",
+)
+LOCKS_MAX: Final = Limit(131_072, Where.BROKER, "queues locked for ordered consumption", "no more are locked")
+LOCK_QUEUES_MAX: Final = Limit(4096, Where.BROKER, "queues of one lock request", "the request is refused")
+
+TOPICS_ASKED_MAX: Final = Limit(
+    4096, Where.BROKER, "topics named in one request for a group's progress", "the request is refused"
+)
+# RocketMQ: maxMsgsNumBatch; and clients close a connection that brings a frame of more than 16 MiB.
+QUERY_MESSAGES_MAX: Final = Limit(64, Where.BROKER, "messages found by a key", "the newest are given")
+QUERY_BYTES_MAX: Final = Limit(
+    8 * MIB, Where.BROKER, "bytes of messages found by a key", "the newest are given"
+)
+UNSAFE_ANSWERS_MAX: Final = Limit(
+    65_536, Where.BROKER, "answers that wait for the disk", "messages are refused until there are fewer"
+)
+
 # ---- name server -----------------------------------------------------------------------------------------------
 
 BROKERS_MAX: Final = Limit(2_000, Where.NAMESERVER, "registered brokers", "registrations are refused")
@@ -341,6 +431,15 @@ DELETIONS_MAX: Final = Limit(
     "deleted topics that still have messages in the log",
     "no more are deleted until these have expired",
 )
+SETTINGS_FILE_BYTES_MAX: Final = Limit(
+    MIB, Where.FILES, "bytes of a file with settings, given with `-c`", "it is refused"
+)
+LINE_BYTES_MAX: Final = Limit(
+    16 * MIB,
+    Where.FILES,
+    "bytes of one line that `bolide send` reads",
+    "it ends there, and says what is stored",
+)
 SMALL_FILE_BYTES_MAX: Final = Limit(
     256 * MIB,
     Where.FILES,
@@ -360,5 +459,8 @@ SEGMENTS_MISSING_MAX: Final = Limit(
     "what lies behind is not of the same log",
 )
 QUEUE_FILES_MISSING_MAX: Final = Limit(
-    16, Where.FILES, "files missing in a queue, for the offline tools", "likewise, of the same queue"
+    16,
+    Where.FILES,
+    "files missing in a queue, for the offline tools",
+    "what lies behind is not of the same queue",
 )

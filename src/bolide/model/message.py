@@ -125,6 +125,11 @@ class StoredMessage:
         return MESSAGE_COST_BYTES + len(self.body) + PROPERTY_COST_BYTES * len(self.properties)
 
 
+def is_true(text: str | None) -> bool:
+    """As Java reads a truth value (Boolean.parseBoolean): `true` in letters of any size, and nothing else."""
+    return text is not None and text.lower() == "true"
+
+
 def format_properties(properties: Mapping[str, str]) -> str:
     """`name 0x01 value 0x02` for every pair; empty values are left out as Java leaves them out."""
     parts: list[str] = []

@@ -5,6 +5,7 @@ for anything.  The rules are RocketMQ's (TopicValidator): letters, digits, `%`, 
 """
 
 from bolide.model.errors import InvalidRequest
+from bolide.model.limits import ID_LENGTH_MAX
 
 RETRY_PREFIX = "%RETRY%"
 DEAD_LETTER_PREFIX = "%DLQ%"
@@ -76,6 +77,13 @@ def check_topic(topic: str) -> str:
 def check_group(group: str) -> str:
     """The group, if its name is legal; `InvalidRequest` says what is wrong otherwise."""
     return _check("group", group, GROUP_LENGTH_MAX)
+
+
+def check_id(what: str, name: str) -> str:
+    """A name that somebody gave himself, or a group of producers: anything but nothing, and not too long."""
+    if not name or len(name) > ID_LENGTH_MAX:
+        raise InvalidRequest(f"the {what} is missing or longer than {ID_LENGTH_MAX} characters")
+    return name
 
 
 def is_system_topic(topic: str) -> bool:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import NewType
 
+from bolide.model.printable import printable
+
 LogOffset = NewType("LogOffset", int)
 """A byte position in the commit log (RocketMQ: physical offset)."""
 
@@ -22,4 +24,4 @@ class MessageQueue:
     queue_id: int
 
     def __str__(self) -> str:
-        return f"{self.topic}@{self.broker_name}:{self.queue_id}"
+        return printable(f"{self.topic}@{self.broker_name}:{self.queue_id}")

@@ -22,6 +22,15 @@ def printable(text: str) -> str:
     return _UNSAFE.sub(_escape, text)
 
 
+def printable_part(text: str, length_max: int) -> str:
+    """The same of a text that may be far too long.
+
+    >>> printable_part("abcdef", 3)
+    'abc…'
+    """
+    return printable(text[:length_max]) + ("…" if len(text) > length_max else "")
+
+
 def printable_lines(text: str) -> str:
     """The same for a text of several lines: line feeds and tabs stay."""
     return _UNSAFE_IN_LINES.sub(_escape, text)

@@ -6,6 +6,8 @@ per request, so that compiled code of two rooms can work on it without an object
 unescaped property text.  `send_rows.pxd` repeats these numbers for compiled code; a test compares the two.
 """
 
+from bolide.model import limits
+
 # ---- filled from the request
 OPAQUE = 0
 TOPIC = 1  # index into SendRun.topics
@@ -37,5 +39,5 @@ KIND_BATCH = 2
 ROWS_MAX = 1024
 """Requests per run: bounds the memory of a run and how long the loop stays in one."""
 
-RECORDS_MAX = 16384
+RECORDS_MAX = int(limits.BATCH_MESSAGES_MAX)
 """Records per run: a batch frame holds many."""

@@ -4,6 +4,7 @@ A `TopicConfig` or `GroupConfig` that exists can be written to its file, read fr
 could not is refused when one is made, be it from the wire, from a file or by hand.
 """
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntFlag
@@ -13,19 +14,18 @@ from bolide.model import java_json
 from bolide.model.errors import InvalidRequest, SubscriptionMalformed
 from bolide.model.filter import EVERYTHING, Filter
 from bolide.model.java_hash import java_hash
-from bolide.model.limits import CONFIG_BYTES_MAX, TOLD_QUEUES_MAX
+from bolide.model.limits import CONFIG_BYTES_MAX, EXPRESSION_LENGTH_MAX, TOLD_QUEUES_MAX
 from bolide.model.numbers import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN
 
 TAG = "TAG"
 """The kind of expression that every consumer knows (RocketMQ: ExpressionType)."""
 
-EXPRESSION_LENGTH_MAX = 32_768
-"""Of a tag expression: each of its characters goes into a hash, and pulls may bring one each."""
-
 NAME_LENGTH_MAX = 255
 """Of a topic or a group, whoever made it; what may be made here is narrower (`model.names`)."""
 
 FILTER_TYPE_LENGTH_MAX = 64
+
+_VALUE_BYTES, _NUMBER_BYTES = 256, 36  # of a value with its fields, of a number in a set of them
 
 UNIT_SUBSCRIPTION = 2
 """Bit of a retry topic's sysFlag: its group has members in unit mode."""
@@ -146,17 +146,24 @@ class Subscription:
         """What its tags want; other kinds of expression are the business of `rules.filters`."""
         return EVERYTHING if self.takes_all else Filter(self.codes)
 
+    @property
+    def kept_bytes(self) -> int:
+        """About what it takes in memory."""
+        texts = (self.topic, self.expression, self.expression_type, *self.tags)
+        sets = sys.getsizeof(self.tags) + sys.getsizeof(self.codes)
+        return _VALUE_BYTES + sum(map(sys.getsizeof, texts)) + sets + _NUMBER_BYTES * len(self.codes)
+
     @classmethod
     def parse(
         cls, topic: str, expression: str | None, version: int = 0, expression_type: str = TAG
     ) -> "Subscription":
         """A tag expression: `*` or nothing for all, else `A || B`.  One of another kind is kept as it is."""
-        if expression_type != TAG:
-            return cls(topic, expression or "", version=version, expression_type=expression_type)
         if expression is not None and len(expression) > EXPRESSION_LENGTH_MAX:
             raise SubscriptionMalformed(
-                f"the tag expression has {len(expression)} characters; {EXPRESSION_LENGTH_MAX} are allowed"
+                f"the expression has {len(expression)} characters; {EXPRESSION_LENGTH_MAX} are allowed"
             )
+        if expression_type != TAG:
+            return cls(topic, expression or "", version=version, expression_type=expression_type)
         tags = [tag.strip() for tag in (expression or "*").split("||")]
         tags = [tag for tag in tags if tag]
         if not tags or tags == ["*"]:

@@ -7,7 +7,7 @@ the files themselves unless they are given, and nothing is believed that was not
 
 import os
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bolide.model.errors import NotAStore, StoreError
@@ -15,7 +15,8 @@ from bolide.model.limits import QUEUE_FILES_MISSING_MAX, SEGMENTS_MISSING_MAX, S
 from bolide.model.printable import printable
 from bolide.offline.faults import forget, lost_pages, watch
 from bolide.store.checkpoint import is_foreign
-from bolide.store.deletions import deletions_in
+from bolide.store.deletions import FILE as DELETIONS_FILE
+from bolide.store.deletions import decode_deletions
 from bolide.store.disk import File, ReadingDisk
 from bolide.store.file_names import PLACE_DIGITS, name_of, number_of, place_of, queue_id_of
 from bolide.store.index_layout import HEADER_BYTES, SLOT_BYTES
@@ -170,7 +171,8 @@ class FileRow:
         return self._files.written(self._paths[base])
 
     def view(self, base: int) -> memoryview:
-        return self._files.view(self._paths[base])
+        """The bytes of a file, as far as they have a place in the row."""
+        return self._files.view(self._paths[base])[: self.file_bytes]
 
 
 class OfflineQueue(FileRow):
@@ -267,7 +269,7 @@ class StoreFiles:
         self.files = OpenFiles(disk)
         self.odd: list[OddFile] = []
         self.is_foreign = is_foreign(self.read_small("checkpoint"))
-        self.deleted = deletions_in(disk, self.root, is_foreign=self.is_foreign)
+        self.deleted = self._find_deletions()
         """Places in the log by topic: records of theirs before are those of deleted topics."""
         self.is_clean = not disk.exists(self.path("abort"))
         self.is_locked = disk.is_locked(self.path("lock"))
@@ -315,11 +317,16 @@ class StoreFiles:
         names = {name.removesuffix(".bak") for name in self.disk.list(self.path("config"))}
         return [self.path("config", name) for name in sorted(names) if name.endswith(".json")]
 
+    def _find_deletions(self) -> dict[bytes, int]:
+        data = None if self.is_foreign else self.read_small(DELETIONS_FILE)
+        places = decode_deletions(data or b"") or {}
+        return {topic.encode(): place for topic, place in places.items()}
+
     def _find_log(self, wanted: int | None) -> FileRow:
         folder = self.path("commitlog")
         sizes = self._sizes_in(folder)
         names = sorted(sizes)
-        file_bytes = wanted or _most_common(iter(sizes.values())) or SEGMENT_BYTES
+        file_bytes = wanted or _most_common([sizes]) or SEGMENT_BYTES
         if names and sizes[names[-1]] < file_bytes and self._is_blank(os.path.join(folder, names[-1])):
             path = os.path.join(folder, names.pop())
             self.odd.append(OddFile(path, "was being made at the last stop; nothing is in it", harmless=True))
@@ -345,8 +352,7 @@ class StoreFiles:
                 sizes = {} if queue_id is None else self._sizes_in(os.path.join(folder, number))
                 if queue_id is not None and sizes:
                     found[topic, queue_id] = sizes
-        whole = (size for sizes in found.values() for size in sizes.values() if size % ENTRY_BYTES == 0)
-        file_bytes = wanted or _most_common(whole) or QUEUE_FILE_BYTES
+        file_bytes = wanted or _most_common(found.values(), ENTRY_BYTES) or QUEUE_FILE_BYTES
         self.queue_file_bytes = file_bytes
         queues: dict[QueueKey, OfflineQueue] = {}
         for key, sizes in found.items():
@@ -455,6 +461,12 @@ def _path_in(folder: str, base: int) -> str:
     return os.path.join(folder, name_of(base))
 
 
-def _most_common(sizes: Iterator[int]) -> int:
-    counted = Counter(sizes)
+def _most_common(rows: Iterable[dict[str, int]], unit: int = 1) -> int:
+    """The size of most files, of those that have a whole number of units and a name that is a multiple of it."""
+    counted: Counter[int] = Counter()
+    for sizes in rows:
+        for name, size in sizes.items():
+            place = place_of(name)
+            counted[size] += place is not None and size > 0 and size % unit == place % size == 0
+    counted = +counted
     return max(counted, key=lambda size: (counted[size], size), default=0)

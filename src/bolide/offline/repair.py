@@ -87,7 +87,7 @@ class Keeper:
             end = max((last for _, last in self.disk.written(path)), default=0)
             copy = self.disk.create(target, end, reserve=False)
             try:
-                _copy(source, copy, end)
+                _copy(self.disk, source, copy)
             finally:
                 copy.close()
         finally:
@@ -348,9 +348,10 @@ class Repair:
                 yield RepairStep(self._store.name(path), "put its .bak in its place", _restore(path, copy))
             elif is_good and copy_is_good is False:
                 yield RepairStep(self._store.name(copy), "take the damaged copy away", _move(copy))
-        if any(damage.file == "checkpoint" for damage in found.findings.damages):
-            path = self._store.path("checkpoint")
-            yield RepairStep("checkpoint", "write it again", _move(path))
+        damaged = {damage.file for damage in found.findings.damages}
+        for name, what in (("checkpoint", "write it again"), (DELETIONS_FILE, "take it away")):
+            if name in damaged:
+                yield RepairStep(name, what, _move(self._store.path(name)))
 
 
 def _intent(fix: QueueFix) -> str:
@@ -418,12 +419,13 @@ def _erase(path: str, at: int, size: int) -> Callable[[Keeper], None]:
     return run
 
 
-def _copy(source: File, target: File, size: int) -> None:
-    """The first bytes of a file into a blank one, durably."""
-    for at in range(0, size, _COPY_BYTES):
-        data = source.read(at, min(_COPY_BYTES, size - at))
-        if data.strip(b"\0"):
-            target.write(at, data)
+def _copy(disk: ReadingDisk, source: File, target: File) -> None:
+    """What was ever written to a file into a blank one, as far as that reaches, durably."""
+    for first, last in disk.written(source.path):
+        for at in range(first, min(last, target.size), _COPY_BYTES):
+            data = source.read(at, min(_COPY_BYTES, last - at, target.size - at))
+            if data.strip(b"\0"):
+                target.write(at, data)
     target.sync()
 
 
@@ -442,7 +444,7 @@ def _resize(path: str, size: int) -> Callable[[Keeper], None]:
         old = keeper.disk.open(keeper.move(path))
         new = keeper.disk.create(path, size, reserve=False)
         try:
-            _copy(old, new, min(size, old.size))
+            _copy(keeper.disk, old, new)
         finally:
             old.close()
             new.close()

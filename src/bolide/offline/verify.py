@@ -12,7 +12,13 @@ from bolide.offline.files import Geometry, StoreFiles
 from bolide.offline.scan import Hole, LogScan, OddBlank, Progress
 from bolide.offline.verify_index import IndexCheck
 from bolide.offline.verify_queues import QueueCheck, QueueFix
-from bolide.offline.verify_tables import check_checkpoint, check_config, check_offsets, check_times
+from bolide.offline.verify_tables import (
+    check_checkpoint,
+    check_config,
+    check_deletions,
+    check_offsets,
+    check_times,
+)
 from bolide.store.disk import ReadingDisk
 from bolide.store.walk import LogWalk
 
@@ -69,6 +75,7 @@ def examine(store: StoreFiles, progress: Progress | None = None) -> Examination:
     _tell_state(store, findings)
     tables = check_config(store, findings)
     times = check_checkpoint(store, findings)
+    check_deletions(store, findings)
     topics = None if tables.topics is None else frozenset(tables.topics)
     safe_ms = 0 if times is None else times.safe_ms
     queues = QueueCheck(store, found.holes, findings, topics=topics, checkpoint_ms=safe_ms)

@@ -125,6 +125,7 @@ class QueueCheck:
         self._topics = topics
         self._checkpoint_ms = checkpoint_ms
         self._queues: dict[QueueKey, _Queue] = {}
+        self._made_again: dict[str, int] = {}  # topics with a queue that begins anew, and where
         self._has_ext = store.disk.exists(store.path("consumequeue_ext"))
         self.entries = 0
         self.behind_end = 0
@@ -200,6 +201,7 @@ class QueueCheck:
         if queue.disk is None or queue.disk.entry(number)[:2] == place:
             # The topic was deleted and made again: its queues begin anew, and older records have none.
             self._compare(queue)
+            self._made_again[queue.key[0]] = head.log_offset
             queue.faults.clear()
             queue.fixes.clear()
             queue.first, queue.first_entry, queue.last_entry = number, self._entry_of(queue, head), None
@@ -367,7 +369,7 @@ class QueueCheck:
         if queue.disk is None and queue.first == UNSEEN:
             return  # only records that belong to no queue
         folder = self._store.name(self._store.path("consumequeue", topic, str(queue_id)))
-        if queue.disk is None and self._topics is not None and topic not in self._topics:
+        if queue.disk is None and self._was_deleted(queue):
             queue.is_deleted = True
             count = queue.tail.next_offset - queue.first
             self._findings.note(folder, f"{count} records of a topic that was deleted are still in the log")
@@ -383,6 +385,13 @@ class QueueCheck:
             self._findings.damage(
                 file, at, f"{which} of {topic}/{queue_id} {_many(run.what, many)}", _CONSEQUENCES[run.what]
             )
+
+    def _was_deleted(self, queue: _Queue) -> bool:
+        """Whether its topic is not there any more, or was made again behind its last record."""
+        topic = queue.key[0]
+        if self._topics is not None and topic not in self._topics:
+            return True
+        return queue.last_entry is not None and queue.last_entry[0] < self._made_again.get(topic, 0)
 
     def _real(self, queue: _Queue, folder: str) -> Iterator[_Run]:
         """The faults that are not just what an unclean stop leaves."""

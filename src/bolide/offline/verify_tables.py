@@ -12,6 +12,8 @@ from bolide.offline.files import StoreFiles
 from bolide.offline.table_files import Tables, read_tables
 from bolide.store.checkpoint import FILE_BYTES as CHECKPOINT_BYTES
 from bolide.store.checkpoint import MARK_AT, Checkpoint
+from bolide.store.deletions import FILE as DELETIONS_FILE
+from bolide.store.deletions import decode_deletions
 
 FUTURE_MS = 1000
 """The original notes a time a moment after it took it."""
@@ -49,6 +51,19 @@ def table_state(store: StoreFiles, path: str) -> str:
     except (InvalidRequest, StoreError) as error:
         return str(error)
     return ""
+
+
+def check_deletions(store: StoreFiles, findings: Findings) -> None:
+    """The list of deleted topics carries a checksum."""
+    try:
+        data = store.disk.read_whole(store.path(DELETIONS_FILE))
+    except StoreError as error:
+        findings.damage(DELETIONS_FILE, 0, str(error), "the broker does not start")
+        return
+    if data and decode_deletions(data) is None:
+        findings.damage(DELETIONS_FILE, 0, "is damaged", "messages of deleted topics may come back")
+    elif data and store.is_foreign:
+        findings.note(DELETIONS_FILE, "counts no more, since Apache RocketMQ has used the store")
 
 
 def check_offsets(store: StoreFiles, tables: Tables, findings: Findings) -> None:

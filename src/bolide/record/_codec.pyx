@@ -7,7 +7,9 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 
 from bolide.model.big_endian cimport load32, store16, store32, store64
 from bolide.model.errors import MessageIllegal
+from bolide.model.limits import BATCH_MESSAGES_MAX
 from bolide.model.properties import NOT_PLAIN, NOT_PLAIN_FAMILIES
+from bolide.record.codec_twin import TOO_MANY
 from bolide.record._checksum cimport crc32_of, holds, write_checksum
 from bolide.record.layout cimport (
     BATCH_ITEM_FIXED_BYTES,
@@ -428,12 +430,14 @@ def tags_code_of(const unsigned char[::1] properties):
     return tags_code_at(&properties[0], properties.shape[0]) if properties.shape[0] else 0
 
 
-def split_batch(bytes body not None):
+def split_batch(bytes body not None, Py_ssize_t count_max=BATCH_MESSAGES_MAX):
     cdef const unsigned char* base = <const unsigned char*>PyBytes_AS_STRING(body)
     cdef Py_ssize_t length = len(body), at = 0
     cdef BatchItem item
     cdef list items = []
     while at < length:
+        if len(items) == count_max:
+            raise MessageIllegal(TOO_MANY.format(count_max))
         if not find_item(base + at, length - at, &item):
             if length - at < BATCH_ITEM_FIXED_BYTES:
                 raise MessageIllegal("the batch ends in the middle of a message")

@@ -4,6 +4,7 @@ import struct
 
 from bolide.model.errors import MalformedRecord, MessageIllegal
 from bolide.model.java_hash import java_hash
+from bolide.model.limits import BATCH_MESSAGES_MAX
 from bolide.model.message import NAME_END, Property, SysFlag
 from bolide.record.checksum_twin import holds, masked_crc32, seal_record
 from bolide.record.layout import (
@@ -26,6 +27,8 @@ _STORE_TIMESTAMP = struct.Struct(">q")
 _COUNTS = struct.Struct(">iqI")
 _SIZE_AND_MAGIC = struct.Struct(">II")
 _U16 = struct.Struct(">H")
+
+TOO_MANY = "the batch has more than {} messages, which are too many to be stored together; send fewer at once"
 
 _TAGS = (Property.TAGS + NAME_END).encode()
 
@@ -182,11 +185,13 @@ def tags_code_of(properties: bytes) -> int:
     return java_hash(tags.decode("utf-8", "replace"))
 
 
-def split_batch(body: bytes) -> list[tuple[int, bytes, bytes]]:
-    """(flag, body, properties) of each message in a batch body."""
+def split_batch(body: bytes, count_max: int = BATCH_MESSAGES_MAX) -> list[tuple[int, bytes, bytes]]:
+    """(flag, body, properties) of each message in a batch body; `MessageIllegal` when there are too many."""
     items: list[tuple[int, bytes, bytes]] = []
     at = 0
     while at < len(body):
+        if len(items) == count_max:
+            raise MessageIllegal(TOO_MANY.format(count_max))
         if len(body) - at < BATCH_ITEM_FIXED_BYTES:
             raise MessageIllegal("the batch ends in the middle of a message")
         size, _, _, flag, body_length = BATCH_ITEM.unpack_from(body, at)

@@ -12,3 +12,4 @@ cdef class QueueTail:
     cdef Py_ssize_t capacity  # in entries
 
     cdef int push(self, int64_t log_offset, int64_t size, int64_t tags_code) except -1
+    cdef void shrink(self) noexcept

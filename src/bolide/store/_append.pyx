@@ -1,15 +1,14 @@
 """The compiled twin of append_twin.py: rows of a send run become records and queue entries."""
 
 from cpython cimport array as c_array
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t
-from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcmp, memcpy, memmove
+from libc.stdlib cimport free, realloc
+from libc.string cimport memmove
 
 from bolide.model cimport send_rows as column
-from bolide.record._checksum cimport holds, write_checksum
+from bolide.record._checksum cimport write_checksum
 from bolide.record._codec cimport (
     PropertyScan,
     RecordParts,
@@ -28,34 +27,24 @@ from bolide.record.layout cimport (
     RECORD_CHECKSUM_BYTES,
     TRANSACTION_MASK,
     BatchItem,
-    RecordLook,
     find_item,
-    find_parts,
 )
-from bolide.store.queue_entry cimport ENTRY_BYTES, GAP_SIZE, QueueEntry, load_entry, store_entry
-
-from bolide.model.filter import EVERYTHING as _EVERYTHING
-
-cdef object EVERYTHING = _EVERYTHING  # so that looking at it costs nothing
+from bolide.store.queue_entry cimport ENTRY_BYTES, store_entry
 
 DONE = 0
 SEGMENT_FULL = 1
 NEEDS_GENERAL_PATH = 2
+NEEDS_QUEUE = 3
 
 cdef enum:
     C_DONE = 0
     C_SEGMENT_FULL = 1
     C_NEEDS_GENERAL_PATH = 2
-    C_SCRATCH_FULL = 3
+    C_NEEDS_QUEUE = 3
+    C_SCRATCH_FULL = 4
     ENTRIES_AT_FIRST = 16
     ENTRIES_KEPT = 256
     NOT_PLAIN = TRANSACTION_MASK | INNER_BATCH | NEED_UNWRAP
-    CHOSEN_FEW = 64
-
-
-cdef struct Chosen:
-    const unsigned char* at
-    Py_ssize_t size
 
 
 cdef int64_t* numbers_of(c_array.array numbers) except? NULL:
@@ -107,11 +96,16 @@ cdef class QueueTail:  # its fields are in the .pxd
         cdef Py_ssize_t left = self.next_offset - offset
         if left:
             memmove(self.data, self.data + (offset - self.start) * ENTRY_BYTES, left * ENTRY_BYTES)
-        elif self.capacity > ENTRIES_KEPT:  # a burst has passed
+        else:
+            self.shrink()
+        self.start = offset
+
+    cdef void shrink(self) noexcept:
+        """Nothing is in memory any more: a burst has passed."""
+        if self.capacity > ENTRIES_KEPT:
             free(self.data)
             self.data = NULL
             self.capacity = 0
-        self.start = offset
 
     def reset(self, int64_t next_offset):
         self.start = self.next_offset = next_offset
@@ -121,6 +115,7 @@ cdef class TopicLane:
     cdef readonly bytes topic
     cdef readonly list tails
     cdef readonly int64_t write_queues
+    cdef readonly int64_t missing
     cdef int64_t turn
 
     def __cinit__(self, bytes topic, tails, int64_t write_queues):
@@ -129,11 +124,11 @@ cdef class TopicLane:
         if not 1 <= write_queues <= len(self.tails):
             raise ValueError(f"{write_queues} of {len(self.tails)} queues to write to")
         self.write_queues = write_queues
+        self.missing = -1
         self.turn = 0
 
-    def choose(self):
-        self.turn += 1
-        return self.turn % self.write_queues
+    def open_missing(self, QueueTail tail not None):
+        self.tails[self.missing] = tail
 
 
 cdef struct Run:  # what the requests of a run share, and how far it has come
@@ -240,7 +235,7 @@ cdef class Appender:
         parts.topic = <const unsigned char*>PyBytes_AS_STRING(lane.topic)
         parts.topic_length = len(lane.topic)
         parts.queue_id = queue_id
-        parts.queue_offset = tail.next_offset
+        parts.queue_offset = 0 if tail is None else tail.next_offset
         parts.log_offset = run.log_offset + run.used
         point_at(run, values)
         if values[column.KIND] & column.KIND_BATCH:
@@ -255,6 +250,7 @@ cdef class Appender:
             run.log_offsets[before] = parts.log_offset
             run.records = before + 1
         if outcome != C_DONE:
+            lane.missing = queue_id if outcome == C_NEEDS_QUEUE else -1
             return outcome
         run.used += size
         lane.turn = turn
@@ -316,6 +312,8 @@ cdef class Appender:
             return C_SEGMENT_FULL
         if size[0] > scratch_room:
             return C_SCRATCH_FULL
+        if tail is None:
+            return C_NEEDS_QUEUE
         self.write_sealed(to, parts, size[0])
         tail.push(parts.log_offset, size[0], tags_code(parts, scan))
         return C_DONE
@@ -337,10 +335,13 @@ cdef class Appender:
         cdef BatchItem item
         cdef const unsigned char* at = batch.body
         cdef Py_ssize_t left = batch.body_length, used = 0, one, number = records[0]
-        cdef int64_t first = tail.next_offset
+        cdef int64_t first = 0 if tail is None else tail.next_offset
         cdef bint is_plain = not has_special(batch.properties, batch.properties_length)
         while is_plain and left > 0:
-            if number >= column.RECORDS_MAX or not find_item(at, left, &item):
+            if number >= column.RECORDS_MAX:
+                forget_from(tail, first)
+                return C_SCRATCH_FULL  # as the first of a run it has more room, if it is not too long
+            if not find_item(at, left, &item):
                 is_plain = False
                 break
             parts.flag = item.flag
@@ -352,7 +353,7 @@ cdef class Appender:
                 is_plain = False
                 break
             one = size_of(&parts)
-            if used + one + BLANK_BYTES <= room and used + one <= scratch_room:
+            if tail is not None and used + one + BLANK_BYTES <= room and used + one <= scratch_room:
                 parts.log_offset = batch.log_offset + used
                 self.write_sealed(to + used, &parts, one)
                 tail.push(parts.log_offset, one, tags_code(&parts, &scan))
@@ -362,135 +363,25 @@ cdef class Appender:
             used += one
             left -= item.size
             at += item.size
-        if is_plain and used + BLANK_BYTES <= room and used <= scratch_room:
+        if tail is not None and is_plain and used + BLANK_BYTES <= room and used <= scratch_room:
             records[0] = number
             size[0] = used
             return C_DONE
-        tail.next_offset = first
+        forget_from(tail, first)
         if not is_plain:
             return C_NEEDS_GENERAL_PATH
-        return C_SEGMENT_FULL if used + BLANK_BYTES > room else C_SCRATCH_FULL
+        if used + BLANK_BYTES > room:
+            return C_SEGMENT_FULL
+        return C_SCRATCH_FULL if used > scratch_room else C_NEEDS_QUEUE
+
+
+cdef void forget_from(QueueTail tail, int64_t first) noexcept:
+    """Forget the entries of a batch that fails, and the room that only they needed."""
+    if tail is not None:
+        tail.next_offset = first
+        if tail.start == first:
+            tail.shrink()
 
 
 cdef inline int64_t tags_code(RecordParts* parts, PropertyScan* scan) noexcept nogil:
     return hash_of(parts.properties + scan.tags_at, scan.tags_length) if scan.tags_length else 0
-
-
-def first_wanted(bytes entries not None, filter, int64_t log_offset_end, read_at):
-    cdef object codes = filter.codes
-    cdef object examine = filter.examine
-    cdef object record
-    cdef const unsigned char* at = <const unsigned char*>PyBytes_AS_STRING(entries)
-    cdef Py_ssize_t available = len(entries) // ENTRY_BYTES
-    cdef Py_ssize_t scanned = 0
-    cdef QueueEntry entry
-    while scanned < available:
-        entry = load_entry(at)
-        if entry.log_offset >= 0 and 0 < entry.size < GAP_SIZE:
-            if entry.size > log_offset_end - entry.log_offset:
-                break
-            if codes is None or entry.tags_code in codes:
-                if examine is None:
-                    return scanned, True
-                record = read_at(entry.log_offset)
-                if record is not None and examine(record):
-                    return scanned, True
-        scanned += 1
-        at += ENTRY_BYTES
-    return scanned, False
-
-
-cdef bint is_message(
-    const unsigned char* at,
-    QueueEntry* entry,
-    bytes topic,
-    int64_t queue_id,
-    int64_t queue_offset,
-    int check,
-) noexcept:
-    """Whether a sound record of the entry's size and place begins here, and is this message of this queue."""
-    cdef RecordLook look
-    if not find_parts(at, entry.size, &look) or look.size != entry.size or look.log_offset != entry.log_offset:
-        return False
-    if not holds(at, look.size, look.body_at, look.body_length, check):
-        return False
-    if PyBytes_GET_SIZE(topic) == 0:
-        return True
-    return (
-        look.queue_offset == queue_offset
-        and look.queue_id == queue_id
-        and look.topic_length == PyBytes_GET_SIZE(topic)
-        and memcmp(at + look.topic_at, PyBytes_AS_STRING(topic), look.topic_length) == 0
-    )
-
-
-def collect(
-    bytes entries not None,
-    Py_ssize_t first,
-    filter,
-    Py_ssize_t count_max,
-    int64_t size_bytes_max,
-    int64_t log_offset_end,
-    int64_t log_offset_start,
-    segment,
-    int64_t base,
-    bytes topic not None,
-    int64_t queue_id,
-    int64_t queue_offset,
-    int check,
-):
-    cdef object codes = None
-    cdef object examine = None
-    cdef const unsigned char* at = <const unsigned char*>PyBytes_AS_STRING(entries) + first * ENTRY_BYTES
-    cdef Py_ssize_t available = len(entries) // ENTRY_BYTES - first
-    cdef Py_ssize_t scanned = 0, taken = 0, damaged = 0, limit = min(count_max, available), number
-    cdef int64_t total = 0, place
-    cdef QueueEntry entry
-    cdef Chosen few[CHOSEN_FEW]
-    cdef Chosen* chosen = few
-    cdef const unsigned char* record
-    cdef unsigned char* to
-    cdef bytes data
-    cdef Py_buffer log
-    if first < 0 or available < 0:
-        raise ValueError("the first entry lies outside the entries")
-    if filter is not EVERYTHING:  # which most pulls ask for, and which needs no look at its halves
-        codes, examine = filter.codes, filter.examine
-    if limit > CHOSEN_FEW:
-        chosen = <Chosen*>malloc(limit * sizeof(Chosen))
-        if chosen == NULL:
-            raise MemoryError()
-    # A plain buffer: a typed memoryview costs more to make than a small pull takes to copy.
-    PyObject_GetBuffer(segment, &log, PyBUF_SIMPLE)
-    try:
-        while scanned < available and taken < count_max:
-            entry = load_entry(at)
-            if entry.log_offset >= log_offset_start and 0 < entry.size < GAP_SIZE:
-                place = entry.log_offset - base
-                if entry.size > log_offset_end - entry.log_offset or entry.log_offset < base or place >= log.len:
-                    break
-                if codes is None or entry.tags_code in codes:
-                    if taken and total + entry.size > size_bytes_max:
-                        break
-                    record = <const unsigned char*>log.buf + place
-                    if entry.size > log.len - place or not is_message(
-                        record, &entry, topic, queue_id, queue_offset + scanned, check
-                    ):
-                        damaged += 1
-                    elif examine is None or examine(segment[place : place + entry.size]):
-                        chosen[taken].at = record
-                        chosen[taken].size = entry.size
-                        taken += 1
-                        total += entry.size
-            scanned += 1
-            at += ENTRY_BYTES
-        data = PyBytes_FromStringAndSize(NULL, total)
-        to = <unsigned char*>PyBytes_AS_STRING(data)
-        for number in range(taken):
-            memcpy(to, chosen[number].at, chosen[number].size)
-            to += chosen[number].size
-    finally:
-        PyBuffer_Release(&log)
-        if chosen != few:
-            free(chosen)
-    return scanned, taken, damaged, data

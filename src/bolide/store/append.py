@@ -8,32 +8,29 @@ if TYPE_CHECKING or not use_compiled("bolide.store._append"):
     from bolide.store.append_twin import (
         DONE,
         NEEDS_GENERAL_PATH,
+        NEEDS_QUEUE,
         SEGMENT_FULL,
         Appender,
         QueueTail,
         TopicLane,
-        collect,
-        first_wanted,
     )
 else:
     from bolide.store._append import (
         DONE,
         NEEDS_GENERAL_PATH,
+        NEEDS_QUEUE,
         SEGMENT_FULL,
         Appender,
         QueueTail,
         TopicLane,
-        collect,
-        first_wanted,
     )
 
 __all__ = [
     "DONE",
     "NEEDS_GENERAL_PATH",
+    "NEEDS_QUEUE",
     "SEGMENT_FULL",
     "Appender",
     "QueueTail",
     "TopicLane",
-    "collect",
-    "first_wanted",
 ]

@@ -6,15 +6,14 @@ decision ends the run early: the caller handles it by the general path and comes
 """
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from bolide.model import send_rows as column
 from bolide.model.errors import MessageIllegal
-from bolide.model.filter import Filter
 from bolide.model.message import TRANSACTION_MASK, Property, SysFlag
 from bolide.model.properties import leaves_fast_path
 from bolide.record.checksum_twin import seal_record
-from bolide.record.codec_twin import RecordHead, encode_record, inspect_record, split_batch, tags_code_of
+from bolide.record.codec_twin import encode_record, split_batch, tags_code_of
 from bolide.record.layout import (
     BLANK_BYTES,
     FIXED_BYTES,
@@ -23,11 +22,12 @@ from bolide.record.layout import (
     RECORD_CHECKSUM_BYTES,
     TOPIC_V1_BYTES_MAX,
 )
-from bolide.store.queue_entry import ENTRY, ENTRY_BYTES, GAP_SIZE
+from bolide.store.queue_entry import ENTRY, ENTRY_BYTES
 
 DONE = 0
 SEGMENT_FULL = 1
 NEEDS_GENERAL_PATH = 2
+NEEDS_QUEUE = 3
 
 _NOT_PLAIN = TRANSACTION_MASK | int(SysFlag.INNER_BATCH | SysFlag.NEED_UNWRAP)
 
@@ -73,22 +73,25 @@ class QueueTail:
 
 
 class TopicLane:
-    """A topic whose plain messages may take the fast path: its name and the tails of its queues."""
+    """A topic whose plain messages may take the fast path: its name and the tails of its queues.
 
-    __slots__ = ("_turn", "tails", "topic", "write_queues")
+    A queue that nobody has written to has none.  The first message for it stops with NEEDS_QUEUE, `missing` then says
+    which one it is, and `open_missing` gives the lane its tail.
+    """
 
-    def __init__(self, topic: bytes, tails: Sequence[QueueTail], write_queues: int) -> None:
+    __slots__ = ("missing", "tails", "topic", "turn", "write_queues")
+
+    def __init__(self, topic: bytes, tails: Sequence[QueueTail | None], write_queues: int) -> None:
         self.topic = topic
         self.tails = list(tails)
         if not 1 <= write_queues <= len(self.tails):
             raise ValueError(f"{write_queues} of {len(self.tails)} queues to write to")
         self.write_queues = write_queues
-        self._turn = 0
+        self.missing = -1
+        self.turn = 0  # whose it is among the write queues, for messages that leave the choice to the broker
 
-    def choose(self) -> int:
-        """A write queue for a message that left the choice to the broker, in turn."""
-        self._turn += 1
-        return self._turn % self.write_queues
+    def open_missing(self, tail: QueueTail) -> None:
+        self.tails[self.missing] = tail
 
 
 class Appender:
@@ -128,18 +131,25 @@ class Appender:
             lane = lanes[values[column.TOPIC]]
             if lane is not None and records == column.RECORDS_MAX:
                 return row, used, DONE
-            parts = self._plain_parts(values, buffer, properties, lane, records)
+            parts = self._plain_parts(values, buffer, properties, lane)
             if lane is None or parts is None:
                 return row, used, NEEDS_GENERAL_PATH
+            if records + len(parts) > column.RECORDS_MAX:  # as the first of a run it may have room
+                return row, used, DONE if used else NEEDS_GENERAL_PATH
             size = self._size_of(lane, parts, born_host)
             if used + size + BLANK_BYTES > room:
                 return row, used, SEGMENT_FULL
             if used + size > len(scratch):
                 return row, used, DONE if used else NEEDS_GENERAL_PATH
-            queue_id = values[column.QUEUE_ID]
+            queue_id, turn = values[column.QUEUE_ID], lane.turn
             if queue_id < 0:
-                queue_id = lane.choose()
+                turn += 1
+                queue_id = turn % lane.write_queues
             tail = lane.tails[queue_id]
+            if tail is None:
+                lane.missing = queue_id
+                return row, used, NEEDS_QUEUE
+            lane.turn = turn
             rows[at + column.QUEUE_ID] = queue_id
             rows[at + column.QUEUE_OFFSET] = tail.next_offset
             rows[at + column.RECORDS_AT] = records
@@ -149,7 +159,7 @@ class Appender:
             rows[at + column.UNIQUE_KEY_LENGTH] = key_length
             for part in parts:
                 place = log_offset + used
-                record = self._encode(lane, values, queue_id, part, place, born_host, now_ms)
+                record = self._encode(lane, values, tail, part, place, born_host, now_ms)
                 scratch[used : used + len(record)] = record
                 log_offsets[records] = place
                 records += 1
@@ -169,7 +179,7 @@ class Appender:
         self,
         lane: TopicLane,
         values: "array[int]",
-        queue_id: int,
+        tail: QueueTail,
         part: _Part,
         log_offset: int,
         born_host: bytes,
@@ -180,9 +190,9 @@ class Appender:
             topic=lane.topic,
             body=body,
             properties=text,
-            queue_id=queue_id,
+            queue_id=tail.key[1],
             flag=flag,
-            queue_offset=lane.tails[queue_id].next_offset,
+            queue_offset=tail.next_offset,
             log_offset=log_offset,
             sys_flag=values[column.SYS_FLAG],
             born_timestamp_ms=values[column.BORN_TIMESTAMP],
@@ -204,7 +214,6 @@ class Appender:
         buffer: bytearray,
         properties: bytearray,
         lane: TopicLane | None,
-        records: int,
     ) -> list[_Part] | None:
         """What each record holds, or None when the row is not plain."""
         if lane is None or values[column.QUEUE_ID] >= len(lane.tails):
@@ -224,7 +233,7 @@ class Appender:
                 items, suffix = split_batch(body), self._checksum_room
             except MessageIllegal:
                 return None
-            if records + len(items) > column.RECORDS_MAX or _needs_general_path(text):
+            if _needs_general_path(text):
                 return None
         parts: list[_Part] = []
         for flag, item, text in items:
@@ -275,86 +284,3 @@ def _unique_key(values: "array[int]", properties: bytearray) -> tuple[int, int]:
             found = (cursor + len(begin), len(pair) - len(begin))
         cursor += len(pair) + 1
     return found
-
-
-def first_wanted(
-    entries: bytes, filter: Filter, log_offset_end: int, read_at: Callable[[int], bytes | None]
-) -> tuple[int, bool]:
-    """Look for a wanted message before `log_offset_end`: entries passed by, and whether one was found.
-
-    `read_at` gives the record at a place of the log, if a sound one is there.  It is asked only for a filter that
-    examines records.
-    """
-    codes, examine = filter.codes, filter.examine
-    scanned = 0
-    for log_offset, size, tags_code in ENTRY.iter_unpack(entries):
-        if log_offset >= 0 and 0 < size < GAP_SIZE:
-            if log_offset + size > log_offset_end:
-                break
-            if codes is None or tags_code in codes:
-                record = None if examine is None else read_at(log_offset)
-                if examine is None or (record is not None and examine(record)):
-                    return scanned, True
-        scanned += 1
-    return scanned, False
-
-
-def collect(
-    entries: bytes,
-    first: int,
-    filter: Filter,
-    count_max: int,
-    size_bytes_max: int,
-    log_offset_end: int,
-    log_offset_start: int,
-    segment: memoryview,
-    base: int,
-    topic: bytes,
-    queue_id: int,
-    queue_offset: int,
-    check: int,
-) -> tuple[int, int, int, bytes]:
-    """The records of a pull: entries scanned from `first`, records taken, records damaged, and their bytes.
-
-    Stops before `log_offset_end`, at the first entry of another segment, at `count_max` messages, or before their
-    size passes `size_bytes_max`; the first message is always taken.  Passed over are messages that the filter does not
-    want, entries that are none (those of size 2147483647, which fill gaps, and zeros), those of
-    records before `log_offset_start`, and those that do not point at a record of their size and place whose checksums
-    hold, as far as `check` asks for them (see `record/layout.py`).
-
-    The first entry must be that of `queue_offset` in this queue of this topic, and its record must say so; an empty
-    topic stands for a queue whose messages belong to other topics too.
-    """
-    if not 0 <= first <= len(entries) // ENTRY.size:
-        raise ValueError("the first entry lies outside the entries")
-    codes, examine = filter.codes, filter.examine
-    records: list[bytes] = []
-    scanned = damaged = total = 0
-    for log_offset, size, tags_code in ENTRY.iter_unpack(memoryview(entries)[first * ENTRY.size :]):
-        if len(records) >= count_max:
-            break
-        if log_offset >= log_offset_start and 0 < size < GAP_SIZE:
-            if log_offset + size > log_offset_end or not base <= log_offset < base + len(segment):
-                break
-            if codes is None or tags_code in codes:
-                if records and total + size > size_bytes_max:
-                    break
-                record = bytes(segment[log_offset - base : log_offset - base + size])
-                message = (topic, queue_id, queue_offset + scanned)
-                if not _is_message(record, size, log_offset, message, check):
-                    damaged += 1
-                elif examine is None or examine(record):
-                    records.append(record)
-                    total += size
-        scanned += 1
-    return scanned, len(records), damaged, b"".join(records)
-
-
-def _is_message(
-    record: bytes, size: int, log_offset: int, message: tuple[bytes, int, int], check: int
-) -> bool:
-    """Whether this is a sound record of this size and place, and this message: topic, queue, queue offset."""
-    head = inspect_record(record, 0, len(record), check)
-    if not isinstance(head, RecordHead) or (head.size, head.log_offset) != (size, log_offset):
-        return False
-    return not message[0] or (head.topic, head.queue_id, head.queue_offset) == message

@@ -9,7 +9,7 @@ They stand in the file `deletions` of the store's folder, a line each, until the
     bolide deletions 1
     4096 orders
     81920 payments
-    crc32 4d5c2c64
+    crc32 3904c839
 
 Apache RocketMQ does not look at the file, and brings such messages back when it makes queues again.  It may also cut
 the log and write other messages to the places before these.  So once it has run on the store, the file counts no more.
@@ -19,7 +19,6 @@ import errno
 import logging
 import os
 import zlib
-from typing import Protocol
 
 from bolide.model.errors import TableFull
 from bolide.model.limits import DELETIONS_MAX
@@ -33,10 +32,6 @@ FILE = "deletions"
 
 _HEAD = b"bolide deletions 1\n"
 _SEAL = b"crc32 "
-
-
-class _Reading(Protocol):
-    def read_whole(self, path: str) -> bytes | None: ...
 
 
 class Deletions:
@@ -137,13 +132,6 @@ class Deletions:
     def _delete(self) -> None:
         self._disk.delete(self._path)
         self._disk.sync_dir(os.path.dirname(self._path))
-
-
-def deletions_in(disk: _Reading, root: str, *, is_foreign: bool) -> dict[bytes, int]:
-    """What the file of a store says that is not open, as `Deletions.load` takes it."""
-    data = None if is_foreign else disk.read_whole(os.path.join(root, FILE))
-    places = decode_deletions(data or b"") or {}
-    return {topic.encode(): place for topic, place in places.items()}
 
 
 def decode_deletions(data: bytes) -> dict[str, int] | None:

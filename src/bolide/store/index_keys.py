@@ -21,6 +21,7 @@ from bolide.model.clock import Clock
 from bolide.record.codec import RecordHead
 from bolide.record.layout import FIXED_BYTES, MAGIC_V1, MAGIC_V2
 from bolide.store.disk import Disk
+from bolide.store.file_names import number_of
 from bolide.store.folders import make_folder
 from bolide.store.index import AT_BLANK, NO_RECORD, NO_ROOM, find_offsets, index_records
 from bolide.store.index_file import FIRST_ENTRY, IndexFile, IndexSizes
@@ -96,7 +97,8 @@ class KeyIndex:
         self.full_files_ms = state.full_files_ms
         self._log_end = state.end
         self.position = state.start
-        paths = [os.path.join(self._folder, name) for name in self._disk.list(self._folder) if name.isdigit()]
+        names = [name for name in self._disk.list(self._folder) if number_of(name) is not None]
+        paths = [os.path.join(self._folder, name) for name in names]
         self._take_sound(paths, state)
         if self._files and not self._find_position(state):
             log.warning("the index files in %s belong to another log", self._folder)

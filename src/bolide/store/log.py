@@ -18,6 +18,7 @@ from bolide.model.offsets import LogOffset
 from bolide.record.codec import RecordHead, inspect_record
 from bolide.record.layout import BLANK_BYTES, MAGIC_BLANK
 from bolide.store.disk import Disk
+from bolide.store.file_names import NUMBER_MAX, place_of
 from bolide.store.folders import make_folder
 from bolide.store.segment import Segment, SegmentToMake
 
@@ -111,6 +112,9 @@ class CommitLog:
         names = [name for name in self._disk.list(self._folder) if name.isdigit()]
         for name in names:
             path = os.path.join(self._folder, name)
+            base = place_of(name)
+            if base is None or base > NUMBER_MAX - self._segment_bytes:
+                raise StoreError(f"{path} has a name that no segment has: move it away")
             size = self._disk.size_of(path)
             if size < self._segment_bytes and name == names[-1] and self._is_blank(path):
                 self._disk.delete(path)  # power was lost while it was made
@@ -120,9 +124,9 @@ class CommitLog:
                     f"{path} has {size} bytes where mappedFileSizeCommitLog is {self._segment_bytes};"
                     " set it to the size that the files have"
                 )
-            if self._bases and int(name) != self._bases[-1] + size:
+            if self._bases and base != self._bases[-1] + size:
                 raise StoreError(f"the commit-log segment before {path} is missing")
-            self._add(Segment(int(name), self._disk.open(path)))
+            self._add(Segment(base, self._disk.open(path)))
         if self._segments:
             self.current.file.sync()  # likewise: its length
             return True

@@ -322,6 +322,14 @@ class QueueIndex:
         queues = self._topics.get(topic)
         return None if queues is None else queues.get(queue_id)
 
+    def tails(self, topic: str, count: int) -> list[QueueTail | None]:
+        """The tails of the first so many queues; None for those that nobody has written to."""
+        tails: list[QueueTail | None] = [None] * count
+        for queue_id, queue in self._topics.get(topic, {}).items():
+            if queue_id < count:
+                tails[queue_id] = queue.tail
+        return tails
+
     def end_of(self, topic: str, queue_id: int) -> int:
         """Where the queue's next message goes."""
         queue = self.find(topic, queue_id)

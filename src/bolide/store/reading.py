@@ -13,7 +13,8 @@ from bolide.model.filter import EVERYTHING, Filter
 from bolide.model.offsets import LogOffset, QueueOffset
 from bolide.record.codec import RecordHead, inspect_record
 from bolide.record.layout import CHECK_SUMS
-from bolide.store.append import QueueTail, collect
+from bolide.store.append import QueueTail
+from bolide.store.collect import collect
 from bolide.store.log import CommitLog
 from bolide.store.marks import Marks
 from bolide.store.queue_entry import ENTRY_BYTES, PLACE

@@ -14,18 +14,12 @@ from dataclasses import dataclass, field
 from bolide.model.clock import Clock
 from bolide.model.errors import StoreError, StoreUnavailable
 from bolide.model.offsets import LogOffset, QueueOffset
-from bolide.model.send_rows import COLUMNS, RECORDS_AT, RECORDS_COUNT
+from bolide.model.send_rows import COLUMNS, RECORDS_AT, RECORDS_COUNT, TOPIC
 from bolide.model.steps import Steps, at_once
 from bolide.record.codec import encode_record
 from bolide.record.layout import CHECK_SUMS
 from bolide.store.abort_file import AbortFile
-from bolide.store.append import (
-    NEEDS_GENERAL_PATH,
-    SEGMENT_FULL,
-    Appender,
-    QueueTail,
-    TopicLane,
-)
+from bolide.store.append import DONE, NEEDS_GENERAL_PATH, NEEDS_QUEUE, Appender, QueueTail, TopicLane
 from bolide.store.checkpoint import Checkpoints, NextCheckpoint
 from bolide.store.disk import NOT_NOW, Disk, DiskLock
 from bolide.store.entry_rules import entry_code, has_entry
@@ -282,8 +276,7 @@ class MessageStore:
 
     def lane(self, topic: str, queues: int, write_queues: int) -> TopicLane:
         """A fast path for plain messages of a topic; it knows tags alone, so delayed messages never take it."""
-        tails = [self._tail(topic, queue_id) for queue_id in range(queues)]
-        return TopicLane(topic.encode(), tails, max(1, write_queues))
+        return TopicLane(topic.encode(), self.queues.tails(topic, queues), max(1, write_queues))
 
     def append_run(
         self,
@@ -326,21 +319,26 @@ class MessageStore:
             records = rows[last + RECORDS_AT] + rows[last + RECORDS_COUNT]
             self.messages_appended += records
             self.log.last_record = log_offsets[records - 1]
-        if why == SEGMENT_FULL and row == first:
-            if self.log.position == 0:
-                return row, True  # larger than a segment: the general path says so
+        if row > first or why in (DONE, NEEDS_GENERAL_PATH):
+            return row, why == NEEDS_GENERAL_PATH
+        if why == NEEDS_QUEUE:
+            lane = lanes[rows[row * COLUMNS + TOPIC]]
+            assert lane is not None, "a row without a lane needs the general path"
+            lane.open_missing(self._tail(lane.topic.decode(), lane.missing))
+        elif self.log.position == 0:
+            return row, True  # larger than a segment: the general path says so
+        else:
             self._reserve(self.log.room)  # a blank record needs some of it, so this begins the next segment
-            return self.append_run(rows, log_offsets, buffer, properties, lanes, first, count, born_host)
-        return row, why == NEEDS_GENERAL_PATH
+        return self.append_run(rows, log_offsets, buffer, properties, lanes, first, count, born_host)
 
     def append(self, messages: Sequence[NewMessage]) -> list[Appended]:
         """Append messages one behind the other, each to its own queue, all or none, in one segment."""
         self._check_open()
         now_ms = self._store_time_ms()
-        tails = [self._tail(message.topic, message.queue_id) for message in messages]
         codes = [_code_of(message, now_ms) for message in messages]
         sizes = [len(self._encode(message, 0, 0, now_ms)) for message in messages]
-        self._reserve(sum(sizes))
+        self._reserve(sum(sizes))  # what is refused here makes no queue
+        tails = [self._tail(message.topic, message.queue_id) for message in messages]
         at, numbers = int(self.log.end), {tail: tail.next_offset for tail in tails}
         records: list[bytes] = []
         appended: list[Appended] = []

@@ -34,6 +34,7 @@ __all__ = [
     "decode_frame",
     "encode_found",
     "encode_send_answers",
+    "scan_frame",
 ]
 
 INTAKE_BYTES = 256 * 1024
@@ -213,6 +214,13 @@ class FrameReader:
             self.end = len(part)
         else:
             self._rest = bytes(part)
+
+
+def scan_frame(frame: bytes) -> SendRun:
+    """A run of the send request that is in this frame; of none when it is not plain."""
+    run = SendRun(len(frame))
+    scan_sends(run, bytearray(frame), 0, len(frame), len(frame))
+    return run
 
 
 def decode_frame(frame: bytes) -> Command:

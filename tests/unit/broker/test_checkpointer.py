@@ -99,20 +99,6 @@ def test_much_to_walk_does_not_wait_for_the_minute(tmp_path: Path, monkeypatch: 
     play(tmp_path, act)
 
 
-def test_a_deleted_topic_is_covered_at_once(tmp_path: Path) -> None:
-    """Or a recovery would find its queues again."""
-
-    async def act(scene: Scene) -> None:
-        put_many(scene.store, 5)
-        scene.store.delete_topic("T")
-        await pause()
-        assert not scene.is_checkpointed()  # the log is not durable yet
-        scene.sync_log()
-        await eventually(scene.is_checkpointed)
-
-    play(tmp_path, act)
-
-
 def test_no_turn_writes_more_than_a_slice_of_the_queues_for_a_checkpoint(tmp_path: Path) -> None:
     async def act(scene: Scene) -> None:
         count = 3 * STEP_QUEUES

@@ -99,12 +99,12 @@ def test_more_than_may_wait_for_the_disk_are_refused_before_they_are_stored(
     """Method: the disk takes its time, so every answer waits; SYSTEM_BUSY makes a client try again."""
 
     async def act(broker: Broker, wire: Wire) -> None:
-        monkeypatch.setattr(safety_module, "WAITING_MAX", 0)
+        monkeypatch.setattr(safety_module, "UNSAFE_ANSWERS_MAX", 0)
         end = broker.state.store.log.end
         for topic in ("T", "new"):
             assert (await wire.ask(send_request(topic=topic))).code == 2
         assert broker.state.store.log.end == end
-        monkeypatch.setattr(safety_module, "WAITING_MAX", 10)
+        monkeypatch.setattr(safety_module, "UNSAFE_ANSWERS_MAX", 10)
         assert (await wire.ask(send_request())).code == 0
 
     play(tmp_path, act, "SYNC_FLUSH")

@@ -197,8 +197,10 @@ def test_a_held_pull_of_a_deleted_topic_is_told_so_in_the_end(tmp_path: Path) ->
     play(tmp_path, act, clock=clock)
 
 
-def test_held_pulls_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hold_module, "HELD_MAX", 3)
+def test_a_pull_for_which_there_is_no_room_is_answered_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hold_module, "HELD_CONNECTION_BYTES_MAX", 5_000)  # of some 1400 each
 
     async def act(broker: Broker, wire: Wire) -> None:
         await fill(wire, 1)

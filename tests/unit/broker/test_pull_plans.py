@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -230,3 +231,73 @@ def test_what_plans_have_read_ahead_is_bounded(tmp_path: Path, monkeypatch: pyte
         assert 0 < broker.part(Pulling).plans.entries_bytes <= 4 * WINDOW_ENTRIES * ENTRY_BYTES
 
     play(tmp_path, act, {"mappedFileSizeConsumeQueue": "200000"})
+
+
+def test_plans_take_a_bounded_number_of_bytes_and_the_one_not_used_for_longest_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Goal: whoever sends ever new shapes cannot take the plans of those who use theirs."""
+    monkeypatch.setattr(plans_module, "PLANS_BYTES_MAX", 10_000)
+
+    async def act(broker: Broker, wire: Wire) -> None:
+        plans = broker.part(Pulling).plans
+        await fill(wire, 3)
+        honest = again(0, group="honest")
+        for number in range(100):
+            assert bodies_of(await wire.ask(honest))
+            stranger = again(0)
+            stranger.fields["anything"] = str(number)
+            await wire.ask(stranger)
+            assert plans.bytes_kept <= 10_000
+        assert 1 < len(plans) < 6
+        assert any(b"honest" in shape for shape in plans._plans)
+        with mock.patch.object(plans_module, "PullPlan", side_effect=AssertionError("made again")):
+            assert bodies_of(await wire.ask(honest))
+
+    play(tmp_path, act)
+
+
+def test_a_plan_counts_with_its_tags(tmp_path: Path) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        await fill(wire, 3, tag="0")
+        before = 0
+        for tags in ("0", " || ".join(map(str, range(150)))):
+            await wire.ask(again(0, tags=tags))
+            size = broker.part(Pulling).plans.bytes_kept - before
+            before = broker.part(Pulling).plans.bytes_kept
+        assert size > 150 * plans_module.CODE_BYTES
+
+    play(tmp_path, act)
+
+
+def test_a_signed_pull_has_no_shape_that_comes_again_and_no_plan(tmp_path: Path) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        await fill(wire, 3)
+        request = again(0)
+        request.fields |= {"AccessKey": "me", "Signature": "2jmj7l5rSw0yVb/vlWAYkK/YBwk="}
+        for _ in range(2):
+            assert len(bodies_of(await wire.ask(request))) == 3
+        assert not has_plan(broker)
+
+    play(tmp_path, act)
+
+
+def test_what_others_do_with_their_topics_and_groups_leaves_a_plan_alone(tmp_path: Path) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        await fill(wire, 3)
+        wire.send(heartbeat("*", 1))
+        while not (await wire.next()).is_response:
+            pass
+        pulls = [again(0), again(0, flags=0, group="G", sub_version=1)]
+        for pull in pulls:
+            assert bodies_of(await wire.ask(pull))
+        broker.state.topics.put(TopicConfig("Other", 4, 4))
+        broker.state.groups.put(GroupConfig("others"))
+        other = await connect(broker)
+        body = b'{"clientID":"c2","consumerDataSet":[{"groupName":"others"}]}'
+        assert (await other.ask(Command(34, {}, body, opaque=1))) is not None
+        with mock.patch.object(plans_module, "PullPlan", side_effect=AssertionError("made again")):
+            for pull in pulls:
+                assert bodies_of(await wire.ask(pull))
+
+    play(tmp_path, act)

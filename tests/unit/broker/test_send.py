@@ -249,6 +249,12 @@ LONG = "x" * 128
         ({"properties": "DELAY\x013\x02"}, b"x", 13, "DELAY"),
         ({"properties": "TIMER_DELAY_SEC\x013\x02"}, b"x", 13, "TIMER_DELAY_SEC"),
         ({"properties": "TRAN_MSG\x01true\x02"}, b"x", 13, "transactional"),
+        # As the original reads it, Boolean.parseBoolean, and whatever else the message says.
+        ({"properties": "TRAN_MSG\x01TRUE\x02"}, b"x", 13, "transactional"),
+        ({"properties": "TRAN_MSG\x01false\x02TRAN_MSG\x01tRuE"}, b"x", 13, "transactional"),
+        ({"properties": "TRAN_MSG\x01True\x02", "reconsume_times": 3}, b"x", 13, "transactional"),
+        ({"properties": "TRAN_MSG\x01TRUE\x02", "batch": True}, batch_of(b"a"), 13, "transactional"),
+        ({"batch": True}, batch_of(b"a", TRAN_MSG="TRUE"), 13, "transactional"),
         ({"sys_flag": 4}, b"x", 13, "transactional"),
         ({"sys_flag": 12}, b"x", 13, "transactional"),
         ({"sys_flag": 0x80}, b"x", 13, "batches"),
@@ -271,6 +277,18 @@ def test_what_cannot_be_stored_is_refused_with_its_code_and_words(
         assert remark in (answer.remark or "")
         assert broker.state.store.log.end == end
         assert (await wire.ask(send_request(b"next"))).code == 0
+
+    play(tmp_path, act)
+
+
+@pytest.mark.parametrize("value", ["false", "yes", "1", "ttrue", "true "])
+def test_what_the_original_takes_for_no_half_message_is_stored(tmp_path: Path, value: str) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        await fill(wire, 1)
+        assert (await wire.ask(send_request(properties=properties_of(TRAN_MSG=value)))).code == 0
+        batch = batch_of(b"a", TRAN_MSG=value)
+        assert (await wire.ask(send_request(batch, batch=True))).code == 0
+        assert broker.state.store.reader.queue_range("T", 0) == (0, 3)
 
     play(tmp_path, act)
 

@@ -9,8 +9,6 @@ import pytest
 from bolide.broker.app import Broker
 from bolide.broker.parts import PARTS
 from bolide.model.errors import StoreError
-from bolide.store.disk import File
-from bolide.store.disk_os import OsDisk
 from bolide.store.tables.persisted import PersistedTable
 from tests.unit.broker.stage import fill, serving
 
@@ -101,42 +99,3 @@ def test_a_table_that_cannot_be_written_at_the_end_is_named_and_the_store_is_clo
     with pytest.raises(StoreError, match=r"could not write .*consumerOffset\.json"):
         asyncio.run(main())
     assert not (tmp_path / "abort").exists()
-
-
-class FullDisk(OsDisk):
-    """Has no room for small files, from some moment on."""
-
-    is_full = False
-
-    def create(self, path: str, size: int, *, reserve: bool) -> File:
-        if self.is_full and path.endswith(".json.tmp"):
-            raise OSError(28, "No space left on device")
-        return super().create(path, size, reserve=reserve)
-
-
-def test_a_disk_that_is_full_for_a_while_costs_a_line_in_the_log_and_no_table(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    disk = FullDisk()
-
-    async def main() -> None:
-        async with serving(tmp_path, disk=disk) as (broker, wire):
-            disk.is_full = True
-            broker.state.groups.find("orders", auto_create=True)
-            with pytest.raises(
-                StoreError, match=r"done, but subscriptionGroup\.json cannot be written: No space"
-            ):
-                await broker.state.files.saved(broker.state.groups)
-            waiting = broker.state.files.written(broker.state.groups)
-            with pytest.raises(StoreError):
-                await broker.state.files.saved(broker.state.groups)
-            assert not waiting.done()
-            disk.is_full = False
-            await asyncio.wait_for(waiting, 20)
-
-    asyncio.run(main())
-    lines = [record.getMessage() for record in caplog.records if "subscriptionGroup" in record.getMessage()]
-    assert len(lines) == 2, lines
-    assert "No space left" in lines[0]
-    assert lines[1].endswith("that is over")
-    assert b"orders" in (tmp_path / "config" / "subscriptionGroup.json").read_bytes()

@@ -14,9 +14,10 @@ import pytest
 
 from bolide.cli import app as commands
 from bolide.cli.main import main
-from bolide.cli.send import LINE_BYTES_MAX, read_lines
+from bolide.cli.send import read_lines
 from bolide.cli.since import format_moment, parse_since
 from bolide.model.errors import ConfigError
+from bolide.model.limits import LINE_BYTES_MAX
 from bolide.testing import EmbeddedServer
 from tests.peers.waiting import PATIENCE_SECONDS
 from tests.unit.cli.shells import BOLIDE, shell

@@ -5,8 +5,9 @@ import os
 
 import pytest
 
-from bolide.cli.send import BATCH_MESSAGES_MAX, LINE_BYTES_MAX, Line, _batches, read_lines
+from bolide.cli.send import BATCH_MESSAGES_MAX, Line, _batches, read_lines
 from bolide.model.errors import ConfigError
+from bolide.model.limits import LINE_BYTES_MAX
 from bolide.model.message import Message
 
 

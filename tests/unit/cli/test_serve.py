@@ -8,16 +8,22 @@ from collections.abc import Callable
 import pytest
 
 from bolide.cli import serve
-from bolide.cli.outcome import CannotStart, ExitCode, StoreFailed
-from bolide.model.errors import ConfigError
+from bolide.cli.outcome import CannotStart, ExitCode, StoreFailed, exit_code_of
+from bolide.model.errors import ConfigError, StoreError
 
 
 class FakeService:
     """Says what was done to it; `start_error` and `failure` are what goes wrong."""
 
-    def __init__(self, start_error: Exception | None = None, failure: OSError | None = None) -> None:
+    def __init__(
+        self,
+        start_error: Exception | None = None,
+        failure: OSError | None = None,
+        stop_error: Exception | None = None,
+    ) -> None:
         self.start_error = start_error
         self.failure = failure
+        self.stop_error = stop_error
         self.done: list[str] = []
 
     async def start(self) -> None:
@@ -27,6 +33,8 @@ class FakeService:
 
     async def stop(self) -> None:
         self.done.append("stop")
+        if self.stop_error is not None:
+            raise self.stop_error
 
     async def failed(self) -> BaseException:
         if self.failure is not None:
@@ -68,3 +76,16 @@ def test_a_store_that_cannot_be_trusted_ends_the_process_with_words() -> None:
     with pytest.raises(StoreFailed, match=r"Input/output error.*check the disk"):
         run(service, lambda: None)
     assert service.done == ["start", "stop"]
+
+
+def test_a_stop_that_could_not_write_everything_down_is_no_success() -> None:
+    service = FakeService(stop_error=StoreError("the store could not be closed"))
+    with pytest.raises(StoreFailed, match="the store could not be closed") as caught:
+        run(service, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    assert exit_code_of(caught.value) == ExitCode.STORE_FAILED
+
+
+def test_what_ended_the_server_is_said_rather_than_what_followed_from_it() -> None:
+    service = FakeService(failure=OSError(5, "Input/output error"), stop_error=StoreError("not closed"))
+    with pytest.raises(StoreFailed, match="Input/output error"):
+        run(service, lambda: None)

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from bolide.broker.config import BrokerConfig
-from bolide.cli.settings import FILE_BYTES_MAX, parse_assignments, parse_properties_file, read_settings
+from bolide.cli.settings import parse_assignments, parse_properties_file, read_settings
 from bolide.model.errors import ConfigError
+from bolide.model.limits import SETTINGS_FILE_BYTES_MAX
 
 
 def test_set_options_are_pairs_and_the_last_of_a_key_wins() -> None:
@@ -66,7 +67,7 @@ def test_a_file_of_the_original_is_taken_as_it_is(tmp_path: Path) -> None:
         ("a.toml", b"a = {b = 1}\n", r"\[a\]"),
         ("a.toml", b"a = [1, 2]\n", "a must be"),
         ("a.conf", b"\xff\xfe", "UTF-8"),
-        ("a.conf", b"#" * (FILE_BYTES_MAX + 1), "larger"),
+        ("a.conf", b"#" * (SETTINGS_FILE_BYTES_MAX + 1), "larger"),
     ],
 )
 def test_a_file_that_cannot_be_read_says_why(tmp_path: Path, name: str, data: bytes, words: str) -> None:

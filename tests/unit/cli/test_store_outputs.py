@@ -74,3 +74,18 @@ def test_damage_is_told_with_the_command_that_helps(root: Path, capsys: pytest.C
     (root / "config" / "topics.json").write_text("{broken")
     assert main(["store", "verify", str(root)]) == 1
     assert f"`bolide store repair {root}`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_an_export_is_private_and_does_not_follow_a_link_that_somebody_put_there(
+    form: str, root: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "victim").write_text("as it was")
+    (tmp_path / "out.tmp").symlink_to("victim")
+    before = os.umask(0)
+    try:
+        assert main(["store", "export", str(root), "-f", form, "-o", str(tmp_path / "out")]) == 0
+    finally:
+        os.umask(before)
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "victim").read_text() == "as it was"

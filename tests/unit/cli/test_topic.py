@@ -168,7 +168,7 @@ def test_read_queues_go_when_every_group_has_consumed_them(run: Run, server: Emb
         run("topic", "update", "drained", "--queues", "2", "--yes", "--quiet-time", "0")
     catching_up.join()
     assert looks[0] == "queues 2 to 3: 'slow' has 4 left"
-    assert looks[-1] == "queues 2 to 3: all is read"
+    assert looks[-1] == "queues 2 to 3: nothing to wait for any more"
     assert numbers(run, "drained") == (2, 2, 2 * EACH)
 
 

@@ -6,12 +6,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from bolide.machines.clients import LIFETIME_MS, ClientTable, Effects, NotifyGroup
+from bolide.machines.clients import LIFETIME_MS, SEAT_BYTES, ClientTable, Effects, NotifyGroup
+from bolide.model.topic import Subscription
 from bolide.wire.bodies.group import ConsumerData, HeartbeatData
 
 CONNECTIONS = st.sampled_from(["A", "B", "C", "D"])
 CLIENTS = st.sampled_from(["a", "b", "c"])
 GROUPS = st.sampled_from(["g", "h"])
+TOPIC = (Subscription.parse("t", "A || B", 1),)
 
 
 class Clients(RuleBasedStateMachine):
@@ -26,7 +28,8 @@ class Clients(RuleBasedStateMachine):
     @rule(connection=CONNECTIONS, client=CLIENTS, groups=st.sets(GROUPS))
     def heartbeat(self, connection: str, client: str, groups: set[str]) -> None:
         before = self.members()
-        data = HeartbeatData(client, (), tuple(ConsumerData(group) for group in sorted(groups)))
+        consumers = tuple(ConsumerData(group, subscriptions=TOPIC) for group in sorted(groups))
+        data = HeartbeatData(client, (), consumers)
         effects = self.table.heartbeat(connection, data, self.now_ms)
         for group in groups:
             taken = [key for key, (who, _) in self.heard.items() if key[0] == group and who == client]
@@ -90,7 +93,17 @@ class Clients(RuleBasedStateMachine):
         held: dict[str, set[str]] = {}
         for group, connection in self.heard:
             held.setdefault(connection, set()).add(group)
-        assert {connection: one.consumers for connection, one in self.table._held.items()} == held
+        assert {connection: set(one.consumers) for connection, one in self.table._held.items()} == held
+
+    @invariant()
+    def what_is_counted_is_what_is_there(self) -> None:
+        seats = sum(SEAT_BYTES + 4 * len(group) for group, _ in self.heard)
+        groups = [self.table.group(group) for group in ("g", "h")]
+        brought = sum(group.subscriptions_bytes for group in groups if group is not None)
+        assert self.table.bytes_kept == seats + brought
+        assert brought == sum(
+            one.kept_bytes for group in groups if group is not None for one in group.subscriptions.values()
+        )
 
 
 TestClients = Clients.TestCase

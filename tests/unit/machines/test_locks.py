@@ -1,9 +1,11 @@
 """Locks on queues: who may consume in order."""
 
-from bolide.machines.locks import LIFETIME_MS, QueueLocks
-from bolide.model.offsets import MessageQueue
+import pytest
 
-Q0, Q1 = MessageQueue("t", "b", 0), MessageQueue("t", "b", 1)
+from bolide.machines import locks as module
+from bolide.machines.locks import LIFETIME_MS, QueueLocks
+
+Q0, Q1 = ("t", 0), ("t", 1)
 
 
 def test_a_free_queue_is_locked_and_a_held_one_is_refused() -> None:
@@ -41,6 +43,31 @@ def test_expired_locks_are_forgotten() -> None:
     locks = QueueLocks()
     locks.lock("g", "a", [Q0], 0)
     assert locks.owner("g", Q0, LIFETIME_MS + 1) is None
-    locks.expire(LIFETIME_MS + 1)
-    assert locks._groups == {}
+    assert not locks.expire(LIFETIME_MS + 1, 10)
+    assert len(locks) == 0
     locks.unlock("g", "a", [Q0])
+
+
+def test_locks_expire_some_at_a_time_the_oldest_first() -> None:
+    locks = QueueLocks()
+    locks.lock("g", "a", [Q0], 0)
+    locks.lock("h", "a", [Q0, Q1], 1)
+    locks.lock("g", "a", [Q0], 2)  # renewed: the others are older now
+    late_ms = LIFETIME_MS + 3
+    assert locks.expire(late_ms, 2)
+    assert locks.lock("h", "b", [Q0], late_ms) == [Q0]
+    assert locks.owner("g", Q0, late_ms - 1) == "a"
+    assert not locks.expire(late_ms, 2)
+    assert len(locks) == 1
+
+
+def test_there_are_only_so_many_locks_and_those_held_are_renewed_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "LOCKS_MAX", 2)
+    locks = QueueLocks()
+    assert locks.lock("g", "a", [Q0, Q1, ("t", 2)], 0) == [Q0, Q1]
+    assert locks.lock("h", "b", [Q0], 1) == []
+    assert locks.lock("g", "a", [Q0, Q1], 2) == [Q0, Q1]
+    locks.unlock("g", "a", [Q0])
+    assert locks.lock("h", "b", [Q0], 3) == [Q0]

@@ -1,11 +1,18 @@
 """Topics and groups as JSON."""
 
-import functools
-
 import pytest
 
-from bolide.model.config_json import group_as_json, group_from_json, topic_as_json, topic_from_json
+from bolide.model import java_json
+from bolide.model.config_json import (
+    group_as_json,
+    group_bytes,
+    group_from_json,
+    topic_as_json,
+    topic_bytes,
+    topic_from_json,
+)
 from bolide.model.errors import InvalidRequest
+from bolide.model.numbers import INT32_MAX
 from bolide.model.topic import GroupConfig, TopicConfig
 
 
@@ -57,6 +64,32 @@ def test_a_wrong_kind_of_value_is_refused(value: object) -> None:
 
 
 @pytest.mark.parametrize(
+    "topic",
+    [
+        TopicConfig("t", 1, 1),
+        TopicConfig("%RETRY%" + "ü" * 120, 65_536, 65_536, -INT32_MAX, "MULTI_TAG", -INT32_MAX),
+        TopicConfig("t", attributes={"message.type": "FIFO"}, extras={"later": [1, {"x": 10**18}]}),
+    ],
+)
+def test_no_topic_is_longer_than_it_is_counted_and_none_much_shorter(topic: TopicConfig) -> None:
+    entry = len(java_json.dumps({topic.name: topic_as_json(topic)}))
+    assert entry - 1 <= topic_bytes(topic) <= entry + 50
+
+
+@pytest.mark.parametrize("group", [GroupConfig("g"), GroupConfig("g" * 120, extras={"later": {"x": [1]}})])
+def test_no_group_is_longer_than_it_is_counted_and_none_much_shorter(group: GroupConfig) -> None:
+    entry = len(java_json.dumps({group.name: group_as_json(group)}))
+    assert entry - 1 <= group_bytes(group) <= entry + 200
+
+
+def nested(levels: int) -> object:
+    value: object = {}
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize(
     ("key", "value"),
     [
         ("topicSysFlag", 2**40),
@@ -72,7 +105,7 @@ def test_a_wrong_kind_of_value_is_refused(value: object) -> None:
         ("topicFilterType", ""),
         ("attributes", {"a": "x" * 65_536}),
         ("later", ["x" * 65_536]),
-        ("later", functools.reduce(lambda inner, _: [inner], range(300), [])),
+        ("later", nested(300)),
         ("later", 2**70),
     ],
 )
@@ -92,7 +125,7 @@ def test_what_could_not_be_registered_or_read_again_is_no_topic(key: str, value:
         ("whichBrokerWhenConsumeSlowly", 2**63),
         ("groupName", ""),
         ("attributes", {"a": "x" * 65_536}),
-        ("later", functools.reduce(lambda inner, _: {"a": inner}, range(1_000), {})),
+        ("later", nested(1_000)),
     ],
 )
 def test_nor_is_it_a_group(key: str, value: object) -> None:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from bolide.model.errors import RemoteError
 from bolide.model.printable import printable, printable_bytes, printable_json, printable_lines
 
 STEERING = ["\x1b[2J", "\x07", "\r", "\x7f", "\x9b31m", "\u202e", "\u2066", "\u061c", "\u2028", "\udc9b"]
@@ -33,6 +34,12 @@ def test_one_line_stays_one_line_and_lines_stay_lines() -> None:
 def test_bytes_that_are_no_text_are_shown_by_their_numbers() -> None:
     assert printable_bytes(b"\x1b]0;evil\x07 tab\t and\nline") == rb"\x1b]0;evil\x07 tab" + b"\t and\nline"
     assert printable_bytes("é \x9b31m".encode() + b"\xff") == "é ".encode() + rb"\x9b31m\xff"
+
+
+def test_an_error_shows_a_remark_that_steers_no_terminal() -> None:
+    error = RemoteError(1, "no\x1b[2J\nway")
+    assert str(error) == "SYSTEM_ERROR (1): no\\x1b[2J\\nway"
+    assert error.remark == "no\x1b[2J\nway"
 
 
 def test_json_means_the_same_afterwards() -> None:

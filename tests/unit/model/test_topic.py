@@ -4,7 +4,8 @@ import pytest
 
 from bolide.model.errors import SubscriptionMalformed
 from bolide.model.java_hash import java_hash
-from bolide.model.topic import EXPRESSION_LENGTH_MAX, Subscription
+from bolide.model.limits import EXPRESSION_LENGTH_MAX
+from bolide.model.topic import Subscription
 
 
 @pytest.mark.parametrize("expression", [None, "", "*", " * ", "||"])

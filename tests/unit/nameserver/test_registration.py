@@ -21,6 +21,7 @@ from bolide.wire.bodies.route import (
 )
 from bolide.wire.codes import RequestCode, ResponseCode
 from bolide.wire.headers.route import BrokerRequest, RegisterBroker
+from bolide.wire.headers.topic import TopicRequest
 from tests.unit.nameserver.stage import BUILT_IN, HeldClock, callers, eventually, pause, serving
 from tests.unit.net.turns import counted_by_turn
 
@@ -379,5 +380,27 @@ def test_small_words_of_brokers_are_small(code: RequestCode) -> None:
             answer = await stage.ask(code, fields, b" " * 70_000)
             assert answer.code == ResponseCode.INVALID_PARAMETER
             assert "65536 are allowed" in (answer.remark or "")
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("member", ["perm", "topicSysFlag"])
+def test_a_topic_whose_numbers_no_client_could_read_is_refused(member: str) -> None:
+    """Goal: one of 2^40 would be in every route of the topic, and Java clients could read none of them."""
+
+    async def scenario() -> None:
+        async with serving() as stage:
+            await stage.register("broker-a")
+            queues = {
+                "brokerName": "broker-a",
+                "readQueueNums": 1,
+                "writeQueueNums": 1,
+                "perm": 6,
+                member: 2**40,
+            }
+            body = dumps({"queueDatas": [queues]})
+            answer = await stage.ask(RequestCode.REGISTER_TOPIC_IN_NAMESRV, TopicRequest("odd"), body)
+            assert answer.code == ResponseCode.INVALID_PARAMETER
+            assert await stage.route("odd") is None
 
     asyncio.run(scenario())

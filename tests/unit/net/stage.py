@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from bolide.model.clock import Clock
+from bolide.model.limits import FRAME_BYTES_MAX
 from bolide.net.clock import SystemClock
 from bolide.net.dispatch import Dispatcher
 from bolide.net.link import Link
@@ -64,7 +65,7 @@ class Wire:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self.writer = writer
-        self._frames = FrameReader(Intake(65536))
+        self._frames = FrameReader(Intake(65536), header_bytes_max=FRAME_BYTES_MAX)
         self._items: list[Any] = []
 
     @classmethod

@@ -134,7 +134,7 @@ def test_without_descriptors_a_topic_made_again_is_refused_for_the_moment(tmp_pa
     store.delete_topic("T")
     disk.sync_error = errno.EMFILE
     with pytest.raises(StoreUnavailable, match="still being deleted"):
-        store.lane("T", 4, 4)
+        store.append([message()])
     disk.sync_error = 0
     put_many(store, 5)
     assert len(bodies(store)) == 5

@@ -5,33 +5,49 @@ in force before the next frame of its connection is looked at, because handlers 
 """
 
 import logging
+from collections import Counter
+from collections.abc import Awaitable
 from dataclasses import replace
 
 from bolide.broker.notices import Notices
 from bolide.broker.part import Part, Work, every
 from bolide.broker.state import BrokerState
-from bolide.machines.clients import Disconnect, Effects, Member, NotifyGroup
-from bolide.model.errors import ConsumerNotOnline, RequestError, StoreRefusal
+from bolide.machines.clients import Disconnect, Effects, Member, NotifyGroup, Refused
+from bolide.model.errors import ConsumerNotOnline, RequestError, StoreRefusal, TableFull
+from bolide.model.limits import HEARTBEAT_NEW_GROUPS_MAX, RETRY_TOPICS_PER_CONNECTION_MAX
 from bolide.model.names import retry_topic
+from bolide.model.topic import GroupConfig
 from bolide.net.link import Link
 from bolide.net.registry import Handler
+from bolide.net.turns import Slices
 from bolide.rules.filters import filter_of
 from bolide.rules.topic_creation import topic_for_retry
-from bolide.wire.bodies.connection import ClientConnection, GroupConnections, encode_producer_connections
+from bolide.wire.bodies.connection import (
+    ClientConnection,
+    consumer_connection_pieces,
+    producer_connection_pieces,
+)
 from bolide.wire.bodies.group import ClientCheck, ConsumerData, HeartbeatData, encode_member_ids
 from bolide.wire.codes import RequestCode
-from bolide.wire.command import Command
+from bolide.wire.command import LANGUAGES, Command
 from bolide.wire.headers.group import GroupRequest, ProducerGroupRequest, UnregisterClient
 
 log = logging.getLogger(__name__)
 
 SWEEP_S = 10.0
+EXPIRED_PER_TURN = 512
+
+_LANGUAGES = dict(
+    zip(LANGUAGES, LANGUAGES, strict=True)
+)  # by name: whatever else a client says it is, is not kept
 
 
 class Clients(Part):
     def __init__(self, state: BrokerState) -> None:
         self._state = state
         self._notices = Notices()
+        self._retry_topics: Counter[Link] = Counter()  # how many each connection has made
+        self._expiring = Slices(self._expire_some)
 
     def handlers(self) -> dict[RequestCode, Handler]:
         return {
@@ -48,11 +64,25 @@ class Clients(Part):
 
     def connection_lost(self, link: Link) -> None:
         """What the connection held is gone, and its groups hear of it at once."""
+        self._retry_topics.pop(link, None)
         self._carry_out(self._state.clients.connection_lost(link))
+
+    def figures(self) -> dict[str, str]:
+        """What clients take, against the limit that they have."""
+        return {"clientBytes": str(self._state.clients.bytes_kept)}
+
+    def close(self) -> None:
+        self._notices.close()
+        self._expiring.close()
 
     def expire(self) -> None:
         """Forget clients that have been silent for too long."""
-        self._carry_out(self._state.clients.expire(self._state.clock.monotonic_ms()))
+        self._expiring.go()
+
+    def _expire_some(self) -> bool:
+        effects = self._state.clients.expire(self._state.clock.monotonic_ms(), EXPIRED_PER_TURN)
+        self._carry_out(effects)
+        return self._state.clients.is_anybody_late(self._state.clock.monotonic_ms())
 
     # ---- they come and go ----------------------------------------------------------------------------------
 
@@ -60,17 +90,17 @@ class Clients(Part):
         """34: register the client's groups.
 
         A group that does not exist and may not be created is left out, as in the original; its pulls are refused with
-        the reason.  A heartbeat that is handled after its connection closed registers nothing: it would leave a member
-        that nobody can reach.
+        the reason.  Many new ones come into being over some heartbeats.  A heartbeat that is handled after its
+        connection closed registers nothing: it would leave a member that nobody can reach.
         """
         data = HeartbeatData.decode(request.body)
         if link.is_open:
-            admitted = tuple(consumer for consumer in data.consumers if self._admit(link, consumer))
+            admitted = self._admitted(link, data.consumers)
             effects = self._state.clients.heartbeat(
                 link,
                 replace(data, consumers=admitted),
                 self._state.clock.monotonic_ms(),
-                language=request.language,
+                language=_LANGUAGES.get(request.language, "OTHER"),
                 version=request.version,
             )
             self._carry_out(effects)
@@ -92,35 +122,70 @@ class Clients(Part):
             filter_of(check.subscription)
         return request.answer()
 
+    def _admitted(self, link: Link, consumers: tuple[ConsumerData, ...]) -> tuple[ConsumerData, ...]:
+        """Those of these groups that may have members here."""
+        admitted: list[ConsumerData] = []
+        new = 0
+        for consumer in consumers:
+            is_new = consumer.group not in self._state.groups
+            if is_new and new == HEARTBEAT_NEW_GROUPS_MAX:
+                continue
+            new += is_new
+            if self._admit(link, consumer):
+                admitted.append(consumer)
+        return tuple(admitted)
+
     def _admit(self, link: Link, consumer: ConsumerData) -> bool:
-        """Whether the group may have members here; creates it and its retry topic where that is needed."""
+        """Whether the group may have members here; creates it where that is needed."""
         state = self._state
         try:
             group = state.groups.find(consumer.group, auto_create=state.settings.now.auto_create_group)
-            topics = [state.topics.get(one.topic) for one in consumer.subscriptions]
-            state.topics.put(
-                topic_for_retry(
-                    group.name,
-                    state.topics.get(retry_topic(group.name)),
-                    group.retry_queues,
-                    order=any(topic is not None and topic.order for topic in topics),
-                    unit_mode=consumer.unit_mode,
-                )
-            )
+            self._see_to_retry_topic(link, consumer, group)
         except (RequestError, StoreRefusal) as error:
             log.warning("%s does not join the group %.255r: %s", link.remote, consumer.group, error)
             return False
         return True
 
+    def _see_to_retry_topic(self, link: Link, consumer: ConsumerData, group: GroupConfig) -> None:
+        """It must exist when a member wants to read it: clients ask for its route.  The first message that is sent to
+        it makes it too, so one that cannot be made now keeps nobody from joining."""
+        state, name = self._state, retry_topic(group.name)
+        known = state.topics.get(name)
+        if known is None:
+            wanted = any(one.topic == name for one in consumer.subscriptions)
+            if not wanted or self._retry_topics[link] >= RETRY_TOPICS_PER_CONNECTION_MAX:
+                return
+        ordered = (state.topics.get(one.topic) for one in consumer.subscriptions)
+        order = any(topic is not None and topic.order for topic in ordered)
+        try:
+            state.topics.put(
+                topic_for_retry(
+                    group.name, known, group.retry_queues, order=order, unit_mode=consumer.unit_mode
+                )
+            )
+        except TableFull as error:
+            log.info("the group %.255r has no retry topic yet: %s", group.name, error)
+        else:
+            self._retry_topics[link] += known is None
+
     def _carry_out(self, effects: Effects[Link]) -> None:
         """Do what the table of clients found necessary."""
+        refused: list[str] = []
         for effect in effects:
             match effect:
                 case NotifyGroup(group, links):
                     self._notices.send(group, links)
+                case Refused(group):
+                    refused.append(group)
                 case Disconnect(link):
                     log.info("closing the connection of %s: no heartbeat for two minutes", link.remote)
                     link.close()
+        if refused:
+            log.warning(
+                "no room for all groups of a client, or for what they subscribe to: %d left out, %r for one",
+                len(refused),
+                refused[0],
+            )
 
     # ---- who is there --------------------------------------------------------------------------------------
 
@@ -132,7 +197,7 @@ class Clients(Part):
             raise RequestError(f"no consumer of the group {group[:255]!r} is connected")
         return request.answer(body=encode_member_ids(client_ids))
 
-    def consumer_connections(self, link: Link, request: Command) -> Command:
+    def consumer_connections(self, link: Link, request: Command) -> Awaitable[Command | None]:
         """203."""
         name = GroupRequest.decode(request.fields).consumer_group
         group = self._state.clients.group(name)
@@ -145,16 +210,18 @@ class Clients(Part):
             group.consume_from,
             tuple(group.subscriptions.values()),
         )
-        connections = tuple(map(_connection, group.members.values()))
-        return request.answer(body=GroupConnections(connections, described).encode())
+        connections = map(_connection, list(group.members.values()))
+        pieces = consumer_connection_pieces(connections, described)
+        return self._state.large_answers.make(link, request, pieces)
 
-    def producer_connections(self, link: Link, request: Command) -> Command:
+    def producer_connections(self, link: Link, request: Command) -> Awaitable[Command | None]:
         """204."""
         group = ProducerGroupRequest.decode(request.fields).producer_group
         producers = self._state.clients.producers(group)
         if not producers:
             raise RequestError(f"no producer of the group {group[:255]!r} is connected")
-        return request.answer(body=encode_producer_connections(tuple(map(_connection, producers))))
+        pieces = producer_connection_pieces(map(_connection, producers))
+        return self._state.large_answers.make(link, request, pieces)
 
 
 def _connection(member: Member[Link]) -> ClientConnection:

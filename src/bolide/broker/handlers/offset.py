@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Iterable, Iterator
 from bolide.broker.part import Part
 from bolide.broker.state import BrokerState
 from bolide.model.errors import GroupNotFound, InvalidRequest, NothingFound
+from bolide.model.limits import TOPICS_ASKED_MAX
 from bolide.model.offsets import GroupOffset, MessageQueue, QueueOffset
 from bolide.net.link import Link
 from bolide.net.registry import Handler, bound
@@ -76,7 +77,8 @@ def all_group_offsets(state: BrokerState, link: Link, request: Command) -> Await
 def group_progress(state: BrokerState, link: Link, request: Command) -> Awaitable[Command | None]:
     """208: how far a group is in each queue that it reads, each as it is when its turn comes."""
     header = ConsumeStatsRequest.decode(request.fields)
-    return state.large_answers.make(link, request, consume_stats_pieces(_progress_of(state, header)))
+    progress = _progress_of(state, header.consumer_group, _topics_asked_for(state, header))
+    return state.large_answers.make(link, request, consume_stats_pieces(progress))
 
 
 def topics_of_group(state: BrokerState, link: Link, request: Command) -> Awaitable[Command | None]:
@@ -98,23 +100,26 @@ def _is_young(state: BrokerState, header: QueryGroupOffset) -> bool:
 def _topics_asked_for(state: BrokerState, header: ConsumeStatsRequest) -> Iterable[str]:
     """Those named, or all in which the group has an offset; of an online group only what it subscribes to."""
     if header.topic_list:
-        return [topic for topic in header.topic_list.split(";") if topic]
+        named = header.topic_list.split(";", TOPICS_ASKED_MAX)
+        if len(named) > TOPICS_ASKED_MAX:
+            raise InvalidRequest(f"more than {TOPICS_ASKED_MAX} topics are named; ask for fewer at once")
+        return dict.fromkeys(filter(None, named))
     group = header.consumer_group
     topics = [header.topic] if header.topic else state.offsets.topics_of(group)
     online = state.clients.group(group)
     if online is None or not online.subscriptions:
         return topics
-    return [topic for topic in topics if topic in online.subscriptions]
+    return (topic for topic in topics if topic in online.subscriptions)
 
 
 def _progress_of(
-    state: BrokerState, header: ConsumeStatsRequest
+    state: BrokerState, group: str, topics: Iterable[str]
 ) -> Iterator[tuple[MessageQueue, QueueProgress]]:
-    for topic in dict.fromkeys(_topics_asked_for(state, header)):
+    for topic in topics:
         config = state.topics.get(topic)
         for queue_id in range(0 if config is None else config.read_queues):
             queue = MessageQueue(topic, state.identity.name, queue_id)
-            yield queue, _progress(state, header.consumer_group, queue)
+            yield queue, _progress(state, group, queue)
 
 
 def _progress(state: BrokerState, group: str, queue: MessageQueue) -> QueueProgress:

@@ -10,11 +10,13 @@ when a message arrives or its time is over.
 from dataclasses import replace
 
 from bolide.broker.handlers.offset import commit
-from bolide.broker.hold import HeldPull, PullHold
+from bolide.broker.hold import PullHold
 from bolide.broker.part import Part, Work, every
 from bolide.broker.pull_plans import PullPlans
 from bolide.broker.pull_terms import PullTerms, pull_terms
 from bolide.broker.state import BrokerState
+from bolide.broker.waiting_pulls import HeldPull
+from bolide.model.limits import HOLD_MS_MAX
 from bolide.model.offsets import GroupOffset
 from bolide.model.response_code import ResponseCode
 from bolide.model.topic import TopicConfig
@@ -23,13 +25,10 @@ from bolide.net.link import Link
 from bolide.net.registry import Handler
 from bolide.store.reading import PullResult, PullStatus
 from bolide.wire.codes import RequestCode
-from bolide.wire.command import Command
+from bolide.wire.command import Command, encode_frame
 from bolide.wire.frame import decode_frame
 from bolide.wire.headers.pull import PullAnswer, PullFlag, PullRequest
 from bolide.wire.pull_frame import PullFrame
-
-HOLD_MS_MAX = 25_000
-"""Clients give a pull up after 30 s, so it must be answered before, whatever it asks for."""
 
 SWEEP_HOLD_S = 0.5
 
@@ -60,6 +59,15 @@ class Pulling(Part):
     def connection_lost(self, link: Link) -> None:
         self.hold.forget(link)
 
+    def figures(self) -> dict[str, str]:
+        """What waits and what is remembered, against the limits that it has."""
+        return {
+            "heldPulls": str(len(self.hold)),
+            "heldPullBytes": str(self.hold.bytes_held),
+            "pullPlans": str(len(self.plans)),
+            "pullPlanBytes": str(self.plans.bytes_kept),
+        }
+
     def on_pull(self, link: Link, pull: PullFrame) -> None:
         """Answer a plain pull, by its plan if it has one and there are messages, else by the general path."""
         if self.plans.serve(link, pull):
@@ -75,11 +83,16 @@ class Pulling(Part):
         terms = pull_terms(state, header)
         if header.sys_flag & PullFlag.COMMIT_OFFSET:
             commit(state, header.consumer_group, header.topic, header.queue_id, header.commit_offset)
-        offset = GroupOffset(header.queue_offset)
-        state.offsets.note_pull(header.consumer_group, header.topic, header.queue_id, offset)
         result = _read(state, header, terms)
+        if result.status is not PullStatus.NO_MESSAGE_IN_QUEUE:  # of what was never written nothing is kept
+            offset = GroupOffset(header.queue_offset)
+            state.offsets.note_pull(header.consumer_group, header.topic, header.queue_id, offset)
         code = _code_of(result, header)
-        if code == ResponseCode.PULL_NOT_FOUND and self._hold(link, request, header, terms):
+        if (
+            code == ResponseCode.PULL_NOT_FOUND
+            and result.status is not PullStatus.OFFSET_FOUND_NULL  # it goes on elsewhere
+            and self._hold(link, request, header, terms)
+        ):
             return None
         return _answer(request, result, code)
 
@@ -87,13 +100,27 @@ class Pulling(Part):
         if not header.sys_flag & PullFlag.SUSPEND or request.is_one_way:
             return False
         config = self._state.settings.now
+        # Clients give a pull up after 30 s, so it must be answered before, whatever it asks for.
         wait_ms = min(header.suspend_timeout_millis, HOLD_MS_MAX)
         if not config.long_polling:
             wait_ms = config.short_polling_ms
-        deadline_ms = self._state.clock.monotonic_ms() + wait_ms
+        if wait_ms <= 0:
+            return False
+        # What a pull has no use for (a body, a remark) does not wait with it.
+        kept = Command(
+            request.code, request.fields, opaque=request.opaque, flag=request.flag, form=request.form
+        )
         key = (header.topic, header.queue_id)
-        held = HeldPull(link, request, key, header.queue_offset, terms.filter, deadline_ms)
-        return wait_ms > 0 and self.hold.add(held)
+        held = HeldPull(
+            link,
+            encode_frame(kept),
+            key,
+            header.queue_offset,
+            terms.filter,
+            self._state.clock.monotonic_ms() + wait_ms,
+            self._state.store.queues.find(*key),
+        )
+        return self.hold.add(held)
 
     def _topic_deleted(self, topic: TopicConfig) -> None:
         """Who waits for its messages hears that it is gone: of one made again it would miss the first."""
@@ -106,22 +133,23 @@ class Pulling(Part):
         """Execute a held pull again; it is answered now, whatever it finds."""
         if not held.link.is_open:
             return
+        request = decode_frame(held.frame)
         try:
-            header = PullRequest.decode(held.request.fields)
+            header = PullRequest.decode(request.fields)
             if held.link.is_congested:  # it has not read what it was sent before: it may come back for more
                 result = PullResult(PullStatus.NO_MATCHED_MESSAGE, held.offset, held.offset, held.offset)
             else:
                 state = self._state
-                state.passes.check_pull(held.link, held.request, (header.topic, header.consumer_group))
+                state.passes.check_pull(held.link, request, (header.topic, header.consumer_group))
                 terms = pull_terms(state, header)
                 queue = state.store.queues.find(header.topic, header.queue_id)
                 if terms.filter == held.filter and queue is not None and queue is held.queue:
                     # What was looked at while it waited is not looked at again.
                     header = replace(header, queue_offset=max(held.offset, held.seen))
                 result = _read(state, header, terms)
-            answer = _answer(held.request, result, _code_of(result, header))
+            answer = _answer(request, result, _code_of(result, header))
         except Exception as error:  # others wait behind this one, and must not suffer from it
-            answer = error_answer(held.request, error)
+            answer = error_answer(request, error)
         held.link.answer(answer)
 
 

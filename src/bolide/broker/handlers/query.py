@@ -4,6 +4,7 @@ from bolide.broker.indexer import Indexer
 from bolide.broker.part import Part, Work
 from bolide.broker.state import BrokerState
 from bolide.model.errors import InvalidRequest, RequestError, TooBusy
+from bolide.model.limits import QUERY_BYTES_MAX, QUERY_MESSAGES_MAX
 from bolide.model.message import PROPERTIES_BYTES_MAX
 from bolide.model.offsets import LogOffset
 from bolide.model.response_code import ResponseCode
@@ -13,12 +14,6 @@ from bolide.store.index_query import Lookup
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
 from bolide.wire.headers.query import TAG_INDEX, QueryAnswer, QueryMessage, ViewMessage
-
-COUNT_MAX = 64
-"""RocketMQ: maxMsgsNumBatch."""
-
-ANSWER_BYTES_MAX = 8 * 1024 * 1024
-"""Clients close a connection that brings a frame of more than 16 MiB."""
 
 UNIQUE_COUNT_MAX = 32
 """RocketMQ: defaultQueryMaxNum, whatever a query for a unique key asks for."""
@@ -56,10 +51,12 @@ class Querying(Part):
         lookup = Lookup(
             topic=header.topic,
             word=header.key,
-            count_max=UNIQUE_COUNT_MAX if header.unique_key else max(0, min(header.max_num, COUNT_MAX)),
+            count_max=UNIQUE_COUNT_MAX
+            if header.unique_key
+            else max(0, min(header.max_num, QUERY_MESSAGES_MAX)),
             begin_ms=header.begin_timestamp,
             end_ms=header.end_timestamp,
-            size_bytes_max=ANSWER_BYTES_MAX,
+            size_bytes_max=QUERY_BYTES_MAX,
             by_tag=header.index_type == TAG_INDEX and not header.unique_key,
         )
         found = await self.indexer.find(lookup)

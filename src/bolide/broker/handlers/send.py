@@ -6,7 +6,8 @@ decides everything that needs deciding, and gives every error; rows of a run tha
 
 import asyncio
 import re
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
+from typing import NamedTuple
 
 from bolide.broker.door import Door
 from bolide.broker.lanes import Lanes
@@ -14,6 +15,7 @@ from bolide.broker.part import Part
 from bolide.broker.state import BrokerState
 from bolide.model import names
 from bolide.model.errors import InvalidRequest, MessageIllegal, PermissionDenied, RequestError, StoreRefusal
+from bolide.model.limits import BATCH_ODD_MESSAGES_MAX, FRAME_BYTES_MAX
 from bolide.model.message import (
     NAME_END,
     PAIR_END,
@@ -21,11 +23,13 @@ from bolide.model.message import (
     TRANSACTION_MASK,
     Property,
     SysFlag,
+    is_true,
     parse_properties,
 )
 from bolide.model.offsets import LogOffset
 from bolide.model.properties import NOT_STORED, SCHEDULING
 from bolide.model.response_code import ResponseCode
+from bolide.model.send_rows import QUEUE_OFFSET, RECORDS_AT, RECORDS_COUNT
 from bolide.model.topic import TopicConfig
 from bolide.net.link import Link
 from bolide.net.registry import Handler
@@ -33,11 +37,10 @@ from bolide.record.codec import split_batch
 from bolide.record.layout import RECORD_CHECKSUM_BYTES
 from bolide.record.message_id import format_offset_id
 from bolide.rules.topic_creation import topic_for_send
-from bolide.store.append import TopicLane
-from bolide.store.store import Appended, NewMessage
+from bolide.store.store import NewMessage
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command, encode_frame
-from bolide.wire.frame import FrameReader, Intake, decode_frame, encode_send_answers
+from bolide.wire.frame import FrameReader, Intake, decode_frame, encode_send_answers, scan_frame
 from bolide.wire.headers.send import SendAnswer, SendRequest
 from bolide.wire.send_run import SendRun
 
@@ -45,11 +48,20 @@ from bolide.wire.send_run import SendRun
 _NOT_STORED = re.compile(rf"(?:^|(?<=\x02))(?:{'|'.join(map(re.escape, NOT_STORED))})\x01[^\x02]*(?:\x02|$)")
 
 
+class _Stored(NamedTuple):
+    """Where the messages of a request are now."""
+
+    log_offsets: Sequence[int]
+    queue_offset: int
+    end: LogOffset
+    unique_key: str | None = None
+
+
 class Sending(Part):
     def __init__(self, state: BrokerState) -> None:
         self._state = state
         self._lanes = Lanes(state.topics, state.store, self._may_run)
-        self._turns: dict[str, TopicLane] = {}  # whose turn it is among a topic's queues
+        self._turns: dict[str, int] = {}  # whose turn it is among a topic's queues
         state.topics.on_change(self._forget)
         state.settings.on_change(self._forget)
 
@@ -106,14 +118,33 @@ class Sending(Part):
             raise MessageIllegal(f"the properties have {len(header.properties)} characters")
         properties = parse_properties(header.properties)
         _refuse_what_is_not_kept(header, properties)
-        messages = _messages(state, link, request, header, topic.name, queue_id)
-        appended = state.door.append(messages)
-        answer = _answer(state, request, queue_id, appended, messages[0])
-        end = appended[-1].end if properties.get(Property.WAIT) != "false" else LogOffset(0)
+        _check_body(state, header, topic.name, request.body)
+        stored = self._append_plain(link, request, topic, queue_id) if header.batch else None
+        if stored is None:
+            stored = _append(state, _messages(state, link, request, header, topic.name, queue_id))
+        answer = _answer(state, request, queue_id, stored)
+        end = stored.end if properties.get(Property.WAIT) != "false" else LogOffset(0)
         if (written := self._state.new_topics.unwritten(topic.name)) is not None:
             return _answer_when_known(state.door, written, answer, end)
         state.door.when_kept(end, lambda kept: _answer_kept(link, request, answer, kept))
         return None
+
+    def _append_plain(
+        self, link: Link, request: Command, topic: TopicConfig, queue_id: int
+    ) -> "_Stored | None":
+        """A batch whose messages are all plain, in compiled code; None when they are not.
+
+        It may be here because its topic is new, and it may be long.
+        """
+        queue = "queueId" if request.code == RequestCode.SEND_MESSAGE else "e"
+        plain = Command(request.code, {**request.fields, queue: str(queue_id)}, request.body)
+        run = scan_frame(encode_frame(plain))
+        lane = self._state.store.lane(topic.name, topic.queues, topic.write_queues)
+        if run.count == 0 or self._state.door.append_run(link, run, [lane], 0)[0] == 0:
+            return None
+        at = run.column(0, RECORDS_AT)
+        offsets = run.log_offsets[at : at + run.column(0, RECORDS_COUNT)]
+        return _Stored(offsets, run.column(0, QUEUE_OFFSET), self._state.store.log.end)
 
     def _writable_topic(self, header: SendRequest) -> TopicConfig:
         """The topic to write to, created on demand where that is allowed."""
@@ -139,10 +170,8 @@ class Sending(Part):
 
     def _choose_queue(self, topic: TopicConfig) -> int:
         """A write queue for a message that left the choice to us."""
-        lane = self._turns.get(topic.name)
-        if lane is None:
-            lane = self._turns[topic.name] = self._lanes.of_topic(topic)
-        return lane.choose()
+        turn = self._turns[topic.name] = self._turns.get(topic.name, 0) + 1
+        return turn % max(1, topic.write_queues)
 
     def _may_run(self, topic: TopicConfig) -> bool:
         """Whether plain messages to this topic need no decision at the moment."""
@@ -177,7 +206,7 @@ async def _answer_when_known(
 def _refuse_what_is_not_kept(header: SendRequest, properties: dict[str, str]) -> None:
     """A promise that would not be kept is refused, not broken: the message would be delivered too early."""
     transaction = header.sys_flag & TRANSACTION_MASK
-    half = properties.get(Property.TRANSACTION_PREPARED) == "true" and header.reconsume_times == 0
+    half = is_true(properties.get(Property.TRANSACTION_PREPARED))
     if transaction in (SysFlag.PREPARED, SysFlag.ROLLBACK) or half:
         raise MessageIllegal("transactional messages are not supported by this broker")
     if header.sys_flag & (SysFlag.INNER_BATCH | SysFlag.NEED_UNWRAP):
@@ -187,25 +216,29 @@ def _refuse_what_is_not_kept(header: SendRequest, properties: dict[str, str]) ->
             raise MessageIllegal(f"delayed messages ({name}) are not supported by this broker")
 
 
-def _messages(
-    state: BrokerState, link: Link, request: Command, header: SendRequest, topic: str, queue_id: int
-) -> list[NewMessage]:
-    """The request's records.  The limit on the body holds for a batch as a whole, as in the original."""
-    body = request.body
+def _check_body(state: BrokerState, header: SendRequest, topic: str, body: bytes) -> None:
+    """The limit on the body holds for a batch as a whole, as in the original."""
     if not body:
         raise MessageIllegal("the message has no body")
     if len(body) > state.settings.now.body_bytes_max:
         raise MessageIllegal(
             f"the body has {len(body)} bytes; maxMessageSize allows {state.settings.now.body_bytes_max}"
         )
+    if header.batch and topic.startswith(names.RETRY_PREFIX):
+        raise MessageIllegal("a retry topic takes no batches")
+
+
+def _messages(
+    state: BrokerState, link: Link, request: Command, header: SendRequest, topic: str, queue_id: int
+) -> list[NewMessage]:
+    """The request's records."""
     if header.batch:
-        if topic.startswith(names.RETRY_PREFIX):
-            raise MessageIllegal("a retry topic takes no batches")
-        items = [(flag, item, text.decode("utf-8", "replace")) for flag, item, text in split_batch(body)]
+        batch = split_batch(request.body, BATCH_ODD_MESSAGES_MAX)
+        items = [(flag, item, text.decode("utf-8", "replace")) for flag, item, text in batch]
         for _, _, text in items:
             _refuse_what_is_not_kept(header, parse_properties(text))
     else:
-        items = [(header.flag, body, header.properties)]
+        items = [(header.flag, request.body, header.properties)]
     return [
         NewMessage(
             topic=topic,
@@ -226,12 +259,13 @@ def _messages(
 
 def _stored_properties(state: BrokerState, text: str, suffix: bytes) -> bytes:
     """The client's pairs without those that the broker writes, a unique key if there is none, and `suffix`."""
+    pairs = parse_properties(text)
     kept = _NOT_STORED.sub("", text)
     if kept and not kept.endswith(PAIR_END):
         kept += PAIR_END
-    if Property.UNIQUE_KEY not in parse_properties(kept):
+    if Property.UNIQUE_KEY not in pairs:
         kept += f"{Property.UNIQUE_KEY}{NAME_END}{state.unique_ids.next()}{PAIR_END}"
-    if parse_properties(text).get(Property.WAIT) == "false":
+    if pairs.get(Property.WAIT) == "false":
         kept += f"{Property.WAIT}{NAME_END}false{PAIR_END}"
     stored = kept.encode() + suffix
     bytes_max = PROPERTIES_BYTES_MAX - (RECORD_CHECKSUM_BYTES if state.settings.now.seal_records else 0)
@@ -240,16 +274,25 @@ def _stored_properties(state: BrokerState, text: str, suffix: bytes) -> bytes:
     return stored
 
 
-def _answer(
-    state: BrokerState, request: Command, queue_id: int, appended: list[Appended], message: NewMessage
-) -> Command:
-    ids = ",".join(format_offset_id(state.identity.store_host, one.log_offset) for one in appended)
-    stored = parse_properties(message.properties.decode("utf-8", "replace"))
+def _append(state: BrokerState, messages: list[NewMessage]) -> _Stored:
+    appended = state.door.append(messages)
+    first = parse_properties(messages[0].properties.decode("utf-8", "replace"))
+    return _Stored(
+        [one.log_offset for one in appended],
+        appended[0].queue_offset,
+        appended[-1].end,
+        first.get(Property.UNIQUE_KEY),
+    )
+
+
+def _answer(state: BrokerState, request: Command, queue_id: int, stored: _Stored) -> Command:
+    host = state.identity.store_host
+    ids = ",".join(format_offset_id(host, LogOffset(offset)) for offset in stored.log_offsets)
     header = SendAnswer(
         msg_id=ids,
         queue_id=queue_id,
-        queue_offset=appended[0].queue_offset,
-        transaction_id=stored.get(Property.UNIQUE_KEY),
+        queue_offset=stored.queue_offset,
+        transaction_id=stored.unique_key,
         region=state.settings.now.region,
         trace_on="true" if state.settings.now.trace_on else "false",
     )
@@ -271,7 +314,8 @@ def _say_late(answer: Command) -> None:
 def _late(answers: bytes) -> bytes:
     """The same answers, saying that it took too long; rare enough to decode them again."""
     frames: list[bytes] = []
-    for answer in FrameReader(Intake(len(answers))).feed(answers):
+    reader = FrameReader(Intake(len(answers)), header_bytes_max=FRAME_BYTES_MAX)  # a batch has many ids
+    for answer in reader.feed(answers):
         _say_late(answer)
         frames.append(encode_frame(answer))
     return b"".join(frames)

@@ -21,6 +21,9 @@ from bolide.store.tables.persisted import PersistedTable, member_table
 
 COMMITS_PER_VERSION = 500
 
+WIDE = 512
+"""Queues whose offsets are more than one piece of the file."""
+
 SEPARATOR = "@"
 """Between topic and group in the table's keys; no name may contain it."""
 
@@ -119,8 +122,8 @@ class OffsetTable(PersistedTable):
         return {
             "dataVersion": self.version.as_json(),
             "groupTopicMap": Entries((group, Items(self.topics_of(group))) for group in list(self._topics)),
-            "offsetTable": Entries(list(self._offsets.items())),
-            "pullOffsetTable": Entries(list(self._pulled.items())),
+            "offsetTable": _entries(self._offsets),
+            "pullOffsetTable": _entries(self._pulled),
         }
 
     def _index(self, topic: str, group: str) -> None:
@@ -141,6 +144,14 @@ class OffsetTable(PersistedTable):
         self._pulled |= pulled
         for key in (*self._offsets, *self._pulled):
             self._index(*_split(key))
+
+
+def _entries(offsets: _Offsets) -> Entries:
+    """As they are when their turn comes; those of a wide topic one by one."""
+    return Entries(
+        (key, queues if len(queues) <= WIDE else Entries(list(queues.items())))
+        for key, queues in list(offsets.items())
+    )
 
 
 def _split(key: str) -> tuple[str, str]:

@@ -1,10 +1,10 @@
 """Who is connected to a broker: the answers to 203 (consumers of a group) and 204 (producers of a group)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bolide.model import java_json
+from bolide.model import json_pieces
 from bolide.model.topic import Subscription
 from bolide.wire.bodies.group import (
     ConsumerData,
@@ -43,23 +43,10 @@ class ClientConnection:
 
 @dataclass(frozen=True, slots=True)
 class GroupConnections:
-    """The answer to 203 (RocketMQ: ConsumerConnection); `group` says how the group consumes."""
+    """What the answer to 203 says (RocketMQ: ConsumerConnection); `group` says how the group consumes."""
 
     connections: tuple[ClientConnection, ...]
     group: ConsumerData
-
-    def encode(self) -> bytes:
-        return java_json.dumps(
-            {
-                "connectionSet": [connection.as_json() for connection in self.connections],
-                "consumeFromWhere": self.group.consume_from.value,
-                "consumeType": self.group.consume_type.value,
-                "messageModel": self.group.message_model.value,
-                "subscriptionTable": {
-                    one.topic: subscription_as_json(one) for one in self.group.subscriptions
-                },
-            }
-        )
 
     @classmethod
     def decode(cls, group: str, body: bytes) -> "GroupConnections":
@@ -81,9 +68,25 @@ class GroupConnections:
         )
 
 
-def encode_producer_connections(connections: tuple[ClientConnection, ...]) -> bytes:
+def consumer_connection_pieces(
+    connections: Iterable[ClientConnection], group: ConsumerData
+) -> Iterator[bytes]:
+    """The answer to 203 as it is written; `group` says how the group consumes."""
+    subscriptions = ((one.topic, subscription_as_json(one)) for one in group.subscriptions)
+    return json_pieces.compact(
+        {
+            "connectionSet": json_pieces.Items(one.as_json() for one in connections),
+            "consumeFromWhere": group.consume_from.value,
+            "consumeType": group.consume_type.value,
+            "messageModel": group.message_model.value,
+            "subscriptionTable": json_pieces.Entries(subscriptions),
+        }
+    )
+
+
+def producer_connection_pieces(connections: Iterable[ClientConnection]) -> Iterator[bytes]:
     """The answer to 204 (RocketMQ: ProducerConnection)."""
-    return java_json.dumps({"connectionSet": [connection.as_json() for connection in connections]})
+    return json_pieces.compact({"connectionSet": json_pieces.Items(one.as_json() for one in connections)})
 
 
 def decode_producer_connections(body: bytes) -> tuple[ClientConnection, ...]:

@@ -13,7 +13,16 @@ from typing import Any, TypeVar
 from bolide.model import java_json
 from bolide.model.errors import InvalidRequest
 from bolide.model.java_hash import java_hash
-from bolide.model.topic import Subscription
+from bolide.model.limits import (
+    CLIENT_BODY_BYTES_MAX,
+    CONNECTION_GROUPS_MAX,
+    EXPRESSION_LENGTH_MAX,
+    HEARTBEAT_SUBSCRIPTIONS_MAX,
+    HEARTBEAT_TAGS_LENGTH_MAX,
+    HEARTBEAT_TAGS_MAX,
+)
+from bolide.model.names import check_id
+from bolide.model.topic import TAG, Subscription
 from bolide.wire.bodies.members import (
     as_number,
     flag,
@@ -25,16 +34,6 @@ from bolide.wire.bodies.members import (
     text,
     texts,
 )
-
-GROUPS_MAX = 4096
-SUBSCRIPTIONS_MAX = 16_384
-TAGS_MAX = 65_536
-"""What one heartbeat may name; a process with more would need several clients."""
-
-BYTES_MAX = 2 * 1024 * 1024
-"""Of a heartbeat or a check: what they say is looked at word by word while everybody else waits."""
-
-NAME_LENGTH_MAX = 1024
 
 
 class ConsumeType(StrEnum):
@@ -87,7 +86,6 @@ class ConsumerData:
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> "ConsumerData":
         subscriptions = rows(members, "subscriptionDataSet")
-        _check_count("subscriptions", len(subscriptions), SUBSCRIPTIONS_MAX)
         return cls(
             group=_name(members, "groupName"),
             consume_type=_choice(members, "consumeType", ConsumeType.PASSIVELY),
@@ -122,7 +120,7 @@ class HeartbeatData:
     def decode(cls, body: bytes) -> "HeartbeatData":
         members = _parse("the heartbeat", body)
         producers, consumers = rows(members, "producerDataSet"), rows(members, "consumerDataSet")
-        _check_count("groups", len(producers) + len(consumers), GROUPS_MAX)
+        _check_counts(producers, consumers)
         return cls(
             client_id=_name(members, "clientID"),
             producers=tuple(_name(row, "groupName") for row in producers),
@@ -149,6 +147,7 @@ class ClientCheck:
     def decode(cls, body: bytes) -> "ClientCheck":
         members = _parse("the client check", body)
         subscription = table(members, "subscriptionData")
+        _check_tags([subscription])
         return cls(
             client_id=text(members, "clientId"),
             group=text(members, "group"),
@@ -184,13 +183,11 @@ def subscription_as_json(subscription: Subscription) -> dict[str, Any]:
 def subscription_from_json(members: Mapping[str, Any]) -> Subscription:
     """Codes that a client left out are worked out from its tags, and tags from its expression."""
     topic, expression = _name(members, "topic"), text(members, "subString", "*")
-    expression_type = text(members, "expressionType") or "TAG"
+    expression_type = check_id("expressionType", text(members, "expressionType") or TAG)
     version = number(members, "subVersion")
-    tags, codes = texts(members, "tagsSet"), members.get("codeSet") or []
-    if not isinstance(codes, list):
-        raise InvalidRequest("codeSet is not a list")
-    _check_count("tags", len(tags) + len(codes), TAGS_MAX)
-    if expression_type == "TAG" and not tags and not codes:
+    tags, codes = texts(members, "tagsSet"), _codes(members)
+    _check_count("characters of an expression", len(expression), EXPRESSION_LENGTH_MAX)
+    if expression_type == TAG and not tags and not codes:
         return Subscription.parse(topic, expression, version)
     return Subscription(
         topic,
@@ -203,8 +200,8 @@ def subscription_from_json(members: Mapping[str, Any]) -> Subscription:
 
 
 def _parse(what: str, body: bytes) -> dict[str, Any]:
-    if len(body) > BYTES_MAX:
-        raise InvalidRequest(f"{what} has {len(body)} bytes; {BYTES_MAX} are allowed")
+    if len(body) > CLIENT_BODY_BYTES_MAX:
+        raise InvalidRequest(f"{what} has {len(body)} bytes; {CLIENT_BODY_BYTES_MAX} are allowed")
     return parse_object(body, what)
 
 
@@ -220,10 +217,32 @@ def _choice(members: Mapping[str, Any], name: str, default: E) -> E:
 
 
 def _name(members: Mapping[str, Any], name: str) -> str:
-    value = text(members, name)
-    if not value or len(value) > NAME_LENGTH_MAX:
-        raise InvalidRequest(f"{name} is missing or longer than {NAME_LENGTH_MAX} characters")
-    return value
+    return check_id(name, text(members, name))
+
+
+def _codes(members: Mapping[str, Any]) -> list[Any]:
+    codes = members.get("codeSet") or []
+    if not isinstance(codes, list):
+        raise InvalidRequest("codeSet is not a list")
+    return codes
+
+
+def _check_counts(producers: list[dict[str, Any]], consumers: list[dict[str, Any]]) -> None:
+    """Before anything is made of them."""
+    _check_count("groups", len(producers) + len(consumers), CONNECTION_GROUPS_MAX)
+    subscriptions = [one for consumer in consumers for one in rows(consumer, "subscriptionDataSet")]
+    _check_count("subscriptions", len(subscriptions), HEARTBEAT_SUBSCRIPTIONS_MAX)
+    _check_tags(subscriptions)
+
+
+def _check_tags(subscriptions: list[dict[str, Any]]) -> None:
+    tags = [texts(one, "tagsSet") for one in subscriptions]
+    _check_count(
+        "tags", sum(map(len, tags)) + sum(len(_codes(one)) for one in subscriptions), HEARTBEAT_TAGS_MAX
+    )
+    length = sum(len(text(one, "subString")) for one in subscriptions)
+    length += sum(len(tag) for some in tags for tag in some)
+    _check_count("characters of tags", length, HEARTBEAT_TAGS_LENGTH_MAX)
 
 
 def _check_count(what: str, count: int, count_max: int) -> None:

@@ -5,12 +5,10 @@ from dataclasses import dataclass
 
 from bolide.model import java_json
 from bolide.model.errors import InvalidRequest
+from bolide.model.limits import CLIENT_BODY_BYTES_MAX, LOCK_QUEUES_MAX
 from bolide.model.offsets import MessageQueue
 from bolide.wire.bodies.members import parse_answer, parse_object, rows, text
 from bolide.wire.bodies.queue import queue_as_json, queue_from_json
-
-LOCKED_AT_ONCE_MAX = 65_536
-"""Queues of one request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +31,14 @@ class LockRequest:
 
     @classmethod
     def decode(cls, body: bytes) -> "LockRequest":
+        if len(body) > CLIENT_BODY_BYTES_MAX:
+            raise InvalidRequest(
+                f"the lock request has {len(body)} bytes; {CLIENT_BODY_BYTES_MAX} are allowed"
+            )
         members = parse_object(body, "the lock request")
         queues = rows(members, "mqSet")
-        if len(queues) > LOCKED_AT_ONCE_MAX:
-            raise InvalidRequest(f"{len(queues)} queues in one request; {LOCKED_AT_ONCE_MAX} are allowed")
+        if len(queues) > LOCK_QUEUES_MAX:
+            raise InvalidRequest(f"{len(queues)} queues in one request; {LOCK_QUEUES_MAX} are allowed")
         return cls(
             group=text(members, "consumerGroup"),
             client_id=text(members, "clientId"),

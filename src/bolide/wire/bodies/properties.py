@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 
 from bolide.model.errors import InvalidRequest
+from bolide.model.limits import SETTINGS_BYTES_MAX
 
-BYTES_MAX = 1024 * 1024
 COMMENT = ("#", "!")
 
 
 def parse_settings(body: bytes) -> dict[str, str]:
     """Blank lines and comments are skipped, spaces around key and value too; the last of equal keys counts."""
-    if len(body) > BYTES_MAX:
-        raise InvalidRequest(f"{len(body)} bytes of settings; {BYTES_MAX} are allowed")
+    if len(body) > SETTINGS_BYTES_MAX:
+        raise InvalidRequest(f"{len(body)} bytes of settings; {SETTINGS_BYTES_MAX} are allowed")
     try:
         lines = body.decode().splitlines()
     except UnicodeDecodeError as error:

@@ -15,6 +15,7 @@ from bolide.wire.bodies.members import (
     as_number,
     as_texts,
     flag,
+    number,
     parse_answer,
     parse_object,
     rows,
@@ -53,8 +54,8 @@ class QueueData:
     def from_json(cls, members: Mapping[str, Any]) -> "QueueData":
         return cls(
             broker_name=text(members, "brokerName"),
-            read_queues=small_number(members, "readQueueNums"),
-            write_queues=small_number(members, "writeQueueNums"),
+            read_queues=number(members, "readQueueNums"),
+            write_queues=number(members, "writeQueueNums"),
             perm=small_number(members, "perm"),
             # 4.8 and older spell it with an n.
             sys_flag=small_number(members, "topicSysFlag", small_number(members, "topicSynFlag")),

@@ -7,12 +7,14 @@ from typing import Any, TypeVar, cast
 
 from bolide.broker.app import Broker
 from bolide.broker.config import BrokerConfig
+from bolide.broker.handlers.client import Clients
 from bolide.broker.part import Part
 from bolide.model.topic import Permission, TopicConfig
 from bolide.net.link import Link
 from bolide.net.surroundings import Surroundings
 from bolide.store.store import NewMessage
 from bolide.wire.command import Command
+from tests.unit.net.stage import eventually
 
 HOST = b"\x7f\x00\x00\x01\x00\x00\x2a\x9f"
 
@@ -89,6 +91,11 @@ class Desk:
     def lose(self, name: str) -> None:
         """The connection closes."""
         self.broker.on_close(cast(Link, self.link(name)))
+
+    def settle(self) -> None:
+        """Until everybody was told what has happened."""
+        notices = self.part(Clients)._notices
+        self.run(eventually(lambda: notices._next_round is None))
 
     def change(self, **settings: str) -> None:
         self.state.settings.change(settings)

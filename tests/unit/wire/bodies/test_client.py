@@ -86,7 +86,7 @@ def test_a_broker_that_cannot_be_used_is_left_out_and_the_others_are_not(odd: Br
     assert all(text.isprintable() and len(text) < 1000 for text in route.left_out)
 
 
-@pytest.mark.parametrize("count", [-1, 65_537, 2**63 - 1])
+@pytest.mark.parametrize("count", [-1, 65_537, 2**31 - 1])
 def test_a_broker_with_an_impossible_number_of_queues_is_left_out(count: int) -> None:
     told = TopicRoute((QueueData("odd", count, 1, 6), SOUND_QUEUES), (SOUND, broker("odd", "10.0.0.6:1")))
     route = decode_route(told.encode())

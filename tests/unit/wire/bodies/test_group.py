@@ -127,8 +127,9 @@ def test_connections_go_both_ways() -> None:
     consumers = GroupConnections(
         (client,), ConsumerData("G", subscriptions=(Subscription.parse("T", "A", 1),))
     )
-    assert GroupConnections.decode("G", consumers.encode()) == consumers
-    body = connection.encode_producer_connections((client,))
+    pieces = connection.consumer_connection_pieces(consumers.connections, consumers.group)
+    assert GroupConnections.decode("G", b"".join(pieces)) == consumers
+    body = b"".join(connection.producer_connection_pieces((client,)))
     assert connection.decode_producer_connections(body) == (client,)
     assert java_json.loads(body)["connectionSet"][0]["clientAddr"] == "10.0.0.7:50432"
 

@@ -3,7 +3,8 @@
 import pytest
 
 from bolide.model.errors import InvalidRequest
-from bolide.wire.bodies.properties import BYTES_MAX, format_settings, parse_settings
+from bolide.model.limits import SETTINGS_BYTES_MAX
+from bolide.wire.bodies.properties import format_settings, parse_settings
 
 
 def test_settings_go_there_and_back() -> None:
@@ -15,7 +16,7 @@ def test_comments_blanks_and_spaces_do_not_count() -> None:
     assert parse_settings(b"# note\n\n  a = 1 \r\n! note\nb=\n") == {"a": "1", "b": ""}
 
 
-@pytest.mark.parametrize("body", [b"novalue", b"=1", b"\xff=1", b"a=" + b"x" * BYTES_MAX])
+@pytest.mark.parametrize("body", [b"novalue", b"=1", b"\xff=1", b"a=" + b"x" * SETTINGS_BYTES_MAX])
 def test_anything_else_is_refused(body: bytes) -> None:
     with pytest.raises(InvalidRequest):
         parse_settings(body)

@@ -1,0 +1,167 @@
+"""The compiled twin of collect_twin.py: looks through queue entries, and gathers the records of a pull."""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcmp, memcpy
+
+from bolide.record._checksum cimport holds
+from bolide.record.layout cimport RecordLook, find_parts
+from bolide.store.queue_entry cimport ENTRY_BYTES, GAP_SIZE, QueueEntry, load_entry
+
+from bolide.model.filter import EVERYTHING as _EVERYTHING
+
+cdef object EVERYTHING = _EVERYTHING  # so that looking at it costs nothing
+
+cdef enum:
+    CHOSEN_FEW = 64
+
+
+cdef struct Chosen:
+    const unsigned char* at
+    Py_ssize_t size
+
+
+def first_by_code(bytes entries not None, int64_t log_offset_end):
+    cdef const unsigned char* at = <const unsigned char*>PyBytes_AS_STRING(entries)
+    cdef Py_ssize_t available = len(entries) // ENTRY_BYTES
+    cdef Py_ssize_t scanned = 0
+    cdef int64_t last = 0
+    cdef dict found = {}
+    cdef QueueEntry entry
+    while scanned < available:
+        entry = load_entry(at)
+        if entry.log_offset >= 0 and 0 < entry.size < GAP_SIZE:
+            if entry.size > log_offset_end - entry.log_offset:
+                break
+            if not found:
+                found[None] = scanned
+                found[entry.tags_code] = scanned
+                last = entry.tags_code
+            elif entry.tags_code != last:  # neighbours are often alike
+                last = entry.tags_code
+                found.setdefault(entry.tags_code, scanned)
+        scanned += 1
+        at += ENTRY_BYTES
+    return scanned, found
+
+
+def first_wanted(bytes entries not None, filter, int64_t log_offset_end, read_at):
+    cdef object codes = filter.codes
+    cdef object examine = filter.examine
+    cdef object record
+    cdef const unsigned char* at = <const unsigned char*>PyBytes_AS_STRING(entries)
+    cdef Py_ssize_t available = len(entries) // ENTRY_BYTES
+    cdef Py_ssize_t scanned = 0
+    cdef QueueEntry entry
+    while scanned < available:
+        entry = load_entry(at)
+        if entry.log_offset >= 0 and 0 < entry.size < GAP_SIZE:
+            if entry.size > log_offset_end - entry.log_offset:
+                break
+            if codes is None or entry.tags_code in codes:
+                if examine is None:
+                    return scanned, True
+                record = read_at(entry.log_offset)
+                if record is not None and examine(record):
+                    return scanned, True
+        scanned += 1
+        at += ENTRY_BYTES
+    return scanned, False
+
+
+cdef bint is_message(
+    const unsigned char* at,
+    QueueEntry* entry,
+    bytes topic,
+    int64_t queue_id,
+    int64_t queue_offset,
+    int check,
+) noexcept:
+    """Whether a sound record of the entry's size and place begins here, and is this message of this queue."""
+    cdef RecordLook look
+    if not find_parts(at, entry.size, &look) or look.size != entry.size or look.log_offset != entry.log_offset:
+        return False
+    if not holds(at, look.size, look.body_at, look.body_length, check):
+        return False
+    if PyBytes_GET_SIZE(topic) == 0:
+        return True
+    return (
+        look.queue_offset == queue_offset
+        and look.queue_id == queue_id
+        and look.topic_length == PyBytes_GET_SIZE(topic)
+        and memcmp(at + look.topic_at, PyBytes_AS_STRING(topic), look.topic_length) == 0
+    )
+
+
+def collect(
+    bytes entries not None,
+    Py_ssize_t first,
+    filter,
+    Py_ssize_t count_max,
+    int64_t size_bytes_max,
+    int64_t log_offset_end,
+    int64_t log_offset_start,
+    segment,
+    int64_t base,
+    bytes topic not None,
+    int64_t queue_id,
+    int64_t queue_offset,
+    int check,
+):
+    cdef object codes = None
+    cdef object examine = None
+    cdef const unsigned char* at = <const unsigned char*>PyBytes_AS_STRING(entries) + first * ENTRY_BYTES
+    cdef Py_ssize_t available = len(entries) // ENTRY_BYTES - first
+    cdef Py_ssize_t scanned = 0, taken = 0, damaged = 0, limit = min(count_max, available), number
+    cdef int64_t total = 0, place
+    cdef QueueEntry entry
+    cdef Chosen few[CHOSEN_FEW]
+    cdef Chosen* chosen = few
+    cdef const unsigned char* record
+    cdef unsigned char* to
+    cdef bytes data
+    cdef Py_buffer log
+    if first < 0 or available < 0:
+        raise ValueError("the first entry lies outside the entries")
+    if filter is not EVERYTHING:  # which most pulls ask for, and which needs no look at its halves
+        codes, examine = filter.codes, filter.examine
+    if limit > CHOSEN_FEW:
+        chosen = <Chosen*>malloc(limit * sizeof(Chosen))
+        if chosen == NULL:
+            raise MemoryError()
+    # A plain buffer: a typed memoryview costs more to make than a small pull takes to copy.
+    PyObject_GetBuffer(segment, &log, PyBUF_SIMPLE)
+    try:
+        while scanned < available and taken < count_max:
+            entry = load_entry(at)
+            if entry.log_offset >= log_offset_start and 0 < entry.size < GAP_SIZE:
+                place = entry.log_offset - base
+                if entry.size > log_offset_end - entry.log_offset or entry.log_offset < base or place >= log.len:
+                    break
+                if codes is None or entry.tags_code in codes:
+                    if taken and total + entry.size > size_bytes_max:
+                        break
+                    record = <const unsigned char*>log.buf + place
+                    if entry.size > log.len - place or not is_message(
+                        record, &entry, topic, queue_id, queue_offset + scanned, check
+                    ):
+                        damaged += 1
+                    elif examine is None or examine(segment[place : place + entry.size]):
+                        chosen[taken].at = record
+                        chosen[taken].size = entry.size
+                        taken += 1
+                        total += entry.size
+            scanned += 1
+            at += ENTRY_BYTES
+        data = PyBytes_FromStringAndSize(NULL, total)
+        to = <unsigned char*>PyBytes_AS_STRING(data)
+        for number in range(taken):
+            memcpy(to, chosen[number].at, chosen[number].size)
+            to += chosen[number].size
+    finally:
+        PyBuffer_Release(&log)
+        if chosen != few:
+            free(chosen)
+    return scanned, taken, damaged, data

@@ -1,0 +1,132 @@
+"""`bolide broker --check`: what an operator who brings a broker.conf is told, before anything is started."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from bolide.cli.main import main
+
+FROM_A_TUTORIAL = """\
+# a master of a cluster of two
+brokerClusterName=rocketmq-cluster
+brokerName=broker-a
+brokerId=1
+namesrvAddr=10.0.0.1:9876;\\
+  10.0.0.2:9876
+defaultTopicQueueNums=4
+autoCreateTopicEnable=true
+listenPort=10911
+deleteWhen=04
+fileReservedTime=48
+mapedFileSizeCommitLog=1073741824
+mapedFileSizeConsumeQueue=300000
+destroyMapedFileIntervalForcibly=120000
+storePathRootDir=/data/store
+storePathCommitLog=/data/store/commitlog
+storeCheckpoint=/data/store/checkpoint
+abortFile=/data/store/abort
+maxMessageSize=65536
+brokerRole=SYNC_MASTER
+flushDiskType=SYNC_FLUSH
+sendMessageThreadPoolNums=128
+enableDLegerCommitLog=false
+storeType=default
+aclEnable=false
+flushDiskTyp=SYNC_FLUSH
+fileReservedTime=72
+"""
+
+
+def test_every_problem_and_warning_is_printed_with_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "broker.conf"
+    file.write_text(FROM_A_TUTORIAL)
+    assert main(["broker", "--check", "-c", str(file)]) == 1
+    lines = [line.removeprefix(f"{file}:") for line in capsys.readouterr().out.splitlines()]
+    assert [line.split("=")[0].split(",")[0][:45] for line in lines] == [
+        "4: problem: brokerId must be 0",
+        "7: warning: defaultTopicQueueNums",
+        "11: warning: fileReservedTime is set again fu",
+        "13: problem: mapedFileSizeConsumeQueue",
+        "20: problem: brokerRole must be ASYNC_MASTER",
+        "22: warning: sendMessageThreadPoolNums",
+        "26: problem: unknown setting 'flushDiskTyp'; ",
+        "4 problems",
+    ]
+    assert "no replication here" in lines[0]
+    assert lines[6].endswith("did you mean flushDiskType?")
+    assert lines[-1] == "4 problems, 3 warnings: no broker starts with these settings"
+
+
+def test_a_file_with_which_a_broker_starts_ends_with_0_and_starts_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "broker.toml"
+    file.write_text(
+        f'[nameserver]\nlistenPort = 1\n[broker]\nstorePathRootDir = "{tmp_path}/store"\nhaListenPort = 1\n'
+    )
+    assert main(["broker", "--check", "-c", str(file)]) == 0
+    warning, verdict = capsys.readouterr().out.splitlines()
+    assert warning.startswith(f"{file}:5: warning: haListenPort=1: there is no replication here")
+    assert verdict == "0 problems, 1 warning: a broker starts with these settings"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_file_that_cannot_be_read_is_another_matter(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["broker", "--check", "-c", str(tmp_path / "none.conf")]) == 2
+    assert "No such file" in capsys.readouterr().err
+
+
+def test_a_start_names_all_problems_too_and_which_of_them_are_not_the_file_s(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "broker.conf"
+    file.write_text("brokerName = a\nlistenPort = many\nbrokerId = 1\n")
+    assert main(["broker", "-c", str(file), "--set", "brokerRole=SLAVE"]) == 2
+    first, second, third = capsys.readouterr().err.splitlines()
+    assert first.startswith("error: --set: brokerRole must be ASYNC_MASTER")
+    assert second.startswith(f"error: {file}:2: listenPort must be a whole number")
+    assert third.startswith(f"error: {file}:3: brokerId must be 0")
+
+
+def test_a_number_of_thousands_of_digits_is_no_traceback(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, text in (("a.toml", f"listenPort = {'9' * 5000}"), ("a.conf", f"listenPort={'9' * 5000}")):
+        (tmp_path / name).write_text(text)
+        assert main(["broker", "-c", str(tmp_path / name)]) == 2
+        error = capsys.readouterr().err
+        assert error.startswith("error: ")
+        assert len(error) < 400
+
+
+def test_a_used_port_leaves_no_data_directory_behind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        data = tmp_path / "some" / "data"
+        own = [
+            "--set",
+            f"storePathRootDir={data}",
+            "--set",
+            f"listenPort={port}",
+            "--set",
+            "bindAddress=127.0.0.1",
+        ]
+        assert main(["broker", *own]) == 5
+        assert main(["up", "--data", str(data), "--nameserver-port", "0", "--broker-port", port]) == 5
+    assert "in use" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_cannot_be_made_is_named_with_what_stands_in_its_way(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    assert main(["broker", "--set", f"storePathRootDir={tmp_path}/file/store"]) == 2
+    assert f"{tmp_path}/file is a file" in capsys.readouterr().err
