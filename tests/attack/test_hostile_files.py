@@ -5,6 +5,7 @@ They may refuse, in one line that names the file; they may not wait, take much m
 foresaw.  A pipe would let its reader wait for ever, so a test that ends has shown that nobody does.
 """
 
+import errno
 import os
 import re
 import resource
@@ -19,7 +20,7 @@ import pytest
 
 from bolide.cli.main import main
 from bolide.cli.outcome import ExitCode
-from bolide.model.errors import BolideError
+from bolide.model.errors import BolideError, StoreError
 from bolide.store.store import MessageStore
 from tests.unit.offline.damaged import INDEX, make
 from tests.unit.store.stage import QUEUE_FILE_BYTES, SEGMENT_BYTES, killed, opened
@@ -283,6 +284,27 @@ def test_tables_that_are_nested_without_end(
 
 def void(value: object) -> None:
     """For the sake of the type."""
+
+
+@pytest.mark.parametrize(
+    "place", [*PLACES[:1], f"consumequeue/orders/0/{0:020d}", "checkpoint", "config/topics.json"]
+)
+def test_a_file_that_is_closed_to_us(
+    with_harm: Making, place: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever runs the tests may be root, to whom nothing is closed."""
+    real = os.open
+
+    def closed(path: str, flags: int, mode: int = 0o777) -> int:
+        if str(path).endswith(place):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return real(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", closed)
+    let_everybody_at(with_harm(lambda root: None), capfd)
+    if place != "config/topics.json":  # which is the broker's, not the store's
+        with pytest.raises(StoreError, match="closed to this user"):
+            opened(with_harm(lambda root: None)(), index=INDEX)
 
 
 @pytest.mark.parametrize("where", ["", "consumequeue", "consumequeue/orders", "deleted", "config", "index"])

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from bolide import Message, MessageQueue, Producer, PullConsumer
+from bolide.admin.topics import delete_topic
+from bolide.cli.ask import ask
 from bolide.model.errors import BolideError
 from tests.peers.bolide import Bolide
 from tests.peers.server import Together
@@ -65,6 +67,23 @@ def test_the_very_first_message_of_a_topic_survives_a_kill(server: Together) -> 
     assert _read(server) == {(receipt.queue, int(receipt.queue_offset)): b"first"}
 
 
+@pytest.mark.parametrize("others", ["alone", "beside another topic"])
+def test_a_topic_stays_deleted_by_a_kill_right_behind_the_answer(server: Together, others: str) -> None:
+    """No checkpoint has come yet, and the log has all of its messages."""
+    if others != "alone":
+        _send(server, "another")
+    _send(server)
+    _delete(server, TOPIC)
+    server.kill()
+    server.start()
+    again = _send(server)
+    assert {offset for _, offset in again} == set(range(COUNT // len({queue for queue, _ in again})))
+    assert _read(server) == again
+    server.kill()
+    server.start()
+    assert _read(server) == again
+
+
 def test_a_running_client_goes_on_by_itself(server: Together) -> None:
     with Producer(server.nameserver, group="tests") as producer:
         producer.send(Message(TOPIC, b"before"))
@@ -74,10 +93,14 @@ def test_a_running_client_goes_on_by_itself(server: Together) -> None:
     assert sorted(_read(server).values())[-1] == b"before"
 
 
-def _send(server: Together) -> dict[tuple[MessageQueue, int], bytes]:
+def _delete(server: Together, topic: str) -> None:
+    ask(server.nameserver, lambda servers: delete_topic(servers, topic))
+
+
+def _send(server: Together, topic: str = TOPIC) -> dict[tuple[MessageQueue, int], bytes]:
     """Place to body of every acknowledged message."""
     with Producer(server.nameserver, group="tests", timeout_ms=PATIENCE_MS) as producer:
-        receipts = [(producer.send(Message(TOPIC, body)), body) for body in map(_body, range(COUNT))]
+        receipts = [(producer.send(Message(topic, body)), body) for body in map(_body, range(COUNT))]
     return {(receipt.queue, int(receipt.queue_offset)): body for receipt, body in receipts}
 
 

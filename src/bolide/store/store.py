@@ -135,6 +135,9 @@ class MessageStore:
             ) from None
         try:
             return self._open_files(progress or LoggedProgress(self._clock))
+        except PermissionError as error:
+            self._lock.release()
+            raise StoreError(f"the store {root} is closed to this user: {error}") from error
         except OSError as error:
             self._failed_sync.note()
             self._lock.release()
