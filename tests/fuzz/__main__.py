@@ -6,7 +6,8 @@ import sys
 import time
 from pathlib import Path
 
-from tests.fuzz.campaign import Finding, Tally, explore_with_workers, set_alarm
+from tests.fuzz import guided
+from tests.fuzz.campaign import Finding, Tally, explore_with_workers, on_guard
 from tests.fuzz.target import Target, was_taken
 from tests.fuzz.targets import TARGETS
 
@@ -19,9 +20,12 @@ def main() -> int:
     if arguments.replay is not None:
         return _replay(targets, bytes.fromhex(arguments.replay))
     if arguments.guided:
-        from tests.fuzz import guided
-
-        return guided.run(targets[0], arguments.inputs)
+        for target in targets:
+            print(
+                guided.run(target, arguments.inputs * target.share // sum(one.share for one in targets)),
+                flush=True,
+            )
+        return 0
     seed = secrets.randbelow(1 << 32) if arguments.seed is None else arguments.seed
     print(f"seed {seed}", flush=True)
     progress = _Progress(arguments.inputs, arguments.save)
@@ -58,9 +62,9 @@ class _Progress:
 
 def _replay(targets: list[Target], data: bytes) -> int:
     """With the traceback, if there is one."""
-    set_alarm()
-    for target in targets:
-        print(f"{target.name}: {'taken' if was_taken(target, data) else 'refused'}")
+    with on_guard():
+        for target in targets:
+            print(f"{target.name}: {'taken' if was_taken(target, data) else 'refused'}")
     return 0
 
 
@@ -77,7 +81,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--guided",
         action="store_true",
-        help="let Atheris look for inputs that reach new code, for one target",
+        help="let Atheris look for inputs that reach new code",
     )
     return parser.parse_args()
 

@@ -17,6 +17,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from types import FrameType
@@ -139,10 +140,17 @@ def try_input(target: Target, data: bytes) -> tuple[bool, str]:
     return taken, f"it takes {grown} KiB of memory" if grown > GROWTH_KIB_MAX else ""
 
 
-def set_alarm() -> None:
-    """Before the first input.  What parsers log of bad files is of no interest."""
+@contextmanager
+def on_guard() -> Iterator[None]:
+    """Around all inputs of a process: an alarm for long ones, and nobody hears what parsers log of bad files."""
+    before = signal.signal(signal.SIGPROF, _on_alarm)
+    level = logging.root.manager.disable
     logging.disable()
-    signal.signal(signal.SIGPROF, _on_alarm)
+    try:
+        yield
+    finally:
+        logging.disable(level)
+        signal.signal(signal.SIGPROF, before)
 
 
 def _on_alarm(number: int, frame: FrameType | None) -> None:
@@ -153,8 +161,7 @@ def _on_alarm(number: int, frame: FrameType | None) -> None:
 
 
 def explore(targets: Sequence[Target], inputs: int, seed: int) -> Tally:
-    """Try them here; for few inputs."""
-    set_alarm()
+    """Try them here, on guard; for few inputs."""
     began = time.perf_counter()
     tally, by_name = Tally(), {target.name: target for target in targets}
     for block in blocks(targets, inputs):
@@ -178,7 +185,7 @@ class _Worker:
     """A process that tries blocks, and the memory in which it notes what it is at."""
 
     def __init__(self, seed: int) -> None:
-        self._context = multiprocessing.get_context("spawn")
+        self._context = multiprocessing.get_context("fork")
         self._seed = seed
         self._file = tempfile.NamedTemporaryFile(prefix="fuzz-input-")  # noqa: SIM115 - as long as the worker
         self._file.truncate(2 * _LENGTH.size + SIZE_BYTES_MAX)
@@ -279,8 +286,7 @@ def _give_next(worker: _Worker, waiting: Iterator[Block]) -> None:
 def _work(pipe: Connection, noted_path: str, seed: int) -> None:
     """What a worker does until nobody gives it more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    set_alarm()
-    with open(noted_path, "r+b") as file, mmap.mmap(file.fileno(), 0) as noted:
+    with on_guard(), open(noted_path, "r+b") as file, mmap.mmap(file.fileno(), 0) as noted:
         while True:
             try:
                 block = pipe.recv()

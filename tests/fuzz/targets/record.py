@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bolide.model.errors import MalformedRecord, MessageIllegal
-from bolide.model.message import SysFlag
+from bolide.model.message import StoredMessage, SysFlag
 from bolide.pipeline.errors import BadBody
 from bolide.record import decode
 from bolide.record.checksum_twin import seal_record
@@ -209,7 +209,7 @@ def _checksums(data: bytes) -> None:
 # ---- messages and bodies ------------------------------------------------------------------------------------
 
 
-def _messages(data: bytes) -> list[decode.StoredMessage]:
+def _messages(data: bytes) -> list[StoredMessage]:
     """All three ways over an answer tell the same."""
     some = decode.decode_some(data, "b")
     assert some.broken is None or not some.messages or some.next_offset is not None

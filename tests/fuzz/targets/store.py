@@ -13,6 +13,7 @@ from pathlib import Path
 from bolide.model import send_rows as column
 from bolide.model.errors import InvalidRequest, StoreError
 from bolide.model.filter import EVERYTHING, Filter
+from bolide.model.offsets import GroupOffset
 from bolide.model.topic import GroupConfig, TopicConfig
 from bolide.offline.export import Export, Selection
 from bolide.offline.files import Geometry, StoreFiles
@@ -277,19 +278,23 @@ def _table(kind: Callable[..., PersistedTable], name: str) -> Target:
         b"@",
     )
     return Target(
-        f"tables.{name}", corpus, read, (StoreError, InvalidRequest), holds, tokens=tokens, share=50
+        f"tables.{name}", corpus, read, (StoreError, InvalidRequest), holds, tokens=tokens, share=25
     )
 
 
 def _small_tables(name: str) -> Iterator[bytes]:
-    offsets, groups, topics = (
-        kind(MemoryDisk({}), "f", HeldClock()) for kind in (OffsetTable, GroupTable, TopicTable)
-    )
+    offsets = OffsetTable(MemoryDisk({}), "f", HeldClock())
+    groups = GroupTable(MemoryDisk({}), "f", HeldClock())
+    topics = TopicTable(MemoryDisk({}), "f", HeldClock())
     offsets.commit("g", "T", 0, 5, 9)
-    offsets.note_pull("g", "T", 1, 7)
+    offsets.note_pull("g", "T", 1, GroupOffset(7))
     groups.put(GroupConfig("g"))
     topics.put(TopicConfig("T"))
-    table = {"consumerOffset.json": offsets, "subscriptionGroup.json": groups, "topics.json": topics}[name]
+    table: PersistedTable = {
+        "consumerOffset.json": offsets,
+        "subscriptionGroup.json": groups,
+        "topics.json": topics,
+    }[name]
     yield b"".join(table.pieces())
     yield b"".join(table.answer_pieces())
 
