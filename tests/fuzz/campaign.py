@@ -24,8 +24,9 @@ from types import FrameType
 from typing import Any
 
 from tests.fuzz.mutate import SIZE_BYTES_MAX, Mutator
+from tests.fuzz.scratch import remove_scratch
 from tests.fuzz.target import Target, was_taken
-from tests.fuzz.targets import TARGETS, ready_corpus
+from tests.fuzz.targets import TARGETS, grown_inputs, valid_inputs
 
 BLOCK_INPUTS = 1000
 SECONDS_MAX = 1.0
@@ -96,14 +97,15 @@ class Block:
 
 
 def inputs_of(target: Target, seed: int, block: Block) -> Iterator[bytes]:
-    """The inputs of one block; what is valid itself comes first."""
-    corpus = ready_corpus(target.name)
+    """The inputs of one block; those that others are made from come first."""
+    valid, grown = valid_inputs(target.name), grown_inputs(target.name)
+    given = (*valid, *grown)
     chance = random.Random(f"{seed}:{target.name}:{block.number}")
-    mutator = Mutator(chance, corpus, target.tokens)
+    mutator = Mutator(chance, valid, grown, target.tokens)
     first = block.number * BLOCK_INPUTS
     for number in range(first, first + block.inputs):
-        if number < len(corpus):
-            yield corpus[number]
+        if number < len(given):
+            yield given[number]
             continue
         data = mutator.next()
         yield target.mend(data)[:SIZE_BYTES_MAX] if chance.random() < MENDED else data
@@ -118,7 +120,7 @@ def blocks(targets: Sequence[Target], inputs: int) -> list[Block]:
         count = -(-left // BLOCK_INPUTS)
         for number in range(count):
             block = Block(target.name, number, min(BLOCK_INPUTS, left - number * BLOCK_INPUTS))
-            found.append(((number + 0.5) / count, block))
+            found.append((number / count, block))
     return [block for _, block in sorted(found, key=lambda one: (one[0], one[1].target))]
 
 
@@ -215,7 +217,7 @@ class _Worker:
             self.block = None
             return block.inputs - block.skip, taken, findings
         except EOFError:
-            self._process.join()
+            self._join()
             done = _LENGTH.unpack_from(self._noted)[0]
             finding = Finding(block.target, self._input(), f"the process ended: {self._process.exitcode}")
             self._start()
@@ -238,9 +240,13 @@ class _Worker:
 
     def close(self) -> None:
         self._process.kill()
-        self._process.join()
+        self._join()
         self._noted.close()
         self._file.close()
+
+    def _join(self) -> None:
+        self._process.join()
+        remove_scratch(self._process.pid or 0)
 
 
 def explore_with_workers(

@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.fuzz.mutate import SIZE_BYTES_MAX
 from tests.fuzz.target import Target, was_taken
-from tests.fuzz.targets import GROWN, ready_corpus
+from tests.fuzz.targets import GROWN, grown_inputs, valid_inputs
 
 KEPT_MAX = 12
 KEPT_BYTES_MAX = 300
@@ -30,7 +30,7 @@ def run(target: Target, inputs: int) -> str:
         return "Atheris is not here; python -m pip install atheris"
     _instrument()
     with tempfile.TemporaryDirectory(prefix="fuzz-guided-") as folder:
-        for number, data in enumerate(ready_corpus(target.name)):
+        for number, data in enumerate((*valid_inputs(target.name), *grown_inputs(target.name))):
             Path(folder, f"given-{number}").write_bytes(data)
         worker = multiprocessing.get_context("fork").Process(target=_look, args=(target, inputs, folder))
         worker.start()

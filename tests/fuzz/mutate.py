@@ -6,6 +6,8 @@ import struct
 from collections.abc import Callable, Sequence
 
 SIZE_BYTES_MAX = 32 * 1024
+GROWN = 0.25
+"""So many inputs are made from what a guided run has found."""
 
 EDGES = (0, 1, -1, 7, 8, 2**7 - 1, 2**7, 2**8 - 1, 2**8, 2**15 - 1, 2**15, 2**16 - 1, 2**16, 2**24 - 1,
          2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 2**32 - 1, 2**32, 2**53 + 1, 2**63 - 1, 2**63, -(2**63),
@@ -36,6 +38,13 @@ TOKENS = (b"\x00", b"\xff", b"\x01", b"\x02", b'"', b"\\", b"{", b"}", b"[", b"]
           b"\xe2\x80\xa8", b"\xc2\x85", b"null", b"{}", b"[]", b'""', b"0", b"9" * 25, b"{0:",
           b"[[[[[[[[", b"{{")  # fmt: skip
 
+VALUES = (b"null", b"true", b"false", b"0", b"-1", b"1.5", b"1e400", b"2147483648", b"9223372036854775807",
+          b"9223372036854775808", b"18446744073709551616", b'""', b'"0"', b'"-1"', b'"x"', b'"true"', b'"1e3"', b"[]",
+          b"{}", b'["x"]', b"[null]", b"[0]", b'{"x":0}', b"{0:1}", b'{"a":{"b":[[]]}}', b'"\\u0000"', b'"\\u202e\\n"',
+          b'"' + b"x" * 300 + b'"')  # fmt: skip
+"""What may stand in JSON where another value stood, so that it stays JSON."""
+
+_VALUE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"(?!\s*:)|(?<=[:,\[])(?:-?[0-9][0-9.e+-]*|true|false|null)')
 _DIGITS = re.compile(rb"[0-9]+")
 _WIDTHS = (1, 2, 2, 4, 4, 4, 8, 8)
 
@@ -43,24 +52,35 @@ _WIDTHS = (1, 2, 2, 4, 4, 4, 8, 8)
 class Mutator:
     """Gives one input after the other."""
 
-    def __init__(self, chance: random.Random, corpus: Sequence[bytes], tokens: Sequence[bytes] = ()) -> None:
+    def __init__(
+        self,
+        chance: random.Random,
+        valid: Sequence[bytes],
+        grown: Sequence[bytes] = (),
+        tokens: Sequence[bytes] = (),
+    ) -> None:
         self._chance = chance
-        self._corpus = corpus
+        self._valid = valid
+        self._grown = grown or valid
         self._tokens = (*TOKENS, *tokens, *tokens)
         self._changes: tuple[Callable[[bytearray], None], ...] = (
+            *(self._value, self._value, self._value),
             *(self._flip, self._set, self._number, self._number, self._nudge, self._digits, self._digits),
             *(self._cut, self._delete, self._repeat, self._token, self._token, self._overwrite, self._splice),
         )
 
     def next(self) -> bytes:
-        """A valid input with some changes, most often with few."""
-        data = bytearray(self._chance.choice(self._corpus))
+        """An input with some changes, most often with few, and most often a valid one."""
+        data = bytearray(self._pick())
         count = 1
         while count < 12 and self._chance.random() < 0.5:
             count += 1
         for _ in range(count):
             self._chance.choice(self._changes)(data)
         return bytes(data[:SIZE_BYTES_MAX])
+
+    def _pick(self) -> bytes:
+        return self._chance.choice(self._grown if self._chance.random() < GROWN else self._valid)
 
     def _place(self, data: bytearray) -> int:
         return int(self._chance.random() * len(data))
@@ -102,6 +122,13 @@ class Mutator:
             text = str(self._chance.choice(EDGES)) if pick < 0.7 else self._chance.choice(TEXTS)
             data[first:last] = b"9" * self._chance.choice((400, 5000)) if pick > 0.97 else text.encode()
 
+    def _value(self, data: bytearray) -> None:
+        """Another value in the place of one of JSON."""
+        found = [match.span() for match in _VALUE.finditer(data)]
+        if found:
+            first, last = self._chance.choice(found)
+            data[first:last] = self._chance.choice(VALUES)
+
     def _cut(self, data: bytearray) -> None:
         del data[self._place(data) :]
 
@@ -126,7 +153,7 @@ class Mutator:
 
     def _splice(self, data: bytearray) -> None:
         """A piece of another valid input."""
-        other = self._chance.choice(self._corpus)
+        other = self._pick()
         first = int(self._chance.random() * len(other))
         at = self._place(data)
         size = self._length(data)

@@ -42,7 +42,7 @@ def was_taken(target: Target, data: bytes) -> bool:
     try:
         value = target.read(data)
     except target.refuses as error:
-        str(error)  # whoever is refused is told why
+        str(error).encode()  # whoever is refused is told why
         return False
     target.holds(value)
     return True

@@ -85,11 +85,11 @@ def test_an_input_that_takes_much_memory_is_found(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_process_that_ends_is_found_with_its_input_and_the_rest_is_tried(among_targets: Target) -> None:
-    tally = explore_with_workers([among_targets], 3000, 1, workers=2)
+    tally = explore_with_workers([among_targets], 1200, 1, workers=2)
     (finding,) = tally.findings
     assert b"\xff\xff" in finding.data
     assert "the process ended" in finding.why
-    assert tally.total == 3000
+    assert tally.total == 1200
 
 
 def test_the_same_seed_gives_the_same_inputs() -> None:

@@ -18,8 +18,11 @@ GROWN = Path(__file__).resolve().parents[1] / "grown"
 
 
 @functools.cache
-def ready_corpus(name: str) -> Sequence[bytes]:
-    """What the inputs of a target are made from."""
-    grown = GROWN / f"{name}.txt"
-    lines = grown.read_text().split() if grown.exists() else []
-    return (*TARGETS[name].corpus(), *map(base64.b64decode, lines))
+def valid_inputs(name: str) -> Sequence[bytes]:
+    return tuple(TARGETS[name].corpus())
+
+
+@functools.cache
+def grown_inputs(name: str) -> Sequence[bytes]:
+    path = GROWN / f"{name}.txt"
+    return tuple(map(base64.b64decode, path.read_text().split())) if path.exists() else ()

@@ -1,10 +1,12 @@
 """Values that everyone shares: JSON in two dialects, topics and groups, properties, ids, settings."""
 
 import math
+import unicodedata
 from concurrent.futures import Executor
 from typing import Any
 
 from bolide.broker.config import BrokerConfig
+from bolide.cli.settings import read_settings
 from bolide.model import config_json, java_json
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import BolideError, ConfigError, InvalidRequest, MessageIllegal, RequestError
@@ -17,6 +19,7 @@ from bolide.nameserver.kv import KvTable
 from bolide.record.message_id import format_offset_id, parse_offset_id
 from bolide.wire.bodies.properties import format_settings, parse_settings
 from tests.fuzz.memory_disk import MemoryDisk
+from tests.fuzz.scratch import scratch
 from tests.fuzz.target import Target, same_again
 
 _DIALECT = b'{0:"a",-1:[1,2.5,null,true],{"brokerName":"b","queueId":0,"topic":"T"}:{"x":"\\u0041\\n"}}'
@@ -66,11 +69,16 @@ def _hold_properties(pairs: dict[str, str]) -> None:
     assert parse_properties(text) == pairs
 
 
+def _steers(text: str) -> bool:
+    """Whether a terminal would do something else than show it."""
+    return any(unicodedata.category(one) in ("Cc", "Cs", "Zl", "Zp") for one in text)
+
+
 def _read_names(data: bytes) -> str:
     """Whatever a name is, it can be shown."""
     text = _text(data)
-    assert printable(text).isprintable()
-    assert all(line.isprintable() for line in printable_lines(text).replace("\t", "").split("\n"))
+    assert not _steers(printable(text))
+    assert not _steers(printable_lines(text).replace("\t", "").replace("\n", ""))
     return check_group(check_topic(text))
 
 
@@ -115,6 +123,20 @@ def _read_name_server_settings(data: bytes) -> NameServerConfig:
     except RequestError:
         pass
     return NameServerConfig.from_settings(settings)
+
+
+def _read_settings_file(data: bytes) -> dict[str, str]:
+    """As TOML and as properties."""
+    found: dict[str, str] = {}
+    for name in ("broker.conf", "broker.toml"):
+        path = scratch() / name
+        path.write_bytes(data)
+        found |= read_settings(path, "broker")
+    return found
+
+
+def _hold_settings_file(settings: dict[str, str]) -> None:
+    assert all(isinstance(part, str) for pair in settings.items() for part in pair)
 
 
 class _NoThread(Executor):
@@ -209,6 +231,27 @@ MODEL = [
         _read_name_server_settings,
         (BolideError,),
         share=50,
+    ),
+    Target(
+        "settings.file",
+        lambda: [
+            b'# ours\nlistenPort = 10911\nbrokerName = "a"\n[broker]\ntraceOn=true\nx=["a","b"]\ny=0x7F\nz=1.5\n'
+        ],
+        _read_settings_file,
+        (ConfigError,),
+        _hold_settings_file,
+        tokens=(
+            b"\n[nameserver]\n",
+            b"0x",
+            b"\\\n",
+            b"\\ud800",
+            b'"""',
+            b"1979-05-27",
+            b"inf",
+            b"a.b=",
+            b"f" * 5000,
+        ),
+        share=30,
     ),
     Target("kv_file", lambda: [b'{"configTable":{"ns":{"k":"v","n":1}}}'], _read_kv, (ConfigError,)),
 ]

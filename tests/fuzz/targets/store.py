@@ -1,11 +1,8 @@
 """Files of a store: each parser by itself, and whole stores in which one file is not what it was."""
 
-import atexit
 import functools
-import os
 import shutil
 import struct
-import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,6 +29,7 @@ from bolide.store.tables import GroupTable, OffsetTable, TopicTable
 from bolide.store.tables.persisted import PersistedTable
 from bolide.wire.frame import scan_frame
 from tests.fuzz.memory_disk import MemoryDisk
+from tests.fuzz.scratch import scratch
 from tests.fuzz.target import Target
 from tests.fuzz.targets.record import BASE, GOLDEN, RECORD_TOKENS, logs, make_batch, mend_records, same
 from tests.property.test_append_twins import appended
@@ -305,17 +303,8 @@ GEOMETRY = Geometry(SEGMENT_BYTES, QUEUE_FILE_BYTES, INDEX.slots, INDEX.entries)
 
 
 @functools.cache
-def _scratch() -> Path:
-    """In memory where that is possible; this process's own."""
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    folder = tempfile.mkdtemp(prefix="bolide-fuzz-", dir=memory)
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return Path(folder)
-
-
-@functools.cache
 def _sound_store() -> dict[str, bytes]:
-    root = _scratch() / "sound"
+    root = scratch() / "sound"
     make(root, count=14)
     return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
@@ -342,7 +331,7 @@ def _spoiled(data: bytes) -> Path:
     """A store with this file in the place of the sound one, as long as it was where that counts."""
     name, _, content = data.partition(b"\n")
     sound = _sound_store()
-    root = _scratch() / "spoiled"
+    root = scratch() / "spoiled"
     shutil.rmtree(root, ignore_errors=True)
     key = name.decode("utf-8", "replace")
     if key in sound and not key.startswith("config/") and len(content) % 7:
@@ -427,12 +416,12 @@ STORE = [
     _table(GroupTable, "subscriptionGroup.json"),
     _table(OffsetTable, "consumerOffset.json"),
     Target(
-        "offline.store", _stores, _examine, (StoreError,), mend=_mend_store, tokens=RECORD_TOKENS, share=1
+        "offline.store", _stores, _examine, (StoreError,), mend=_mend_store, tokens=RECORD_TOKENS, share=2
     ),
     Target(
-        "store.recover", _stores, _recover, (StoreError,), mend=_mend_store, tokens=RECORD_TOKENS, share=1
+        "store.recover", _stores, _recover, (StoreError,), mend=_mend_store, tokens=RECORD_TOKENS, share=2
     ),
     Target(
-        "offline.repair", _stores, _repair, (StoreError,), mend=_mend_store, tokens=RECORD_TOKENS, share=1
+        "offline.repair", _stores, _repair, (StoreError,), mend=_mend_store, tokens=RECORD_TOKENS, share=2
     ),
 ]

@@ -265,6 +265,15 @@ def _decode_plain(body: bytes) -> registration.RegistrationBody:
     return registration.RegistrationBody.decode(body, compressed=False, version=493)
 
 
+def _hold_connections(value: connection.GroupConnections) -> None:
+    """Of subscriptions to one topic the last one counts."""
+    again = _decode_connections(_encode_connections(value))
+    assert again.connections == value.connections
+    assert {one.topic: one for one in again.group.subscriptions} == {
+        one.topic: one for one in value.group.subscriptions
+    }
+
+
 def _hold_plain(value: registration.RegistrationBody) -> None:
     """Of topics that are told twice the last one counts."""
     again = _decode_plain(value.encode())
@@ -393,7 +402,7 @@ BODIES = [
         "connection.consumers",
         [_encode_connections(connection.GroupConnections((_CONNECTION,), _CONSUMER))],
         _decode_connections,
-        _encode_connections,
+        holds=_hold_connections,
     ),
     _body(
         "connection.producers",
