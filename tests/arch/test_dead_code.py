@@ -28,7 +28,7 @@ ALIVE = {
         ("ITEM_BODY_LENGTH_AT", "ITEM_FLAG_AT", "ITEM_SIZE_AT", "TAGS_CODE_AT"),
         "a layout names every field; these are read by its compiled side only",
     ),
-    "partitions": "Spark asks the source for its parts",
+    "streamReader": "Spark asks the source for what it can do",
     "local_session": "for users of the pipeline: docs/spark.md",
     **dict.fromkeys(
         (

@@ -14,7 +14,7 @@ from bolide.model.data_version import DataVersion
 from bolide.model.errors import RequestError
 from bolide.store.disk_os import OsDisk
 from bolide.store.tables.persisted import PersistedTable
-from bolide.wire.bodies.registration import RegistrationBody
+from bolide.wire.bodies.registration import HeardRegistration, RegistrationBody
 from tests.unit.broker.handlers.desk import Desk
 
 NUMBERS = st.one_of(
@@ -63,7 +63,7 @@ def check_kept(desk: Desk) -> None:
     assert (offsets._offsets, offsets._pulled) == (desk.offsets._offsets, desk.offsets._pulled)  # type: ignore[attr-defined]
     told = RegistrationBody(DataVersion(), tuple(desk.topics))
     for compressed in (False, True):
-        heard = RegistrationBody.decode(
+        heard = HeardRegistration.decode(
             told.encode(compressed=compressed), compressed=compressed, version=493
         )
         assert [topic.name for topic in heard.topics] == [topic.name for topic in desk.topics]

@@ -173,6 +173,7 @@ class Broker:
             self.parts.append(part)
             self.registry.add(part.handlers())
             self.state.figures.append(part.figures)
+        self.state.figures.append(self.state.membership.figures)
         self.state.figures.append(self._server.figures)
         self.on_request = self.state.dispatcher.on_request
         self.on_sends = self.part(Sending).on_sends
@@ -233,7 +234,7 @@ class Broker:
             ) from error
         if left:
             raise StoreError(
-                f"the broker has stopped, but could not write {', '.join(left)}: free some space"
+                f"the broker has stopped, but could not write {', '.join(left)}; the log says why"
             )
 
     async def failed(self) -> Exception:

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bolide.model import java_json, names
+from bolide.model.config_json import topic_bytes
 from bolide.model.data_version import DataVersion
-from bolide.model.errors import ConfigError
+from bolide.model.errors import ConfigError, TableFull
+from bolide.model.limits import FRAME_BYTES_MAX, PLAIN_REGISTRATION_BYTES_MAX
 from bolide.model.steps import Steps
 from bolide.model.topic import Permission, TopicConfig
 from bolide.net.caller import parse_address
@@ -22,6 +24,9 @@ from bolide.wire.headers.route import BrokerRequest, RegisterBroker
 
 STEP_TOPICS = 1024
 """Topics that are looked at in one turn; that takes a fraction of a millisecond."""
+
+HEADER_BYTES = 64 * 1024
+"""What is left of a frame for everything but the body."""
 
 ANYWHERE = ("0.0.0.0", "::")
 
@@ -54,6 +59,8 @@ class Snapshot:
     version: DataVersion
     permission: int
     topics: Mapping[str, TopicConfig]
+    json_bytes: int
+    """At most so long are they as JSON."""
 
 
 class Introduction:
@@ -75,7 +82,7 @@ class Introduction:
         self._lifetime_ms = lifetime_ms
         self._turn = asyncio.Lock()
         self._last: Snapshot | None = None
-        self._body: tuple[Snapshot, bytes] | None = None
+        self._body: tuple[Snapshot, _Body] | None = None
 
     async def snapshot(self) -> Snapshot:
         """The topics as they are when this is called, or a little newer."""
@@ -84,8 +91,8 @@ class Introduction:
             permission = self._permission()
             last = self._last
             if last is None or (last.version, last.permission) != (version, permission):
-                shown = await in_turns(_shown((*self._built_in(), *topics), permission))
-                last = self._last = Snapshot(version, permission, shown)
+                shown, size = await in_turns(_shown((*self._built_in(), *topics), permission))
+                last = self._last = Snapshot(version, permission, shown, size)
             return last
 
     async def whole(self, now: Snapshot) -> Command:
@@ -97,11 +104,11 @@ class Introduction:
             cluster_name=me.cluster,
             ha_server_addr=me.ha_address,
             broker_id=me.broker_id,
-            compressed=self._compressed,
-            body_crc32=checksum(body),
+            compressed=body.compressed,
+            body_crc32=body.checksum,
             heartbeat_timeout_millis=self._lifetime_ms,
         )
-        return Command(RequestCode.REGISTER_BROKER, header.encode(), body)
+        return Command(RequestCode.REGISTER_BROKER, header.encode(), body.data)
 
     def one(self, topic: TopicConfig) -> Command:
         """217: one new or changed topic."""
@@ -131,12 +138,27 @@ class Introduction:
             self._identity.name, 1, 1, perm=inherited
         )
 
-    async def _encoded(self, now: Snapshot) -> bytes:
+    async def _encoded(self, now: Snapshot) -> "_Body":
+        """Compressed where it is large: plain, a broker's topics may be more than a frame holds."""
         async with self._turn:
             if self._body is None or self._body[0] is not now:
+                compressed = self._compressed or now.json_bytes > PLAIN_REGISTRATION_BYTES_MAX
                 body = RegistrationBody(now.version, tuple(now.topics.values()))
-                self._body = now, await join_pieces(body.pieces(compressed=self._compressed))
+                data = await join_pieces(body.pieces(compressed=compressed))
+                if len(data) > FRAME_BYTES_MAX - HEADER_BYTES:
+                    raise TableFull(
+                        f"{len(now.topics)} topics take {len(data)} bytes in a registration, and name servers take"
+                        f" {FRAME_BYTES_MAX}: delete topics"
+                    )
+                self._body = now, _Body(data, compressed, checksum(data))
             return self._body[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    data: bytes
+    compressed: bool
+    checksum: int
 
 
 def news_since(
@@ -162,13 +184,16 @@ def news_since(
     return news
 
 
-def _shown(topics: Iterable[TopicConfig], permission: int) -> Steps[dict[str, TopicConfig]]:
+def _shown(topics: Iterable[TopicConfig], permission: int) -> Steps[tuple[dict[str, TopicConfig], int]]:
+    """By name, and how long they are as JSON."""
     shown: dict[str, TopicConfig] = {}
+    size = 0
     for number, topic in enumerate(topics, 1):
         shown[topic.name] = _masked(topic, permission)
+        size += topic_bytes(topic)
         if number % STEP_TOPICS == 0:
             yield
-    return shown
+    return shown, size
 
 
 def _masked(topic: TopicConfig, permission: int) -> TopicConfig:

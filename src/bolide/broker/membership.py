@@ -1,13 +1,15 @@
 """Membership: the broker in its cluster.  Name servers know its topics, and tell it which of them are ordered."""
 
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 
 from bolide.broker.identity import Identity
 from bolide.broker.live_settings import LiveSettings
 from bolide.broker.register import BrokerIdentity, RegisterOptions, Registrar, RegistrationNews
+from bolide.broker.rivals import Rivals, check_no_rival
 from bolide.model.clock import Clock
-from bolide.model.errors import RequestError
+from bolide.model.errors import ConfigError, RequestError
 from bolide.net.caller import Caller, parse_addresses
 from bolide.store.tables import TopicTable
 
@@ -20,18 +22,27 @@ class Membership:
         self._settings = settings
         self._topics = topics
         self._caller = Caller(clock, on_close=self._connection_lost)
+        self._clock = clock
         self._registrar: Registrar | None = None
+        self._rivals: Rivals | None = None
 
     async def join(self) -> None:
-        """Returns when every name server was told, or after a moment if one does not answer."""
+        """Returns when every name server was told, or after a moment if one does not answer.
+
+        `ConfigError` if another broker of this name is running.
+        """
         config, identity, topics = self._settings.now, self._identity, self._topics
         if not config.nameservers:
             log.warning("no name server is configured (namesrvAddr); clients cannot find this broker")
             return
+        addresses = parse_addresses(config.nameservers)
+        me = BrokerIdentity(identity.cluster, identity.name, identity.address, identity.broker_id)
+        await check_no_rival(self._caller, addresses, me)
+        self._rivals = Rivals(me, self._clock)
         self._registrar = Registrar(
             self._caller,
-            parse_addresses(config.nameservers),
-            BrokerIdentity(identity.cluster, identity.name, identity.address, identity.broker_id),
+            addresses,
+            me,
             lambda: (topics.version, list(topics)),
             permission=lambda: self._settings.now.permission,
             options=RegisterOptions(
@@ -40,6 +51,7 @@ class Membership:
                 compressed=config.compress_register,
             ),
             on_news=self._take_news,
+            rivals=self._rivals,
         )
         topics.on_change(self._registrar.topic_changed)
         await self._registrar.start()
@@ -48,6 +60,17 @@ class Membership:
         """Wait until the name servers that work know our topics as they are now."""
         if self._registrar is not None:
             await self._registrar.settled()
+
+    async def registered_with(self, nameserver: str, timeout_ms: int) -> None:
+        """Wait until this name server knows us; `ConfigError` says why it does not."""
+        assert self._registrar is not None
+        if not await self._registrar.registered(nameserver, timeout_ms):
+            why = self._registrar.problems().get(nameserver, "it does not answer")
+            raise ConfigError(f"the broker could not register with the name server {nameserver}: {why}")
+
+    def figures(self) -> Mapping[str, str]:
+        """For operators."""
+        return {} if self._rivals is None else self._rivals.figures()
 
     async def leave(self) -> None:
         if self._registrar is not None:

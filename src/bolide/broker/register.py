@@ -10,6 +10,7 @@ table is a sign of life there, so it goes out every period, however much is told
 
 The connection that carried a registration is the broker's life line: the name server drops the broker when it
 closes.  So over a new connection the broker always registers, even where it could ask first whether that is needed.
+Where it should be known already it looks first whether another broker has taken its place (`rivals.py`).
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from bolide.broker.introduction import BrokerIdentity, Introduction, Snapshot, TopicSource, news_since
+from bolide.broker.rivals import Rivals, other_holder
 from bolide.model.errors import BolideError, CallTimeout, RemoteError
 from bolide.model.response_code import ResponseCode
 from bolide.model.topic import Permission, TopicConfig
@@ -94,8 +96,11 @@ class Registrar:
         permission: Callable[[], int] = lambda: int(Permission.READ_WRITE),
         options: RegisterOptions | None = None,
         on_news: Callable[[RegistrationNews], None] | None = None,
+        rivals: Rivals | None = None,
     ) -> None:
         self._caller = caller
+        self._identity = identity
+        self._rivals = rivals
         self._options = RegisterOptions() if options is None else options
         self._introduction = Introduction(
             identity,
@@ -153,6 +158,17 @@ class Registrar:
             return False
         return True
 
+    async def registered(self, address: str, timeout_ms: int) -> bool:
+        """Wait until the name server at this address knows us; false when time is up first."""
+        contact = self._contacts[address]
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                while contact.link is None:
+                    await self._progress.wait()
+        except TimeoutError:
+            return False
+        return True
+
     def problems(self) -> dict[str, str]:
         """Name servers that do not know us at the moment, each with the reason."""
         return {one.address: one.problem for one in self._contacts.values() if one.problem is not None}
@@ -188,6 +204,9 @@ class Registrar:
             if contact.link is link:
                 if only_news and await self._tell_news(contact, now):
                     return
+                if not only_news and self._rivals is not None:
+                    other = await other_holder(link, self._identity, REGISTER_TIMEOUT_MS)
+                    self._rivals.look(contact.address, other)
                 if not only_news and not self._options.force and not await self._is_news(link, now):
                     return
             await self._tell_all(contact, link, now)

@@ -14,6 +14,9 @@ from bolide.wire.bodies.route import ClusterInfo
 TIMEOUT_MS = 3_000
 PROBE_TOPIC = "bolide-doctor"
 
+RIVALS = "rivalBrokerAddr"
+"""What a broker of ours says when others have its name."""
+
 
 async def check_nameservers(addresses: list[str]) -> AsyncIterator[tuple[Finding, ClusterInfo | None]]:
     """Each one by itself: clients work with any that is up, so one that is down is easily missed."""
@@ -41,6 +44,9 @@ async def check_brokers(info: ClusterInfo, clock: Clock) -> AsyncIterator[Findin
     for name, broker in sorted(info.brokers.items()):
         if broker.master is None:
             yield doubtful("brokers", f"{name} has no master now: nobody can send to it", "Start its master.")
+        for rival in broker.rivals:
+            if await _is_called(rival, name):
+                yield _rivals(name, rival)
         for broker_id, address in sorted(broker.addresses.items()):
             label = f"{name}:{broker_id} at {address}"
             async with AdminConnection(address, timeout_ms=TIMEOUT_MS) as server:
@@ -54,6 +60,9 @@ async def check_brokers(info: ClusterInfo, clock: Clock) -> AsyncIterator[Findin
                 else:
                     version = state.get("brokerVersionDesc", "of unknown version")
                     yield good("brokers", f"{label} answers ({version})")
+                    rivals = filter(None, state.get(RIVALS, "").split(","))
+                    for rival in (one for one in rivals if one not in broker.rivals):
+                        yield _rivals(name, rival)
                     for finding in check_state(name, state, settings, clock.now_ms()):
                         yield finding
 
@@ -79,6 +88,24 @@ async def check_probe(nameserver: str, clock: Clock) -> Finding:
         )
     took_ms = clock.monotonic_ms() - began_ms
     return good("probe", f"sent a message to {receipt.queue} and read it back in {took_ms} ms")
+
+
+async def _is_called(address: str, name: str) -> bool:
+    """Whether a broker of this name answers there.  One that has moved is still known where it was, for a while."""
+    try:
+        async with AdminConnection(address, timeout_ms=TIMEOUT_MS) as server:
+            return (await broker_settings(server, address)).get("brokerName") == name
+    except BolideError:
+        return False
+
+
+def _rivals(name: str, rival: str) -> Finding:
+    return wrong(
+        "brokers",
+        f"{rival} calls itself {name}, too: clients find whichever registered last, and miss the messages of the other",
+        "Stop one of them, or give it another brokerName in its broker.conf. Then look into both stores: each has"
+        " the messages that were sent to it.",
+    )
 
 
 def _start_hint(address: str) -> str:

@@ -74,6 +74,8 @@ def json_line(message: StoredMessage) -> bytes:
         members["body"] = message.body.decode()
     except UnicodeDecodeError:
         members["body_base64"] = base64.b64encode(message.body).decode()
+    if message.body_error is not None:
+        members["body_error"] = message.body_error
     return printable_json(orjson.dumps(members, option=orjson.OPT_APPEND_NEWLINE).decode()).encode()
 
 

@@ -58,6 +58,9 @@ class Envelope:
 
 
 def _body(members: Mapping[str, Any]) -> bytes:
+    error = members.get("body_error", members.get("bodyError"))
+    if error is not None:  # it would be sent without the mark that says how it is packed
+        raise MessageIllegal(f"the body of this message did not unpack: {str(error)[:255]}")
     packed = members.get("body_base64")
     if packed is None:
         body = members.get("body")

@@ -22,6 +22,12 @@ ELSEWHERE = "choose another place (--data, storePathRootDir)"
 LOCAL_OF_ALL = {"0.0.0.0": LOOPBACK, "": LOOPBACK, "::": "::1"}
 """How a server that listens on all addresses is reached from its own machine."""
 
+STARTING_S_MAX = 86_400
+"""A recovery may take long, and the name server waits for its broker."""
+
+REGISTERED_MS_MAX = 30_000
+"""For the broker to register with the name server beside it."""
+
 
 class Standalone:
     """`start`, then `nameserver` and `broker` are addresses; `failed` returns when the disk can't be trusted."""
@@ -51,11 +57,16 @@ class Standalone:
         self.broker = ""
 
     async def start(self) -> None:
-        """Returns when a client that knows `nameserver` can send; stops what did start when the rest does not."""
+        """Returns when a client that knows `nameserver` can send; stops what did start when the rest does not.
+
+        Until then the name server tells nobody that there is no such topic: it only has not heard of it yet.
+        """
         config = NameServerConfig(
             host=self._host,
             port=self._nameserver_port,
             kv_config_path=str(self.data / "namesrv" / "kvConfig.json"),
+            need_wait_for_service=True,
+            wait_seconds_for_service=STARTING_S_MAX,
         )
         self._nameserver = names = NameServer(config, surroundings=self._surroundings)
         await names.start()
@@ -68,9 +79,17 @@ class Standalone:
                 progress=self._progress,
             )
             await self._broker.start()
+            try:
+                await self._broker.state.membership.registered_with(own, REGISTERED_MS_MAX)
+            except BaseException:
+                await self._broker.stop()
+                raise
         except BaseException:
             await names.stop()
             raise
+        serving = NameServerConfig()
+        config.need_wait_for_service = serving.need_wait_for_service
+        config.wait_seconds_for_service = serving.wait_seconds_for_service
         self.broker = self._broker.address
         self.nameserver = join_address(self._broker.host, names.port)
 

@@ -29,7 +29,7 @@ PRIVATE = 0o600
 
 
 def run_export(root: str, selection: Selection, form: str, output: Path | None) -> None:
-    """Write the messages, say how many there were; exit code 1 when some could not be read."""
+    """Write the messages, say how many there were; exit code 1 when parts of the log could not be read."""
     store = StoreFiles(OsDisk(), root)
     total = len(store.log.bases) * store.log.file_bytes
     try:
@@ -46,22 +46,19 @@ def _write(
     store: StoreFiles, selection: Selection, form: str, output: Path | None, watch: Progress | None
 ) -> int:
     export = Export(store, selection, watch)
-    failed = 0
     if form == "parquet":
         assert output is not None
         _write_parquet(output, export)
-    else:
-        failed = _write_lines(output, export)
+    elif bad := _write_lines(output, export):
+        say(f"{bad} bodies do not unpack and are given as they are stored; bodyError says why")
     if output is not None or not export.messages:
-        say(f"exported {export.messages - failed} messages" + (f" to {output}" if output is not None else ""))
-    if failed:
-        say(f"{failed} bodies did not unpack and were left out")
+        say(f"exported {export.messages} messages" + (f" to {output}" if output is not None else ""))
     if export.holes:
         lost = sum(hole.end - hole.at for hole in export.holes)
         say(
             f"{lost} bytes of the log are unreadable and were left out; `bolide store verify {store.root}` tells where"
         )
-    return failed + len(export.holes)
+    return len(export.holes)
 
 
 def _write_parquet(output: Path, export: Export) -> None:
@@ -78,22 +75,19 @@ def _write_parquet(output: Path, export: Export) -> None:
 
 
 def _write_lines(output: Path | None, export: Export) -> int:
-    """Every message as a line; returns how many could not be decoded."""
-    failed = 0
+    """Every message as a line; returns how many have a bad body."""
+    bad = 0
     is_shown = output is None and sys.stdout.isatty()
     with _opened(output) as file:
         try:
             for block in export.blocks():
                 for message in each_message(block, export.broker_name):
-                    if message.body_error is None:
-                        line = export_line(message)
-                        file.write(printable_json(line.decode()).encode() if is_shown else line)
-                    else:
-                        failed += 1
-                        say(f"the message at log offset {message.log_offset}: {message.body_error}")
+                    bad += message.body_error is not None
+                    line = export_line(message)
+                    file.write(printable_json(line.decode()).encode() if is_shown else line)
         except BrokenPipeError:
             reader_gone()
-    return failed
+    return bad
 
 
 @contextmanager
@@ -141,6 +135,8 @@ def export_line(message: StoredMessage) -> bytes:
         members["body"] = message.body.decode()
     except UnicodeDecodeError:
         members["body_base64"] = base64.b64encode(message.body).decode()
+    if message.body_error is not None:
+        members["bodyError"] = message.body_error
     members |= {
         "tags": message.tags,
         "keys": list(message.keys),

@@ -96,7 +96,7 @@ def _body(message: object) -> bytes:
     if not isinstance(body, bytes):
         if not isinstance(body, bytearray | memoryview):
             raise MessageIllegal(
-                f"the body of a message is bytes, not {checks.described(body)}; a text is encoded, as in text.encode()"
+                f"the body of a message is bytes, not {checks.described(body)}: encode it, as in text.encode()"
             )
         body = bytes(body)  # now, because the application may write into its own while this one is on its way
     if not body:

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from bolide.model.data_version import DataVersion
-from bolide.model.topic import TopicConfig
 
 LIFETIME_MS = 120_000
 """How long a broker counts as alive after its last word, unless its registration says otherwise."""
@@ -12,6 +12,25 @@ LIFETIME_MS = 120_000
 LIFETIME_MS_MIN = 1_000
 LIFETIME_MS_MAX = 3_600_000
 """What a registration may say otherwise: a broker that was gone for an hour is gone."""
+
+
+class NamedQueues(Protocol):
+    """A topic, as much of it as a route needs."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def read_queues(self) -> int: ...
+
+    @property
+    def write_queues(self) -> int: ...
+
+    @property
+    def perm(self) -> int: ...
+
+    @property
+    def sys_flag(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +42,7 @@ class Registration:
     address: str
     broker_id: int
     data_version: DataVersion
-    topics: Sequence[TopicConfig] = ()
+    topics: Sequence[NamedQueues] = ()
     ha_address: str = ""
     lifetime_ms: int = LIFETIME_MS
     enable_acting_master: bool = False

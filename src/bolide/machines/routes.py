@@ -7,7 +7,7 @@ Time comes in as `now_ms`, a connection as an opaque token.
 What grows with topics goes in steps.  A broker that leaves is gone at once; its topics are swept out afterwards by
 `tidy`, and count as nobody's until then.
 
-Nobody can take the table from the others (`shares.py`).
+Nobody can take the table from the others (`route_shares.py`).
 
 Invariants: a broker name exists exactly while at least one address holds it; an address holds one id of a name and
 is alive under that name; a broker's queue data is live exactly while the broker lists it.  An address may be alive
@@ -22,18 +22,18 @@ from itertools import islice
 from typing import Any
 
 from bolide.machines.registered import AliveBroker, RegisteredBroker
-from bolide.machines.registration import Master, Registration
-from bolide.machines.shares import check_count, check_room, room
+from bolide.machines.registration import Master, NamedQueues, Registration
+from bolide.machines.route_shares import check_count, check_room, room
 from bolide.model import limits
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import RequestError, TopicNotFound
 from bolide.model.steps import Steps, at_once
-from bolide.model.topic import UNIT_SUBSCRIPTION, Permission, TopicConfig
+from bolide.model.topic import UNIT_SUBSCRIPTION, Permission
 from bolide.wire.bodies.route import MASTER_ID, BrokerData, ClusterInfo, QueueData, TopicList, TopicRoute
 
 __all__ = ["Master", "Registration", "RouteTable"]
 
-STEP_TOPICS = 512
+STEP_TOPICS = 256
 """Topics that are taken in, changed or swept out with one step."""
 
 STEP_LISTED = 2048
@@ -322,7 +322,7 @@ class RouteTable:
         self,
         broker: RegisteredBroker,
         news: Registration,
-        topics: Sequence[TopicConfig],
+        topics: Sequence[NamedQueues],
         connection: Hashable,
         *,
         everything: bool,

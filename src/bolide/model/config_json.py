@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
+from bolide.model import java_json
 from bolide.model.errors import InvalidRequest
-from bolide.model.numbers import is_int64
+from bolide.model.numbers import INT32_MIN, INT64_MIN, is_int64
 from bolide.model.topic import GroupConfig, TopicConfig
 
 _TOPIC_KEYS = {
@@ -52,6 +53,11 @@ def topic_from_json(value: object) -> TopicConfig:
     return TopicConfig(**_from_json("topic", value, _TOPIC_KEYS, _TOPIC_READERS, {}))
 
 
+def topic_bytes(config: TopicConfig) -> int:
+    """At most so many bytes of compact JSON are a topic's in a table, which names it twice."""
+    return _TOPIC_BYTES + len((2 * config.name + config.filter_type).encode()) + _extra_bytes(config)
+
+
 def group_as_json(config: GroupConfig) -> dict[str, Any]:
     """A group as RocketMQ writes it (SubscriptionGroupConfig)."""
     return _as_json(config, _GROUP_KEYS, _GROUP_DEFAULTS)
@@ -60,6 +66,17 @@ def group_as_json(config: GroupConfig) -> dict[str, Any]:
 def group_from_json(value: object) -> GroupConfig:
     """A group from parsed JSON; `InvalidRequest` says which key is wrong."""
     return GroupConfig(**_from_json("group", value, _GROUP_KEYS, _GROUP_READERS, _GROUP_DEFAULTS))
+
+
+def group_bytes(config: GroupConfig) -> int:
+    """The same for a group."""
+    return _GROUP_BYTES + 2 * len(config.name.encode()) + _extra_bytes(config)
+
+
+def _extra_bytes(config: TopicConfig | GroupConfig) -> int:
+    if not config.attributes and not config.extras:
+        return 0
+    return len(java_json.text_of([config.attributes, config.extras]).encode())
 
 
 def _as_json(
@@ -132,3 +149,15 @@ def _readers_of(config: type) -> dict[str, Callable[[str, Any], Any]]:
 
 _TOPIC_READERS = _readers_of(TopicConfig)
 _GROUP_READERS = _readers_of(GroupConfig)
+
+
+def _bytes_beside_texts(members: dict[str, Any], texts: int, widest: int) -> int:
+    """In a table, with numbers as long as they get, and without texts of so many characters."""
+    numbers = {
+        key for key, value in members.items() if isinstance(value, int) and not isinstance(value, bool)
+    }
+    return len(java_json.dumps({"": {**members, **dict.fromkeys(numbers, widest)}})) - texts
+
+
+_TOPIC_BYTES = _bytes_beside_texts(topic_as_json(TopicConfig("t", filter_type="F")), 2, INT32_MIN)
+_GROUP_BYTES = _bytes_beside_texts(group_as_json(GroupConfig("g")), 1, INT64_MIN)

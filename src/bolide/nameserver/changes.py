@@ -20,6 +20,9 @@ from bolide.net.link import Link
 from bolide.net.turns import Slices
 from bolide.wire.command import Command
 
+SMALL_BYTES = 64 * 1024
+"""A change of this size is taken from a connection that has none waiting, however much others have."""
+
 T = TypeVar("T")
 
 
@@ -45,7 +48,8 @@ class Changes:
             or sum(change.size for change in own) + size > limits.CHANGES_PER_CONNECTION_BYTES_MAX
         ):
             raise TooBusy("too many changes of this connection are waiting; try again in a moment")
-        if self._bytes and self._bytes + size > limits.CHANGES_BYTES_MAX:
+        is_small = own is None and size <= SMALL_BYTES
+        if not is_small and self._bytes and self._bytes + size > limits.CHANGES_BYTES_MAX:
             raise TooBusy("too many registrations are waiting; register again in a moment")
         self._bytes += size
         change = _Change(steps, asyncio.get_running_loop().create_future(), size)

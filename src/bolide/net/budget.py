@@ -88,10 +88,15 @@ class Budget:
             finally:
                 self._makes_room = False
 
-    def _make_room(self) -> None:
-        """A quarter of the budget at once: to find out whom to give up costs a look at all connections."""
+    def recount(self) -> int:
+        """What is kept at this moment: answers were read of which nobody has told."""
         for account in self.accounts:
             account.holder.recount()
+        return self.kept
+
+    def _make_room(self) -> None:
+        """A quarter of the budget at once: to find out whom to give up costs a look at all connections."""
+        self.recount()
         given_up: list[Account] = []
         left = self.kept
         for account in sorted(self.accounts, key=lambda one: (one.holder.is_busy, -one.kept)):

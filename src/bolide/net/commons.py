@@ -27,4 +27,4 @@ class Commons:
     @property
     def kept_bytes(self) -> int:
         """What is kept for the connections together."""
-        return self.budget.kept + self.large_frames.kept
+        return self.budget.recount() + self.large_frames.kept

@@ -295,11 +295,11 @@ class Link(asyncio.BufferedProtocol):
                 elif type(item) is PullFrame:
                     assert self._hot is not None
                     self._hot.on_pull(self, item)
-                    left = left - 1 if round_.goes_on_after_pull() else 0
+                    left = left - 1 if round_.goes_on_after_little() else 0
                 else:
                     assert isinstance(item, Answer)
                     if item.token is None:  # nobody asked for it, or waits for it any more
-                        left -= 1
+                        left = left - 1 if round_.goes_on_after_little() else 0
                     elif not item.token.done():
                         item.token.set_result(item.command)
             if left <= 0:

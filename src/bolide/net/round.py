@@ -13,8 +13,8 @@ from typing import Protocol
 from bolide.model.clock import Clock
 from bolide.model.limits import TURN_MS_MAX
 
-PULLS_PER_LOOK = 8
-"""Pulls, of all connections, between two looks at the clock."""
+LITTLE_PER_LOOK = 8
+"""Pulls and the like, of all connections, between two looks at the clock."""
 
 
 CREDIT_MS = 20
@@ -39,7 +39,7 @@ class Round:
         self._floor_ms = 0  # what whoever was served last had used before
         self._next_turn: asyncio.Handle | None = None
         self._until_ms = 0  # 0 while no request has come in this turn
-        self._pulls = 0
+        self._unlooked = 0
         self.is_over = False  # whether this turn's time is used up
         self.now_ms = 0
 
@@ -56,12 +56,12 @@ class Round:
         self.is_over = self.now_ms >= self._until_ms
         return not self.is_over
 
-    def goes_on_after_pull(self) -> bool:
+    def goes_on_after_little(self) -> bool:
         """The same; for what may be cheaper than a look at the clock."""
-        self._pulls += 1
-        if self._pulls < PULLS_PER_LOOK:
+        self._unlooked += 1
+        if self._unlooked < LITTLE_PER_LOOK:
             return not self.is_over
-        self._pulls = 0
+        self._unlooked = 0
         self.begin()
         return self.goes_on()
 

@@ -159,10 +159,10 @@ cdef int write_host(HostText* known, Bytes host, Py_ssize_t length) except -1:
 cdef inline char* write_hex(char* to, Bytes data, Py_ssize_t length) noexcept nogil:
     cdef Py_ssize_t at
     for at in range(length):
-        to[0] = HEX[data[at] >> 4]
-        to[1] = HEX[data[at] & 0xF]
+        memcpy(to, &HEX_PAIRS[2 * data[at]], 2)
         to += 2
     return to
 
 
-cdef const char* HEX = b"0123456789ABCDEF"
+cdef char HEX_PAIRS[512]
+memcpy(HEX_PAIRS, PyBytes_AS_STRING(bytes(range(256)).hex().upper().encode()), 512)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 WHAT_THERE_IS = "What there is today is the batch read: spark.read.format('rocketmq')"
+NO_STREAMS = f"the source rocketmq does not read streams (spark.readStream) yet. {WHAT_THERE_IS}"
 
 
 class RocketMQSource(DataSource):
@@ -80,19 +81,18 @@ class _NoStream(DataSourceStreamReader):
     Not when it is made: an error there is lost, because Spark's runner then fails in stopping a reader that it has not.
     """
 
+    @in_plain_words()
     def initialOffset(self) -> NoReturn:
-        _say_no_streams()
+        raise NotOffered(NO_STREAMS)
 
+    @in_plain_words()
     def latestOffset(self, *asked: Any) -> NoReturn:
-        _say_no_streams()
+        raise NotOffered(NO_STREAMS)
 
+    @in_plain_words()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> NoReturn:
-        _say_no_streams()
+        raise NotOffered(NO_STREAMS)
 
+    @in_plain_words()
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
-        _say_no_streams()
-
-
-@in_plain_words()
-def _say_no_streams() -> NoReturn:
-    raise NotOffered(f"the source rocketmq does not read streams (spark.readStream) yet. {WHAT_THERE_IS}")
+        raise NotOffered(NO_STREAMS)

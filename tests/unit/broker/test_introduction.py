@@ -1,17 +1,29 @@
 """What a broker says of itself: of many topics a slice per turn, once for all who ask, and only what is news."""
 
 import asyncio
+import random
+import string
 
 import pytest
 
 from bolide.broker import introduction
-from bolide.broker.introduction import STEP_TOPICS, BrokerIdentity, Introduction, Snapshot, news_since
+from bolide.broker.introduction import (
+    HEADER_BYTES,
+    STEP_TOPICS,
+    BrokerIdentity,
+    Introduction,
+    Snapshot,
+    news_since,
+)
+from bolide.model.config_json import topic_bytes
 from bolide.model.data_version import DataVersion
+from bolide.model.errors import TableFull
 from bolide.model.json_pieces import PIECE_ENTRIES
+from bolide.model.limits import FRAME_BYTES_MAX, TOPIC_TABLE_BYTES_MAX, TOPICS_MAX
 from bolide.model.steps import at_once
 from bolide.model.topic import TopicConfig
 from bolide.wire.bodies import registration
-from bolide.wire.bodies.registration import RegistrationBody
+from bolide.wire.bodies.registration import HeardRegistration, RegistrationBody
 from tests.unit.net.stage import next_turn
 from tests.unit.net.turns import counted_by_turn
 
@@ -52,7 +64,7 @@ def test_what_a_turn_does_for_a_registration_does_not_grow_with_the_topics(
         assert shown.total == encoded.total == count + 2
         assert shown.most <= STEP_TOPICS
         assert encoded.most <= most
-        body = RegistrationBody.decode(request.body, compressed=compressed, version=request.version)
+        body = HeardRegistration.decode(request.body, compressed=compressed, version=request.version)
         assert len(body.topics) == count + 2
 
     asyncio.run(main())
@@ -128,3 +140,48 @@ def test_finding_news_looks_at_a_slice_of_the_topics_with_each_step(count: int) 
         most, before = max(most, looked - before), looked
     assert looked >= 2 * (count - STEP_TOPICS)
     assert most <= STEP_TOPICS
+
+
+def random_names(count: int, length: int) -> list[str]:
+    chosen = random.Random(7)
+    letters = string.ascii_letters + string.digits + "%|_-"
+    return ["".join(chosen.choices(letters, k=length)) for _ in range(count)]
+
+
+@pytest.mark.parametrize(("length", "packed"), [(20, False), (255, True)])
+def test_a_large_table_goes_out_compressed(length: int, packed: bool) -> None:
+    async def main() -> None:
+        table = Table(0)
+        table.topics = [TopicConfig(name) for name in random_names(8_000, length)]
+        me = Introduction(ME, table, lambda: 6)
+        request = await me.whole(await me.snapshot())
+        assert request.fields["compressed"] == ("true" if packed else "false")
+        heard = HeardRegistration.decode(request.body, compressed=packed, version=request.version)
+        assert len(heard.topics) == 8_002
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("length", [1, 40, 127, 255])
+def test_a_table_that_is_full_fits_into_a_frame(length: int) -> None:
+    """Of names that do not compress.  Counted on a part of it: all of it has the same share of the limit."""
+    part = 64
+    one = TopicConfig("x" * length, 16_384, 16_384, 7)
+    count = min(TOPICS_MAX, TOPIC_TABLE_BYTES_MAX // topic_bytes(one)) // part
+    topics = tuple(TopicConfig(name, 16_384, 16_384, 7) for name in random_names(count, length))
+    packed = len(RegistrationBody(DataVersion(), topics).encode(compressed=True))
+    assert packed * part < FRAME_BYTES_MAX - HEADER_BYTES
+
+
+def test_a_table_that_is_too_large_is_said_so_and_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of another broker's files may be."""
+    monkeypatch.setattr(introduction, "FRAME_BYTES_MAX", HEADER_BYTES + 10_000)
+
+    async def main() -> None:
+        table = Table(0)
+        table.topics = [TopicConfig(name) for name in random_names(300, 60)]
+        me = Introduction(ME, table, lambda: 6)
+        with pytest.raises(TableFull, match=r"302 topics take .* delete topics"):
+            await me.whole(await me.snapshot())
+
+    asyncio.run(main())

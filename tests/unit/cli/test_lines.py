@@ -1,9 +1,15 @@
 """JSON lines as messages."""
 
+from collections.abc import Callable
+
 import pytest
 
+from bolide.cli.layout import json_line
 from bolide.cli.lines import Envelope
+from bolide.cli.store_export import export_line
 from bolide.model.errors import MessageIllegal
+from bolide.model.message import StoredMessage
+from tests.unit.cli.samples import sample
 
 ENVELOPE = Envelope("orders", tag="eu", keys=("7",), properties={"source": "cli"})
 
@@ -45,3 +51,12 @@ def test_other_spellings_and_structured_bodies_are_understood() -> None:
 def test_a_line_that_is_no_message_is_refused(line: bytes) -> None:
     with pytest.raises(MessageIllegal):
         ENVELOPE.json(line)
+
+
+@pytest.mark.parametrize("write", [json_line, export_line])
+def test_a_message_whose_body_did_not_unpack_is_shown_as_such_and_not_sent_on(
+    write: Callable[[StoredMessage], bytes],
+) -> None:
+    line = write(sample(body=b"packed", body_error="the packed body is cut off"))
+    with pytest.raises(MessageIllegal, match="did not unpack: the packed body is cut off"):
+        Envelope("copy").json(line)

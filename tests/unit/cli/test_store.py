@@ -98,7 +98,9 @@ def test_the_members_of_a_line_are_the_columns_of_the_spark_source() -> None:
     schema = pytest.importorskip("bolide.pipeline.schema")
     from bolide.cli.store_export import export_line
 
-    assert list(json.loads(export_line(sample()))) == list(schema.COLUMNS)
+    bad = sample(body_error="it is cut off")
+    assert list(json.loads(export_line(bad))) == list(schema.COLUMNS)
+    assert [*schema.COLUMNS.keys() - json.loads(export_line(sample())).keys()] == ["bodyError"]
 
 
 def test_parquet_has_the_same_messages(root: Path, run: Run, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from unittest import mock
 import pytest
 
 from bolide.machines import routes
+from bolide.machines.route_shares import room
 from bolide.machines.routes import Registration, RouteTable
 from bolide.model import limits
 from bolide.model.data_version import DataVersion
@@ -59,6 +60,25 @@ def small(monkeypatch: pytest.MonkeyPatch) -> RouteTable:
     monkeypatch.setattr(limits, "SMALL_SHARE_MAX", 4)
     monkeypatch.setattr(limits, "BROKER_TOPICS_MAX", 50)
     return RouteTable()
+
+
+@pytest.mark.parametrize(
+    ("held", "entries", "topics_taken", "may_add"),
+    [
+        (0, 0, 0, 60),  # half of three quarters of 160
+        (20, 20, 20, 40),
+        (60, 60, 60, 0),
+        (0, 0, 118, 4),  # the last quarter is for small shares
+        (3, 0, 150, 1),
+        (0, 0, 158, 2),
+        (0, 0, 160, 0),
+        (0, 480, 0, 0),
+    ],
+)
+def test_a_share_is_half_of_what_is_free_or_a_small_one(
+    small: RouteTable, held: int, entries: int, topics_taken: int, may_add: int
+) -> None:
+    assert room(held, entries, topics_taken) == may_add
 
 
 def test_a_cluster_of_a_hundred_brokers_with_ten_thousand_topics_each_fits() -> None:

@@ -2,8 +2,17 @@
 
 import pytest
 
-from bolide.model.config_json import group_as_json, group_from_json, topic_as_json, topic_from_json
+from bolide.model import java_json
+from bolide.model.config_json import (
+    group_as_json,
+    group_bytes,
+    group_from_json,
+    topic_as_json,
+    topic_bytes,
+    topic_from_json,
+)
 from bolide.model.errors import InvalidRequest
+from bolide.model.numbers import INT32_MAX
 from bolide.model.topic import GroupConfig, TopicConfig
 
 
@@ -52,6 +61,25 @@ def test_what_is_missing_or_null_has_its_default() -> None:
 def test_a_wrong_kind_of_value_is_refused(value: object) -> None:
     with pytest.raises(InvalidRequest):
         topic_from_json(value)
+
+
+@pytest.mark.parametrize(
+    "topic",
+    [
+        TopicConfig("t", 1, 1),
+        TopicConfig("%RETRY%" + "ü" * 120, 65_536, 65_536, -INT32_MAX, "MULTI_TAG", -INT32_MAX),
+        TopicConfig("t", attributes={"message.type": "FIFO"}, extras={"later": [1, {"x": 10**18}]}),
+    ],
+)
+def test_no_topic_is_longer_than_it_is_counted_and_none_much_shorter(topic: TopicConfig) -> None:
+    entry = len(java_json.dumps({topic.name: topic_as_json(topic)}))
+    assert entry - 1 <= topic_bytes(topic) <= entry + 50
+
+
+@pytest.mark.parametrize("group", [GroupConfig("g"), GroupConfig("g" * 120, extras={"later": {"x": [1]}})])
+def test_no_group_is_longer_than_it_is_counted_and_none_much_shorter(group: GroupConfig) -> None:
+    entry = len(java_json.dumps({group.name: group_as_json(group)}))
+    assert entry - 1 <= group_bytes(group) <= entry + 200
 
 
 def nested(levels: int) -> object:

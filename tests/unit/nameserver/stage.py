@@ -18,6 +18,7 @@ from bolide.wire.codes import RequestCode
 from bolide.wire.command import VERSION, Command
 from bolide.wire.headers.route import RegisterBroker
 from bolide.wire.schema import Header
+from tests.peers.waiting import PATIENCE_SECONDS
 
 TIMEOUT_MS = 5_000
 BUILT_IN = (TopicConfig("SELF_TEST_TOPIC", 1, 1), TopicConfig("TBW102", 8, 8, perm=7))
@@ -121,7 +122,7 @@ async def callers(count: int) -> AsyncIterator[Sequence[Caller]]:
             await caller.close()
 
 
-async def eventually(check: Callable[[], object], seconds: float = 5.0) -> None:
+async def eventually(check: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
     """Wait until an async or plain condition is true."""
     async with asyncio.timeout(seconds):
         while True:

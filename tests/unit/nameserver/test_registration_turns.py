@@ -12,6 +12,7 @@ from bolide.model import limits
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import ConnectionLost
 from bolide.model.topic import TopicConfig
+from bolide.nameserver.config import NameServerConfig
 from bolide.wire.bodies import registration_blocks, registration_text, registration_topics
 from bolide.wire.bodies.registration import RegistrationBody
 from bolide.wire.bodies.route import QueueData, TopicList
@@ -54,7 +55,7 @@ def test_what_a_turn_takes_in_does_not_grow_with_the_number_of_topics(compressed
     async def scenario() -> None:
         async with serving() as stage:
             with (
-                counted_by_turn(registration_topics, "topic_from_json") as decoded,
+                counted_by_turn(registration_topics, "told") as decoded,
                 counted_by_turn(RouteTable, "_put") as taken,
             ):
                 answer = await stage.register("broker-a", *topics(count=count), compressed=compressed)
@@ -69,7 +70,7 @@ def test_what_a_turn_takes_in_does_not_grow_with_the_number_of_topics(compressed
 @pytest.mark.parametrize(
     ("owner", "name", "number"),
     [
-        (registration_topics, "topic_from_json", 400),
+        (registration_topics, "told", 400),
         (RouteTable, "_update_topics", 1),
         (RouteTable, "_update_topics", 3),
     ],
@@ -215,9 +216,28 @@ def test_a_small_registration_waits_for_a_step_of_each_large_one_and_not_for_its
     asyncio.run(scenario())
 
 
+def test_a_small_registration_is_heard_however_much_others_have_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "CHANGES_BYTES_MAX", 100)
+
+    async def scenario() -> None:
+        async with serving() as stage, callers(2) as (hog, another):
+            first = asyncio.create_task(stage.register("hog", *topics(count=30 * MANY), caller=hog))
+            await eventually(lambda: stage.server._state.changes._bytes)
+            busy = await stage.register("another", *topics(), caller=another)
+            assert busy.code == ResponseCode.SYSTEM_BUSY
+            assert (await stage.register("broker-a", *topics(count=10))).code == ResponseCode.SUCCESS
+            assert not first.done()
+            await first
+
+    asyncio.run(scenario())
+
+
 def test_what_a_closed_connection_leaves_behind_is_swept_out_in_steps() -> None:
     async def scenario() -> None:
-        async with serving() as stage, callers(1) as (broker,):
+        config = NameServerConfig(scan_interval_ms=3_600_000)
+        async with serving(config) as stage, callers(1) as (broker,):
             await stage.register("broker-a", *topics(), caller=broker)
             with counted_by_turn(RouteTable, "_drop") as dropped:
                 await broker.close()

@@ -3,7 +3,7 @@
 import asyncio
 
 from bolide.model.limits import TURN_MS_MAX
-from bolide.net.round import CREDIT_MS, PULLS_PER_LOOK, Round
+from bolide.net.round import CREDIT_MS, LITTLE_PER_LOOK, Round
 from tests.unit.net.stage import next_turn
 from tests.unit.store.stage import HeldClock
 
@@ -103,14 +103,14 @@ def test_the_time_of_a_turn_is_used_up_once_and_begins_anew_with_the_next() -> N
 def test_pulls_look_at_the_clock_now_and_then() -> None:
     async def main() -> None:
         stage = Stage()
-        for _ in range(PULLS_PER_LOOK):
-            assert stage.round.goes_on_after_pull()
+        for _ in range(LITTLE_PER_LOOK):
+            assert stage.round.goes_on_after_little()
         stage.clock.ms += TURN_MS_MAX
-        assert [stage.round.goes_on_after_pull() for _ in range(PULLS_PER_LOOK)] == [
-            *(True for _ in range(PULLS_PER_LOOK - 1)),
+        assert [stage.round.goes_on_after_little() for _ in range(LITTLE_PER_LOOK)] == [
+            *(True for _ in range(LITTLE_PER_LOOK - 1)),
             False,
         ]
-        assert not stage.round.goes_on_after_pull()
+        assert not stage.round.goes_on_after_little()
 
     asyncio.run(main())
 

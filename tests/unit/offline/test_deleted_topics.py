@@ -8,6 +8,7 @@ from bolide.model.clock import Clock
 from bolide.offline.export import Export, Selection
 from bolide.offline.files import StoreFiles
 from bolide.offline.repair import Repair
+from bolide.record.decode import each_message
 from bolide.store.checkpoint import Checkpoint
 from bolide.store.deletions import FILE
 from bolide.store.disk_os import OsDisk
@@ -17,13 +18,11 @@ from tests.unit.offline.damaged import examine, write_tables
 from tests.unit.store.stage import (
     HeldClock,
     bodies,
-    body_of,
     killed,
     make_durable,
     message,
     opened,
     put_many,
-    records_of,
 )
 
 INDEX = IndexSizes(slots=50, entries=200)
@@ -55,7 +54,7 @@ def exported(root: Path) -> list[bytes]:
     store = StoreFiles(OsDisk(), str(root))
     try:
         blocks = Export(store, Selection(topic="orders")).blocks()
-        return [body_of(record) for block in blocks for record in records_of(block)]
+        return [message.body for block in blocks for message in each_message(block, "b")]
     finally:
         store.close()
 

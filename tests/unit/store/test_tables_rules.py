@@ -73,6 +73,23 @@ def test_the_number_of_topics_is_bounded(topic_table: TopicTable, monkeypatch: p
     topic_table.put(TopicConfig("one", 2, 2))
 
 
+def test_the_bytes_of_all_topics_are_bounded(
+    topic_table: TopicTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topics, "TOPIC_TABLE_BYTES_MAX", topic_table._bytes + 1000)
+    for number in range(4):
+        topic_table.put(TopicConfig(f"a-topic-with-number-{number}"))
+    for more in (
+        TopicConfig("a-topic-with-number-4"),
+        TopicConfig("a-topic-with-number-0", extras={"later": "x" * 1000}),
+    ):
+        with pytest.raises(TableFull, match="delete some"):
+            topic_table.put(more)
+    topic_table.put(TopicConfig("a-topic-with-number-0", 2, 2))  # what does not grow may change
+    topic_table.delete("a-topic-with-number-0")
+    topic_table.put(TopicConfig("a-topic-with-number-9"))
+
+
 def test_each_change_of_a_topic_is_a_version_and_the_same_again_is_none(topic_table: TopicTable) -> None:
     topic_table.put(TopicConfig("orders", 4, 4))
     topic_table.put(TopicConfig("orders", 4, 4))
@@ -110,6 +127,31 @@ def test_the_number_of_groups_is_bounded(group_table: GroupTable, monkeypatch: p
     monkeypatch.setattr(groups, "GROUPS_MAX", len(group_table))
     with pytest.raises(TableFull):
         group_table.find("billing", auto_create=True)
+
+
+def test_the_bytes_of_all_groups_are_bounded(
+    group_table: GroupTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(groups, "GROUP_TABLE_BYTES_MAX", group_table._bytes + 1000)
+    group_table.put(GroupConfig("one"))
+    group_table.put(GroupConfig("two"))
+    for more in (GroupConfig("three"), GroupConfig("two", extras={"later": "x" * 1000})):
+        with pytest.raises(TableFull, match="delete some"):
+            group_table.put(more)
+    group_table.delete("one")
+    group_table.put(GroupConfig("three"))
+
+
+def test_a_table_that_is_read_counts_as_one_that_was_made(
+    topic_table: TopicTable, group_table: GroupTable
+) -> None:
+    topic_table.put(TopicConfig("orders", attributes={"message.type": "FIFO"}))
+    group_table.put(GroupConfig("billing"))
+    for table in (topic_table, group_table):
+        again = type(table)(OsDisk(), table.file.path, table._clock)
+        table.persist()
+        again.load()
+        assert again._bytes == table._bytes
 
 
 def test_a_deleted_group_is_gone(group_table: GroupTable) -> None:

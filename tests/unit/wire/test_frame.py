@@ -196,14 +196,17 @@ def test_the_largest_legal_send_fits_however_it_is_escaped() -> None:
 def test_what_a_reader_keeps_is_counted() -> None:
     intake = Intake(1024)
     reader = FrameReader(intake)
-    small, large = frame(b'{"code":1}', b"x" * 500), frame(b'{"code":1}', b"x" * 3000)
+    small, large = frame(b'{"code":1}', b"x" * 500), frame(b'{"code":1}', b"x" * 30_000)
     assert reader.feed(small[:300]) == []
     assert (reader.kept, reader.large_bytes) == (300, 0)
     assert len(reader.feed(small[300:])) == 1
     assert (reader.kept, reader.large_bytes) == (0, 0)
     assert reader.feed(large[:9]) == []
     assert (reader.kept, reader.large_bytes) == (9, len(large))
-    assert len(reader.feed(large[9:])) == 1
+    for at in range(9, 25_000, 100):
+        assert len(reader.writable()) <= 1024  # no more with one read than of small frames
+        assert reader.feed(large[at : at + 100]) == []
+    assert len(reader.feed(large[at + 100 :])) == 1
     assert (reader.kept, reader.large_bytes) == (0, 0)
 
 

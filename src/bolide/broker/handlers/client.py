@@ -5,6 +5,7 @@ in force before the next frame of its connection is looked at, because handlers 
 """
 
 import logging
+from collections import Counter
 from collections.abc import Awaitable
 from dataclasses import replace
 
@@ -12,9 +13,10 @@ from bolide.broker.notices import Notices
 from bolide.broker.part import Part, Work, every
 from bolide.broker.state import BrokerState
 from bolide.machines.clients import Disconnect, Effects, Member, NotifyGroup, Refused
-from bolide.model.errors import ConsumerNotOnline, RequestError, StoreRefusal
-from bolide.model.limits import HEARTBEAT_NEW_GROUPS_MAX
+from bolide.model.errors import ConsumerNotOnline, RequestError, StoreRefusal, TableFull
+from bolide.model.limits import HEARTBEAT_NEW_GROUPS_MAX, RETRY_TOPICS_PER_CONNECTION_MAX
 from bolide.model.names import retry_topic
+from bolide.model.topic import GroupConfig
 from bolide.net.link import Link
 from bolide.net.registry import Handler
 from bolide.net.turns import Slices
@@ -44,6 +46,7 @@ class Clients(Part):
     def __init__(self, state: BrokerState) -> None:
         self._state = state
         self._notices = Notices()
+        self._retry_topics: Counter[Link] = Counter()  # how many each connection has made
         self._expiring = Slices(self._expire_some)
 
     def handlers(self) -> dict[RequestCode, Handler]:
@@ -61,6 +64,7 @@ class Clients(Part):
 
     def connection_lost(self, link: Link) -> None:
         """What the connection held is gone, and its groups hear of it at once."""
+        self._retry_topics.pop(link, None)
         self._carry_out(self._state.clients.connection_lost(link))
 
     def figures(self) -> dict[str, str]:
@@ -132,24 +136,37 @@ class Clients(Part):
         return tuple(admitted)
 
     def _admit(self, link: Link, consumer: ConsumerData) -> bool:
-        """Whether the group may have members here; creates it and its retry topic where that is needed."""
+        """Whether the group may have members here; creates it where that is needed."""
         state = self._state
         try:
             group = state.groups.find(consumer.group, auto_create=state.settings.now.auto_create_group)
-            topics = [state.topics.get(one.topic) for one in consumer.subscriptions]
-            state.topics.put(
-                topic_for_retry(
-                    group.name,
-                    state.topics.get(retry_topic(group.name)),
-                    group.retry_queues,
-                    order=any(topic is not None and topic.order for topic in topics),
-                    unit_mode=consumer.unit_mode,
-                )
-            )
+            self._see_to_retry_topic(link, consumer, group)
         except (RequestError, StoreRefusal) as error:
             log.warning("%s does not join the group %.255r: %s", link.remote, consumer.group, error)
             return False
         return True
+
+    def _see_to_retry_topic(self, link: Link, consumer: ConsumerData, group: GroupConfig) -> None:
+        """It must exist when a member wants to read it: clients ask for its route.  The first message that is sent to
+        it makes it too, so one that cannot be made now keeps nobody from joining."""
+        state, name = self._state, retry_topic(group.name)
+        known = state.topics.get(name)
+        if known is None:
+            wanted = any(one.topic == name for one in consumer.subscriptions)
+            if not wanted or self._retry_topics[link] >= RETRY_TOPICS_PER_CONNECTION_MAX:
+                return
+        ordered = (state.topics.get(one.topic) for one in consumer.subscriptions)
+        order = any(topic is not None and topic.order for topic in ordered)
+        try:
+            state.topics.put(
+                topic_for_retry(
+                    group.name, known, group.retry_queues, order=order, unit_mode=consumer.unit_mode
+                )
+            )
+        except TableFull as error:
+            log.info("the group %.255r has no retry topic yet: %s", group.name, error)
+        else:
+            self._retry_topics[link] += known is None
 
     def _carry_out(self, effects: Effects[Link]) -> None:
         """Do what the table of clients found necessary."""

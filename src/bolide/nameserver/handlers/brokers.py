@@ -16,8 +16,8 @@ from bolide.nameserver.kv import ORDER_TOPICS
 from bolide.nameserver.state import NameServerState
 from bolide.net.link import Link
 from bolide.wire.bodies.members import parse_object
-from bolide.wire.bodies.registration import RegistrationBody, checksum
-from bolide.wire.bodies.registration_topics import check_name, check_queues
+from bolide.wire.bodies.registration import HeardRegistration, checksum
+from bolide.wire.bodies.registration_topics import told
 from bolide.wire.bodies.route import TopicRoute, encode_kv_table, encode_member_group
 from bolide.wire.command import Command
 from bolide.wire.headers.route import (
@@ -76,7 +76,7 @@ def _taking_in(
         raise RequestError("the checksum of the registration does not fit its body")
     zone = request.fields.get(ZONE_FIELD)
     _check_header(header, zone or "")
-    body = yield from RegistrationBody.decoding(
+    body = yield from HeardRegistration.decoding(
         request.body, compressed=header.compressed, version=request.version
     )
     if len(body.filter_servers) > limits.FILTER_SERVERS_MAX:
@@ -180,10 +180,9 @@ def register_topic(state: NameServerState, link: Link, request: Command) -> Awai
 
 def _add_topic(state: NameServerState, request: Command) -> Command:
     topic = TopicRequest.decode(request.fields).topic
-    check_name(topic)
     queues = TopicRoute.decode(request.body, dialect_bytes_max=limits.DIALECT_BYTES_MAX).queues
     for queue in queues:
-        check_queues(topic, queue.read_queues, queue.write_queues)
+        told(topic, queue.read_queues, queue.write_queues, queue.perm, queue.sys_flag)
     state.routes.register_topic(topic, queues)
     return request.answer()
 

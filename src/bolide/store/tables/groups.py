@@ -5,10 +5,10 @@ from typing import Any
 
 from bolide.model import names
 from bolide.model.clock import Clock
-from bolide.model.config_json import group_as_json, group_from_json
+from bolide.model.config_json import group_as_json, group_bytes, group_from_json
 from bolide.model.errors import GroupNotFound, TableFull
 from bolide.model.json_pieces import Entries
-from bolide.model.limits import GROUPS_MAX
+from bolide.model.limits import GROUP_TABLE_BYTES_MAX, GROUPS_MAX
 from bolide.model.topic import GroupConfig
 from bolide.store.disk import Disk
 from bolide.store.tables.persisted import PersistedTable, member_table, read_entries
@@ -20,6 +20,7 @@ class GroupTable(PersistedTable):
     def __init__(self, disk: Disk, path: str, clock: Clock) -> None:
         super().__init__(disk, path, clock)
         self._groups: dict[str, GroupConfig] = {}
+        self._bytes = 0
         self._forbidden: dict[str, Any] = {}
 
     def __contains__(self, group: object) -> bool:
@@ -53,15 +54,17 @@ class GroupTable(PersistedTable):
         if config == self._groups.get(config.name):
             return
         if config.name not in self._groups and len(self._groups) >= GROUPS_MAX:
-            raise TableFull(f"there are {GROUPS_MAX} groups, and no more are kept")
-        self._groups[config.name] = config
+            raise TableFull(f"there are {GROUPS_MAX} groups, and no more are kept: delete some first")
+        self._keep(config)
         self._changed()
 
     def delete(self, group: str) -> bool:
         """Forget the group; tells whether it was there."""
         self._forbidden.pop(group, None)
-        if self._groups.pop(group, None) is None:
+        config = self._groups.pop(group, None)
+        if config is None:
             return False
+        self._bytes -= group_bytes(config)
         self._changed()
         return True
 
@@ -70,6 +73,7 @@ class GroupTable(PersistedTable):
         for name in names.SYSTEM_GROUPS:
             if name not in self._groups:
                 self._groups[name] = GroupConfig(name)
+                self._bytes += group_bytes(self._groups[name])
                 self.mark_dirty()
 
     def members(self) -> dict[str, Any]:
@@ -83,4 +87,15 @@ class GroupTable(PersistedTable):
     def _take(self, members: Mapping[str, Any]) -> None:
         forbidden = dict(member_table(members, "forbiddenTable"))
         self._groups |= read_entries(members, "subscriptionGroupTable", group_from_json)
+        self._bytes = sum(map(group_bytes, self._groups.values()))
         self._forbidden = forbidden
+
+    def _keep(self, config: GroupConfig) -> None:
+        known = self._groups.get(config.name)
+        more = group_bytes(config) - (0 if known is None else group_bytes(known))
+        if more > 0 and self._bytes + more > GROUP_TABLE_BYTES_MAX:
+            raise TableFull(
+                f"the groups take {self._bytes} bytes of {GROUP_TABLE_BYTES_MAX}: delete some before you add more"
+            )
+        self._groups[config.name] = config
+        self._bytes += more

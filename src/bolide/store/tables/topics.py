@@ -9,10 +9,10 @@ from typing import Any
 
 from bolide.model import names
 from bolide.model.clock import Clock
-from bolide.model.config_json import topic_as_json, topic_from_json
+from bolide.model.config_json import topic_as_json, topic_bytes, topic_from_json
 from bolide.model.errors import InvalidRequest, TableFull, TopicNotFound
 from bolide.model.json_pieces import Entries
-from bolide.model.limits import TOPIC_QUEUES_MAX, TOPICS_MAX
+from bolide.model.limits import TOPIC_QUEUES_MAX, TOPIC_TABLE_BYTES_MAX, TOPICS_MAX
 from bolide.model.topic import TopicConfig
 from bolide.store.disk import Disk
 from bolide.store.tables.persisted import PersistedTable, read_entries
@@ -24,6 +24,7 @@ class TopicTable(PersistedTable):
     def __init__(self, disk: Disk, path: str, clock: Clock) -> None:
         super().__init__(disk, path, clock)
         self._topics: dict[str, TopicConfig] = {}
+        self._bytes = 0
         self._listeners: list[Callable[[], None]] = []
         self._mourners: list[Callable[[TopicConfig], None]] = []
 
@@ -57,8 +58,8 @@ class TopicTable(PersistedTable):
         if config == self._topics.get(config.name):
             return
         if config.name not in self._topics and len(self._topics) >= TOPICS_MAX:
-            raise TableFull(f"there are {TOPICS_MAX} topics, and no more are kept")
-        self._topics[config.name] = config
+            raise TableFull(f"there are {TOPICS_MAX} topics, and no more are kept: delete some first")
+        self._keep(config)
         self.touch()
 
     def delete(self, topic: str) -> bool:
@@ -66,6 +67,7 @@ class TopicTable(PersistedTable):
         config = self._topics.pop(topic, None)
         if config is None:
             return False
+        self._bytes -= topic_bytes(config)
         self.touch()
         for listener in self._mourners:
             listener(config)
@@ -90,6 +92,7 @@ class TopicTable(PersistedTable):
         for config in built_in:
             if config.name not in self._topics:
                 self._topics[config.name] = config
+                self._bytes += topic_bytes(config)
                 self.mark_dirty()
 
     def members(self) -> dict[str, Any]:
@@ -101,3 +104,15 @@ class TopicTable(PersistedTable):
 
     def _take(self, members: Mapping[str, Any]) -> None:
         self._topics |= read_entries(members, "topicConfigTable", topic_from_json)
+        self._bytes = sum(map(topic_bytes, self._topics.values()))
+
+    def _keep(self, config: TopicConfig) -> None:
+        """What the table holds must fit into a registration: see the limit."""
+        known = self._topics.get(config.name)
+        more = topic_bytes(config) - (0 if known is None else topic_bytes(known))
+        if more > 0 and self._bytes + more > TOPIC_TABLE_BYTES_MAX:
+            raise TableFull(
+                f"the topics take {self._bytes} bytes of {TOPIC_TABLE_BYTES_MAX}: delete some before you add more"
+            )
+        self._topics[config.name] = config
+        self._bytes += more

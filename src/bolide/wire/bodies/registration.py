@@ -28,7 +28,7 @@ from bolide.model.topic import TopicConfig
 from bolide.wire.bodies.members import as_texts, parse_object
 from bolide.wire.bodies.registration_blocks import MAPPING_BYTES_MAX, Blocks
 from bolide.wire.bodies.registration_text import RegistrationText
-from bolide.wire.bodies.registration_topics import format_topic_line, parse_topic_line
+from bolide.wire.bodies.registration_topics import ToldTopic, format_topic_line, parse_topic_line
 
 VERSION_WITH_MAPPINGS = 413
 """MQVersion.V5_0_0: from it on a compressed body ends with static topic mappings."""
@@ -43,6 +43,8 @@ _U32 = struct.Struct(">I")
 
 @dataclass(frozen=True, slots=True)
 class RegistrationBody:
+    """What a broker writes."""
+
     data_version: DataVersion = field(default_factory=DataVersion)
     topics: tuple[TopicConfig, ...] = ()
     filter_servers: tuple[str, ...] = ()
@@ -53,21 +55,6 @@ class RegistrationBody:
     def pieces(self, *, compressed: bool = False) -> Iterator[bytes]:
         """The body, piece by piece."""
         return self._packed_blocks() if compressed else self._json()
-
-    @classmethod
-    def decode(cls, body: bytes, *, compressed: bool, version: int) -> "RegistrationBody":
-        return at_once(cls.decoding(body, compressed=compressed, version=version))
-
-    @classmethod
-    def decoding(cls, body: bytes, *, compressed: bool, version: int) -> "Steps[RegistrationBody]":
-        """From a broker that says it is `version`; an empty body is a broker without topics."""
-        if not body:
-            return cls()
-        if compressed or body.startswith(ZLIB_FIRST_BYTE):
-            return (yield from _decoding_blocks(body, version))
-        text = RegistrationText(body)
-        yield from text.reading()
-        return cls(text.data_version, tuple(text.topics), tuple(text.filter_servers))
 
     def _json(self) -> Iterator[bytes]:
         topics = json_pieces.Entries((topic.name, topic_as_json(topic)) for topic in self.topics)
@@ -89,22 +76,46 @@ class RegistrationBody:
         yield stream.flush()
 
 
+@dataclass(frozen=True, slots=True)
+class HeardRegistration:
+    """What a name server hears of it."""
+
+    data_version: DataVersion = field(default_factory=DataVersion)
+    topics: tuple[ToldTopic, ...] = ()
+    filter_servers: tuple[str, ...] = ()
+
+    @classmethod
+    def decode(cls, body: bytes, *, compressed: bool, version: int) -> "HeardRegistration":
+        return at_once(cls.decoding(body, compressed=compressed, version=version))
+
+    @classmethod
+    def decoding(cls, body: bytes, *, compressed: bool, version: int) -> "Steps[HeardRegistration]":
+        """From a broker that says it is `version`; an empty body is a broker without topics."""
+        if not body:
+            return cls()
+        if compressed or body.startswith(ZLIB_FIRST_BYTE):
+            return (yield from _decoding_blocks(body, version))
+        text = RegistrationText(body)
+        yield from text.reading()
+        return cls(text.data_version, tuple(text.topics), tuple(text.filter_servers))
+
+
 def checksum(body: bytes) -> int:
     """`bodyCrc32` of the bytes as sent.  0 on the wire means that nobody checks."""
     return zlib.crc32(body) & 0x7FFF_FFFF
 
 
-def _decoding_blocks(body: bytes, version: int) -> Steps[RegistrationBody]:
+def _decoding_blocks(body: bytes, version: int) -> Steps[HeardRegistration]:
     blocks = Blocks(body)
     data_version = DataVersion.from_json(parse_object(blocks.block(), "the data version"))
-    topics: list[TopicConfig] = []
+    topics: list[ToldTopic] = []
     yield from blocks.many(lambda line: topics.append(parse_topic_line(line)))
     filters = as_texts(java_json.loads(blocks.block() or b"[]") or [], "filterServerList")
     if version >= VERSION_WITH_MAPPINGS:
         # Static topics: nobody here wants them.
         yield from blocks.many(lambda mapping: None, MAPPING_BYTES_MAX)
     yield from blocks.end()
-    return RegistrationBody(data_version, tuple(topics), tuple(filters))
+    return HeardRegistration(data_version, tuple(topics), tuple(filters))
 
 
 def _block(data: bytes) -> bytes:

@@ -16,8 +16,8 @@ from bolide.wire.bodies.registration_topics import check_count
 MAPPING_BYTES_MAX = MIB
 """Of the mapping of a static topic, which lists its queues."""
 
-STEP_BLOCKS = 256
-STEP_BYTES = 256 * 1024
+STEP_BLOCKS = 128
+STEP_BYTES = 128 * 1024
 """What is taken with one step: so many blocks, or so many bytes of them."""
 
 FEED_BYTES = 16 * 1024

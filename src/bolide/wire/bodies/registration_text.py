@@ -15,12 +15,11 @@ from bolide.model.data_version import DataVersion
 from bolide.model.errors import InvalidRequest
 from bolide.model.limits import MIB, REGISTERED_TOPIC_BYTES_MAX
 from bolide.model.steps import Steps
-from bolide.model.topic import TopicConfig
 from bolide.wire.bodies.members import as_texts, parse_object
-from bolide.wire.bodies.registration_topics import check_count, topic_of
+from bolide.wire.bodies.registration_topics import ToldTopic, check_count, topic_of
 
-STEP_MEMBERS = 256
-STEP_BYTES = 256 * 1024
+STEP_MEMBERS = 128
+STEP_BYTES = 128 * 1024
 """What is taken with one step: so many members, or so many bytes of them."""
 
 PASSED_BYTES_MAX = MIB
@@ -52,7 +51,7 @@ class RegistrationText:
         self._text = text
         self._at = 0
         self.data_version = DataVersion()
-        self.topics: list[TopicConfig] = []
+        self.topics: list[ToldTopic] = []
         self.filter_servers: list[str] = []
 
     def reading(self) -> Steps[None]:

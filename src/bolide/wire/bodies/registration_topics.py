@@ -1,16 +1,25 @@
 """Topics as a registration tells them: what a name server takes of them, and what cannot be one."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from bolide.model.config_json import topic_from_json
 from bolide.model.errors import InvalidRequest
 from bolide.model.limits import BROKER_TOPICS_MAX, REGISTERED_NAME_LENGTH_MAX, TOLD_QUEUES_MAX
+from bolide.model.numbers import is_int32
 from bolide.model.topic import TopicConfig
-from bolide.wire.bodies.members import as_number
 
-_TAKEN = ("topicName", "readQueueNums", "writeQueueNums", "perm", "topicFilterType", "topicSysFlag", "order")
-"""Everything else stays with the broker."""
+
+class ToldTopic(NamedTuple):
+    """Of everything else that a broker may say of a topic, a name server needs nothing."""
+
+    name: str
+    read_queues: int
+    write_queues: int
+    perm: int
+    sys_flag: int = 0
+
+
+_DEFAULT = TopicConfig("any")
 
 
 def format_topic_line(topic: TopicConfig) -> str:
@@ -18,33 +27,42 @@ def format_topic_line(topic: TopicConfig) -> str:
     return f"{topic.name} {topic.read_queues} {topic.write_queues} {int(topic.perm)} {topic.filter_type}"
 
 
-def parse_topic_line(line: bytes) -> TopicConfig:
+def parse_topic_line(line: bytes) -> ToldTopic:
     """4.x sends five words, 5.x a sixth with the attributes, which is not looked into."""
-    try:
-        words = line.decode().split(" ", 5)
-    except UnicodeDecodeError as error:
-        raise InvalidRequest(f"a topic line is not UTF-8: {error}") from error
+    words = line.split(b" ", 5)
     if len(words) < 5:
         raise InvalidRequest(f"a topic line has {len(words)} words instead of five")
-    return _checked(
-        topic_from_json(
-            {
-                "topicName": words[0],
-                "readQueueNums": as_number(words[1], "readQueueNums"),
-                "writeQueueNums": as_number(words[2], "writeQueueNums"),
-                "perm": as_number(words[3], "perm"),
-                "topicFilterType": words[4],
-            }
-        )
+    try:
+        name = words[0].decode()
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(f"a topic name is not UTF-8: {error}") from error
+    return told(name, _number(words[1]), _number(words[2]), _number(words[3]))
+
+
+def topic_of(key: str, members: object) -> ToldTopic:
+    """The entry of a topic table; the key is its name where it does not say so itself."""
+    if not isinstance(members, Mapping):
+        raise InvalidRequest(f"the topic {key[:64]!r} is not a JSON object")
+    return told(
+        _member(members, "topicName", key),
+        _member(members, "readQueueNums", _DEFAULT.read_queues),
+        _member(members, "writeQueueNums", _DEFAULT.write_queues),
+        _member(members, "perm", int(_DEFAULT.perm)),
+        _member(members, "topicSysFlag", 0),
     )
 
 
-def topic_of(name: str, members: object) -> TopicConfig:
-    """The entry of a topic table; the key is its name where it does not say so itself."""
-    if not isinstance(members, Mapping):
-        raise InvalidRequest(f"the topic {name[:64]!r} is not a JSON object")
-    taken: dict[str, Any] = {key: members[key] for key in _TAKEN if key in members}
-    return _checked(topic_from_json({"topicName": name, **taken}))
+def told(name: Any, read_queues: Any, write_queues: Any, perm: Any, sys_flag: Any = 0) -> ToldTopic:
+    """A topic, if it can be one.  A type is asked for as such: `true` is no number."""
+    if type(name) is not str or not 0 < len(name) <= REGISTERED_NAME_LENGTH_MAX or name.isspace():
+        raise InvalidRequest(f"an impossible topic name: {str(name)[:64]!r}")
+    for queues in (read_queues, write_queues):
+        if type(queues) is not int or not 0 <= queues <= TOLD_QUEUES_MAX:
+            raise InvalidRequest(f"topic {name!r} has an impossible number of queues")
+    for flags in (perm, sys_flag):
+        if not is_int32(flags):
+            raise InvalidRequest(f"topic {name!r} has an impossible permission or flag")
+    return ToldTopic(name, read_queues, write_queues, perm, sys_flag)
 
 
 def check_count(count: int) -> None:
@@ -52,17 +70,13 @@ def check_count(count: int) -> None:
         raise InvalidRequest(f"{count} topics in one registration; {BROKER_TOPICS_MAX} are allowed")
 
 
-def check_name(topic: str) -> None:
-    if not 0 < len(topic) <= REGISTERED_NAME_LENGTH_MAX or topic.isspace():
-        raise InvalidRequest(f"an impossible topic name: {topic[:64]!r}")
+def _member(members: Mapping[str, Any], key: str, default: Any) -> Any:
+    value = members.get(key)
+    return default if value is None else value
 
 
-def check_queues(topic: str, read_queues: int, write_queues: int) -> None:
-    if not (0 <= read_queues <= TOLD_QUEUES_MAX and 0 <= write_queues <= TOLD_QUEUES_MAX):
-        raise InvalidRequest(f"topic {topic[:64]!r} has an impossible number of queues")
-
-
-def _checked(topic: TopicConfig) -> TopicConfig:
-    check_name(topic.name)
-    check_queues(topic.name, topic.read_queues, topic.write_queues)
-    return topic
+def _number(word: bytes) -> int:
+    digits = word.removeprefix(b"-")
+    if not digits.isdigit() or len(digits) > 10:
+        raise InvalidRequest(f"not a 32-bit number in a topic line: {word[:32]!r}")
+    return int(word)

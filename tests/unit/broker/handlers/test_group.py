@@ -12,6 +12,7 @@ from bolide.model.json_pieces import PIECE_ENTRIES
 from bolide.model.limits import HEARTBEAT_NEW_GROUPS_MAX, LOCK_QUEUES_MAX
 from bolide.model.offsets import MessageQueue
 from bolide.model.topic import GroupConfig, Subscription, TopicConfig
+from bolide.store.tables import topics
 from bolide.wire.bodies.connection import GroupConnections, decode_producer_connections
 from bolide.wire.bodies.group import (
     ClientCheck,
@@ -35,7 +36,9 @@ def beat(
     model: MessageModel = MessageModel.CLUSTERING,
     topic: str = "orders",
 ) -> None:
-    consumer = ConsumerData(group, message_model=model, subscriptions=(Subscription.parse(topic, "A", 1),))
+    own = Subscription.parse(f"%RETRY%{group}", "*", 1)
+    wanted = (Subscription.parse(topic, "A", 1), *((own,) if model is MessageModel.CLUSTERING else ()))
+    consumer = ConsumerData(group, message_model=model, subscriptions=wanted)
     assert desk.ask(34, HeartbeatData(f"id-{by}", ("makers",), (consumer,)).encode(), by=by).code == 0
     desk.settle()
 
@@ -53,6 +56,39 @@ def test_a_consumers_heartbeat_creates_its_group_and_its_retry_topic(desk: Desk)
     assert members(desk) == ["id-a"]
     assert desk.groups.get("billing") == GroupConfig("billing")
     assert desk.topics.get("%RETRY%billing") == TopicConfig("%RETRY%billing", 1, 1)
+
+
+def test_a_group_that_does_not_want_its_retry_topic_gets_none(desk: Desk) -> None:
+    """Consumers that broadcast, or pull by themselves: their failed messages go nowhere."""
+    beat(desk, "a", model=MessageModel.BROADCASTING)
+    assert members(desk) == ["id-a"]
+    assert "%RETRY%billing" not in desk.topics
+
+
+def test_a_connection_makes_so_many_retry_topics_and_no_more(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "RETRY_TOPICS_PER_CONNECTION_MAX", 3)
+    before = len(desk.topics)
+    for number in range(9):
+        beat(desk, "a", f"g{number}")
+        beat(desk, "a", f"g{number}")
+    assert len(desk.topics) == before + 3
+    assert members(desk, "g8") == ["id-a"]  # it is a member like any other
+    beat(desk, "b", "g8")
+    assert "%RETRY%g8" in desk.topics
+    desk.lose("a")
+    beat(desk, "a", "g7")
+    assert "%RETRY%g7" in desk.topics
+
+
+def test_a_full_table_of_topics_keeps_nobody_from_consuming(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topics, "TOPICS_MAX", 1)
+    beat(desk, "a")
+    assert members(desk) == ["id-a"]
+    assert "%RETRY%billing" not in desk.topics
 
 
 def test_a_second_member_is_announced_to_both(desk: Desk) -> None:
@@ -236,7 +272,10 @@ def test_connections_show_who_consumes_what(desk: Desk) -> None:
     (found,) = shown.connections
     assert (found.client_id, found.address) == ("id-10.0.0.7:50432", "10.0.0.7:50432")
     assert (found.language, found.version) == ("JAVA", 493)
-    assert shown.group.subscriptions == (Subscription.parse("orders", "A", 1),)
+    assert [(one.topic, one.expression) for one in shown.group.subscriptions] == [
+        ("orders", "A"),
+        ("%RETRY%billing", "*"),
+    ]
     assert decode_producer_connections(desk.ask(204, producerGroup="makers").body) == (found,)
     with pytest.raises(RequestError, match="no producer"):
         desk.ask(204, producerGroup="nobody")
