@@ -261,8 +261,8 @@ def _encode_connections(value: connection.GroupConnections) -> bytes:
     return b"".join(connection.consumer_connection_pieces(value.connections, value.group))
 
 
-def _decode_plain(body: bytes) -> registration.RegistrationBody:
-    return registration.RegistrationBody.decode(body, compressed=False, version=493)
+def _decode_plain(body: bytes) -> registration.HeardRegistration:
+    return registration.HeardRegistration.decode(body, compressed=False, version=493)
 
 
 def _hold_connections(value: connection.GroupConnections) -> None:
@@ -274,25 +274,29 @@ def _hold_connections(value: connection.GroupConnections) -> None:
     }
 
 
-def _hold_plain(value: registration.RegistrationBody) -> None:
-    """Of topics that are told twice the last one counts."""
-    again = _decode_plain(value.encode())
-    assert {one.name: one for one in again.topics} == {one.name: one for one in value.topics}
-    assert (again.data_version, again.filter_servers) == (value.data_version, value.filter_servers)
-
-
-def _decode_packed(body: bytes) -> registration.RegistrationBody:
+def _decode_packed(body: bytes) -> registration.HeardRegistration:
     """From blocks that are not packed yet, so that changes reach what is in them."""
-    return registration.RegistrationBody.decode(zlib.compress(body, 1), compressed=True, version=493)
+    return registration.HeardRegistration.decode(zlib.compress(body, 1), compressed=True, version=493)
 
 
-def _hold_packed(value: registration.RegistrationBody) -> None:
-    """The packed form has no place for names with blanks, which no broker has."""
-    if not any(re.search(r"\s", one.name) for one in value.topics):
-        again = registration.RegistrationBody.decode(
-            value.encode(compressed=True), compressed=True, version=493
+def _hold_registration(heard: registration.HeardRegistration) -> None:
+    """A broker with these topics is heard so, in both forms.  Of topics that are told twice the last one counts; the
+    packed form has no place for names with blanks, which no broker has."""
+    topics = {one.name: one for one in heard.topics}
+    body = registration.RegistrationBody(
+        heard.data_version,
+        tuple(TopicConfig(one.name, one.read_queues, one.write_queues, one.perm, sys_flag=one.sys_flag)
+              for one in topics.values()),
+        heard.filter_servers,
+    )  # fmt: skip
+    plain = _decode_plain(body.encode())
+    assert (plain.data_version, plain.filter_servers) == (heard.data_version, heard.filter_servers)
+    assert plain.topics == tuple(topics.values())
+    if not any(re.search(r"\s", name) for name in topics):
+        packed = registration.HeardRegistration.decode(
+            body.encode(compressed=True), compressed=True, version=493
         )
-        assert again == value
+        assert packed.topics == tuple(one._replace(sys_flag=0) for one in topics.values())
 
 
 def _read_changes(data: bytes) -> dict[str, str]:
@@ -341,12 +345,12 @@ BODIES = [
         properties.parse_settings,
         properties.format_settings,
     ),
-    _body("registration.plain", [_REGISTRATION.encode()], _decode_plain, holds=_hold_plain),
-    _body("registration.packed", [zlib.decompress(_PACKED)], _decode_packed, holds=_hold_packed),
+    _body("registration.plain", [_REGISTRATION.encode()], _decode_plain, holds=_hold_registration),
+    _body("registration.packed", [zlib.decompress(_PACKED)], _decode_packed, holds=_hold_registration),
     _body(
         "registration.stream",
         [_PACKED],
-        lambda body: registration.RegistrationBody.decode(body, compressed=True, version=0),
+        lambda body: registration.HeardRegistration.decode(body, compressed=True, version=0),
     ),
     _body("route.topic", _PLAIN_ROUTES, route.TopicRoute.decode, route.TopicRoute.encode),
     _body(
