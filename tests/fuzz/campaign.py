@@ -292,13 +292,13 @@ def _give_next(worker: _Worker, waiting: Iterator[Block]) -> None:
 def _work(pipe: Connection, noted_path: str, seed: int) -> None:
     """What a worker does until nobody gives it more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with on_guard(), open(noted_path, "r+b") as file, mmap.mmap(file.fileno(), 0) as noted:
-        while True:
-            try:
+    try:
+        with on_guard(), open(noted_path, "r+b") as file, mmap.mmap(file.fileno(), 0) as noted:
+            while True:
                 block = pipe.recv()
-            except EOFError:
-                return
-            pipe.send(_try_block(block, seed, noted))
+                pipe.send(_try_block(block, seed, noted))
+    except (EOFError, BrokenPipeError):  # whoever gave it blocks is gone
+        remove_scratch(os.getpid())
 
 
 def _try_block(block: Block, seed: int, noted: mmap.mmap) -> tuple[int, list[Finding]]:

@@ -16,6 +16,7 @@ from bolide.model.printable import printable, printable_lines
 from bolide.model.topic import GroupConfig, Subscription, TopicConfig
 from bolide.nameserver.config import NameServerConfig
 from bolide.nameserver.kv import KvTable
+from bolide.net.caller import parse_address, parse_addresses
 from bolide.record.message_id import format_offset_id, parse_offset_id
 from bolide.wire.bodies.properties import format_settings, parse_settings
 from tests.fuzz.memory_disk import MemoryDisk
@@ -123,6 +124,10 @@ def _read_name_server_settings(data: bytes) -> NameServerConfig:
     except RequestError:
         pass
     return NameServerConfig.from_settings(settings)
+
+
+def _hold_addresses(found: list[tuple[str, int]]) -> None:
+    assert all(host and 0 < port < 65536 for host, port in found)
 
 
 def _read_settings_file(data: bytes) -> dict[str, str]:
@@ -252,6 +257,13 @@ MODEL = [
             b"f" * 5000,
         ),
         share=30,
+    ),
+    Target(
+        "address",
+        lambda: [b"10.0.0.1:9876;[2001:db8::1]:10911", b"host:1"],
+        lambda data: [parse_address(one) for one in parse_addresses(_text(data))],
+        (ConfigError,),
+        _hold_addresses,
     ),
     Target("kv_file", lambda: [b'{"configTable":{"ns":{"k":"v","n":1}}}'], _read_kv, (ConfigError,)),
 ]
