@@ -228,6 +228,9 @@ def test_what_is_no_address_is_refused(text: str) -> None:
 def test_addresses_are_read_in_all_their_forms() -> None:
     assert parse_address(" localhost:9876 ") == ("localhost", 9876)
     assert parse_address("[::1]:9876") == ("::1", 9876)
+    assert parse_addresses("a:1; b:2,c:3;") == ["a:1", "b:2", "c:3"]
+    with pytest.raises(ConfigError, match="no name server"):
+        parse_addresses(" ; ")
 
 
 def test_a_port_of_any_length_is_refused_in_few_words() -> None:
@@ -235,6 +238,3 @@ def test_a_port_of_any_length_is_refused_in_few_words() -> None:
     with pytest.raises(ConfigError, match="host:port") as caught:
         parse_address("host:" + "9" * 5000)
     assert len(str(caught.value)) < 400
-    assert parse_addresses("a:1; b:2,c:3;") == ["a:1", "b:2", "c:3"]
-    with pytest.raises(ConfigError, match="no name server"):
-        parse_addresses(" ; ")
