@@ -15,7 +15,7 @@ ONCE := $(filter-out $(FAST) tests/bench,$(shell find tests -mindepth 2 -name 't
 export BOLIDE_REQUIRE_COMPILED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build debug demo up test unit pure interop pipeline crash simulate check fix bench wheel lock clean distclean
+.PHONY: help setup build debug demo up test unit pure interop pipeline crash simulate fuzz check fix bench wheel lock clean distclean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,12 @@ crash: setup  ## half a million crash states of the store; STATES=n of them, SEE
 simulate: setup  ## a cluster in virtual time, in many worlds; SEEDS=n, SEED=first, SCENARIO=name, REPLAY=name:seed
 	$(BIN)/python -m tests.simulation --workers 2 --seeds $(or $(SEEDS),250) $(if $(SEED),--seed $(SEED)) \
 	  $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(REPLAY),--replay $(REPLAY))
+
+fuzz: setup build/sanitized/.built  ## ten million bad inputs for every parser, compiled with sanitizers; INPUTS=n, SEED=n, TARGET=name
+	LD_PRELOAD=$$($${CC:-cc} -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0:hard_rss_limit_mb=4096 \
+	  PYTHONMALLOC=malloc PYTHONPATH=build/sanitized \
+	  $(BIN)/python -m tests.fuzz --workers 2 --inputs $(or $(INPUTS),10000000) $(if $(SEED),--seed $(SEED)) \
+	  $(if $(TARGET),--target $(TARGET))
 
 check: setup  ## format, lint, types, import contracts, house rules
 	$(BIN)/ruff format --check
@@ -112,4 +118,10 @@ $(VENV)/.built: $(VENV)/.locked pyproject.toml setup.py $(CYTHON_SOURCES)
 	  || { echo "error: Python's C headers are missing; on Debian: apt-get install python3-dev" >&2; exit 1; }
 	@echo "Building bolide"
 	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# A copy of the package, so that what is installed stays as it is.
+build/sanitized/.built: $(VENV)/.built $(shell find src -name '*.py')
+	@echo "Building bolide with sanitizers"
+	@BOLIDE_SANITIZE=1 $(BIN)/python setup.py --quiet build --build-base build/sanitizing --build-lib build/sanitized >/dev/null
 	@touch $@

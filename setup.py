@@ -3,6 +3,9 @@
 Every extension has a readable Python twin, so a machine without a C compiler still installs and runs:
 the build goes on without the extensions and `bolide doctor` says which of the two is in use.  With
 BOLIDE_REQUIRE_COMPILED=1 (as the Makefile sets it) that is an error, and so is a warning of Cython.
+
+BOLIDE_SANITIZE=1 compiles them so that whatever they read or write beside an object, and whatever C leaves undefined,
+ends the process with a report.  `make fuzz` builds that beside the normal one, and never over it.
 """
 
 import os
@@ -26,9 +29,22 @@ COMPILED = [
 ]
 
 DEBUG = os.environ.get("BOLIDE_DEBUG_BUILD") == "1"
+SANITIZE = os.environ.get("BOLIDE_SANITIZE") == "1"
 REQUIRED = os.environ.get("BOLIDE_REQUIRE_COMPILED") == "1"
 
 Options.warning_errors = REQUIRED
+
+SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
+
+
+def flags() -> tuple[str, list[str], list[str]]:
+    """Where Cython writes, and what the compiler and the linker are told."""
+    if SANITIZE:
+        return "build/cython-sanitized", ["-O1", "-g", "-fno-omit-frame-pointer", *SANITIZERS], SANITIZERS
+    return ("build/cython-debug", ["-O0", "-g"], []) if DEBUG else ("build/cython", ["-O3"], [])
+
+
+CYTHON_DIR, COMPILER_FLAGS, LINKER_FLAGS = flags()
 
 
 def source_of(name: str) -> str:
@@ -40,12 +56,13 @@ extensions = cythonize(
         Extension(
             name,
             [source_of(name)],
-            extra_compile_args=["-O0", "-g"] if DEBUG else ["-O3"],
+            extra_compile_args=COMPILER_FLAGS,
+            extra_link_args=LINKER_FLAGS,
             define_macros=[("CYTHON_TRACE", "1")] if DEBUG else [],
         )
         for name in COMPILED
     ],
-    build_dir="build/cython-debug" if DEBUG else "build/cython",
+    build_dir=CYTHON_DIR,
     include_path=["src"],
     compiler_directives={
         "language_level": 3,

@@ -103,7 +103,7 @@ def walked(
 
     def deliver(tail: Any, properties: bytes, stored_ms: int, log_offset: int, size: int) -> int:
         asked.append((tail.key, properties, stored_ms, log_offset, size))
-        return stored_ms + 1000
+        return min(stored_ms + 1000, 2**63 - 1)
 
     walk = WALKS[which].LogWalk(find, mend, deliver)
     stops: list[tuple[int, int]] = []

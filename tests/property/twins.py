@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bolide.offline import _texts, texts_twin
+from bolide.pipeline import _columns, columns_twin
 from bolide.record import _checksum, _codec, checksum_twin, codec_twin
 from bolide.store import _append, _collect, _index, _walk, append_twin, collect_twin, index_twin, walk_twin
 from bolide.wire import _frame, _pull, frame_twin, pull_twin
@@ -16,6 +17,7 @@ APPENDS: tuple[Any, Any] = (_append, append_twin)
 COLLECTS: tuple[Any, Any] = (_collect, collect_twin)
 WALKS: tuple[Any, Any] = (_walk, walk_twin)
 INDEXES: tuple[Any, Any] = (_index, index_twin)
+COLUMNS: tuple[Any, Any] = (_columns, columns_twin)
 TEXTS: tuple[Any, Any] = (_texts, texts_twin)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from bolide.model.errors import ConfigError
 from bolide.model.limits import SETTINGS_FILE_BYTES_MAX
+from bolide.model.numbers import is_int64
 
 _ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
@@ -147,8 +148,8 @@ def _parse_toml(path: Path, text: str, table: str) -> FileSettings:
 def _toml_text(path: Path, key: str, value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, str | int | float):
+    if isinstance(value, str | float) or is_int64(value):
         return str(value)
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return ";".join(value)
-    raise ConfigError(f"{path}: {key} must be text, a number, true or false, or a list of texts")
+    raise ConfigError(f"{path}: {key} must be text, a number of 64 bits, true or false, or a list of texts")

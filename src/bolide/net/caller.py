@@ -13,6 +13,10 @@ from bolide.wire.command import Command
 CONNECT_TIMEOUT_MS = 3_000
 
 
+PORT_DIGITS_MAX = 5
+"""Servers tell addresses too, and a text is measured before it is read as a number."""
+
+
 class Caller:
     """Calls servers.  Requests that servers send back on these connections go to `on_request`."""
 
@@ -101,9 +105,10 @@ class Caller:
 def parse_address(address: str) -> tuple[str, int]:
     """`host:port` or `[v6]:port`."""
     host, separator, port = address.strip().rpartition(":")
-    if not separator or not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
-        raise ConfigError(f"{address!r} is not an address of the form host:port")
-    return host.strip("[]"), int(port)
+    number = int(port) if port.isascii() and port.isdigit() and len(port) <= PORT_DIGITS_MAX else 0
+    if not separator or not host or not 0 < number < 65536:
+        raise ConfigError(f"{address[:255]!r} is not an address of the form host:port")
+    return host.strip("[]"), number
 
 
 def parse_addresses(addresses: str) -> list[str]:

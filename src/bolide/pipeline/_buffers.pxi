@@ -32,6 +32,8 @@ cdef class Growing:
         return 0
 
     cdef inline int put(self, const void* value, Py_ssize_t length) except -1:
+        if length == 0:  # there may be no memory yet, and C does not copy even nothing to nowhere
+            return 0
         if length > self.capacity - self.size:
             self.grow(length)
         memcpy(self.data + self.size, value, length)

@@ -7,6 +7,7 @@ were stored.
 import re
 
 from bolide.model.message import NAME_END, PAIR_END, Property
+from bolide.model.numbers import INT64_MAX, parse_whole
 
 DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 """RocketMQ: messageDelayLevel."""
@@ -21,8 +22,8 @@ def deliver_time_of(properties: bytes, store_timestamp_ms: int) -> int | None:
     level = 0
     for pair in properties.decode("utf-8", "replace").split(PAIR_END):
         name, _, value = pair.partition(NAME_END)
-        if name == Property.DELAY and value.isdecimal():
-            level = int(value)
+        if name == Property.DELAY:
+            level = parse_whole(value) or 0
     if level <= 0:
         return None
-    return store_timestamp_ms + _DELAYS_MS[min(level, len(_DELAYS_MS)) - 1]
+    return min(store_timestamp_ms + _DELAYS_MS[min(level, len(_DELAYS_MS)) - 1], INT64_MAX)

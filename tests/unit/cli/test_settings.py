@@ -80,3 +80,11 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path: Path, name: str, data: by
 def test_a_missing_file_says_so(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="No such file"):
         read_settings(tmp_path / "none.conf", "broker")
+
+
+def test_a_number_of_any_length_in_toml_is_refused_by_its_key(tmp_path: Path) -> None:
+    """Those in other bases are read whatever their length, and could not be written as decimal ones."""
+    path = tmp_path / "broker.toml"
+    path.write_text(f"listenPort = 0x{'f' * 5000}")
+    with pytest.raises(ConfigError, match="listenPort must be text, a number of 64 bits"):
+        read_settings(path, "broker")

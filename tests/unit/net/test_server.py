@@ -231,3 +231,10 @@ def test_addresses_are_read_in_all_their_forms() -> None:
     assert parse_addresses("a:1; b:2,c:3;") == ["a:1", "b:2", "c:3"]
     with pytest.raises(ConfigError, match="no name server"):
         parse_addresses(" ; ")
+
+
+def test_a_port_of_any_length_is_refused_in_few_words() -> None:
+    """Servers tell addresses too."""
+    with pytest.raises(ConfigError, match="host:port") as caught:
+        parse_address("host:" + "9" * 5000)
+    assert len(str(caught.value)) < 400
