@@ -29,7 +29,11 @@ def main() -> int:
     seed = secrets.randbelow(1 << 32) if arguments.seed is None else arguments.seed
     print(f"seed {seed}", flush=True)
     progress = _Progress(arguments.inputs, arguments.save)
-    tally = explore_with_workers(targets, arguments.inputs, seed, arguments.workers, progress)
+    try:
+        tally = explore_with_workers(targets, arguments.inputs, seed, arguments.workers, progress)
+    except KeyboardInterrupt:
+        print("stopped")
+        tally = progress.tally
     for name in sorted(tally.inputs):
         print(f"  {name:24} {tally.inputs[name]:9} inputs, {tally.taken[name]:9} taken")
     print(tally)
@@ -43,9 +47,11 @@ class _Progress:
         self._inputs = inputs
         self._folder = folder
         self._findings = 0
+        self.tally = Tally()
         self._last = time.monotonic()
 
     def __call__(self, tally: Tally) -> None:
+        self.tally = tally
         for finding in tally.findings[self._findings :]:
             print(finding, flush=True)
             self._save(finding)

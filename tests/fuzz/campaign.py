@@ -34,6 +34,9 @@ GROWTH_KIB_MAX = 64 * 1024
 STUCK_SECONDS = 60
 """A worker that is at the same input for so long hangs in code that no alarm ends."""
 
+PARENT_SECONDS = 5
+"""So often an idle worker looks whether somebody is left to work for."""
+
 FINDINGS_MAX = 20
 MENDED = 0.5
 """So many inputs have their lengths and checksums made right again."""
@@ -199,7 +202,7 @@ class _Worker:
     def _start(self) -> None:
         self.pipe, theirs = self._context.Pipe()
         self._process = self._context.Process(
-            target=_work, args=(theirs, self._file.name, self._seed), daemon=True
+            target=_work, args=(theirs, self._file.name, self._seed, os.getpid()), daemon=True
         )
         self._process.start()
         theirs.close()
@@ -289,16 +292,17 @@ def _give_next(worker: _Worker, waiting: Iterator[Block]) -> None:
         worker.give(block)
 
 
-def _work(pipe: Connection, noted_path: str, seed: int) -> None:
+def _work(pipe: Connection, noted_path: str, seed: int, parent: int) -> None:
     """What a worker does until nobody gives it more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with on_guard(), open(noted_path, "r+b") as file, mmap.mmap(file.fileno(), 0) as noted:
-            while True:
-                block = pipe.recv()
-                pipe.send(_try_block(block, seed, noted))
-    except (EOFError, BrokenPipeError):  # whoever gave it blocks is gone
-        remove_scratch(os.getpid())
+            while os.getppid() == parent:  # other workers may hold the other end of the pipe, too
+                if pipe.poll(PARENT_SECONDS):
+                    pipe.send(_try_block(pipe.recv(), seed, noted))
+    except (EOFError, BrokenPipeError):
+        pass
+    remove_scratch(os.getpid())
 
 
 def _try_block(block: Block, seed: int, noted: mmap.mmap) -> tuple[int, list[Finding]]:
