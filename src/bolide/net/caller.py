@@ -104,11 +104,12 @@ class Caller:
 
 def parse_address(address: str) -> tuple[str, int]:
     """`host:port` or `[v6]:port`."""
-    host, separator, port = address.strip().rpartition(":")
+    host, _, port = address.strip().rpartition(":")
+    host = host.strip("[]")
     number = int(port) if port.isascii() and port.isdigit() and len(port) <= PORT_DIGITS_MAX else 0
-    if not separator or not host or not 0 < number < 65536:
+    if not host or not 0 < number < 65536:
         raise ConfigError(f"{address[:255]!r} is not an address of the form host:port")
-    return host.strip("[]"), number
+    return host, number
 
 
 def parse_addresses(addresses: str) -> list[str]:

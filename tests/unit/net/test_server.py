@@ -218,7 +218,7 @@ def test_a_connection_that_is_to_be_closed_and_does_not_read_goes_soon(
 
 
 @pytest.mark.parametrize(
-    "text", ["", "host", "host:", ":1", "host:x", "host:0", "host:65536", "host:-1", "host:²"]
+    "text", ["", "host", "host:", ":1", "host:x", "host:0", "host:65536", "host:-1", "host:²", "[]:1", "]:1"]
 )
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(ConfigError):
