@@ -105,7 +105,7 @@ WRITE_BUFFER_BYTES_MAX: Final = Limit(
 TURN_MS_MAX: Final = Limit(
     2,
     Where.CONNECTION,
-    "milliseconds that requests of all connections take in one go, plain sends and pulls aside",
+    "milliseconds that requests of all connections take in one go, plain sends aside",
     "further ones wait, and have as many in each turn of the loop; who has used least comes first",
 )
 REQUESTS_PER_TURN: Final = Limit(

@@ -294,16 +294,18 @@ class Link(asyncio.BufferedProtocol):
                     left = left - 1 if round_.goes_on() else 0
                 elif type(item) is PullFrame:
                     assert self._hot is not None
+                    began_ms = began_ms or round_.look()
                     self._hot.on_pull(self, item)
                     left = left - 1 if round_.goes_on_after_little() else 0
                 else:
                     assert isinstance(item, Answer)
                     if item.token is None:  # nobody asked for it, or waits for it any more
+                        began_ms = began_ms or round_.look()
                         left = left - 1 if round_.goes_on_after_little() else 0
                     elif not item.token.done():
                         item.token.set_result(item.command)
             if left <= 0:
-                self._rest(round_.now_ms - began_ms if began_ms else 0)
+                self._rest(round_.look() - began_ms if began_ms else 0)
             if self._stops:
                 reader.set_aside()
             if reader.kept != self._part or reader.large_bytes != self._large or self._late is not None:

@@ -1,9 +1,9 @@
 """Round: how the connections of a server share its time.
 
-Plain sends and pulls cost little and are served when their bytes come.  All other requests have some milliseconds of
-each turn of the event loop together.  Whoever comes when these are used up waits here, and in each turn those who wait
-have as many again, first whoever has used least so far.  So it does not matter how many connections ask for much: who
-asks for little waits for one share, and not for all of them.
+Plain sends cost little and are served when their bytes come.  All other requests have some milliseconds of each turn of
+the event loop together; pulls too, which look at the clock now and then.  Whoever comes when these are used up waits
+here, and in each turn those who wait have as many again, first whoever has used least so far.  So it does not matter
+how many connections ask for much: who asks for little waits for one share, and not for all of them.
 """
 
 import asyncio
@@ -50,10 +50,14 @@ class Round:
             self._turn_soon()
         return self.now_ms
 
+    def look(self) -> int:
+        """The time; what costs little may begin with it, because a turn is not worth beginning for that."""
+        self.now_ms = self._clock.monotonic_ms()
+        return self.now_ms
+
     def goes_on(self) -> bool:
         """A request was served: whether there is time for more."""
-        self.now_ms = self._clock.monotonic_ms()
-        self.is_over = self.now_ms >= self._until_ms
+        self.is_over = self.look() >= self._until_ms
         return not self.is_over
 
     def goes_on_after_little(self) -> bool:
@@ -73,8 +77,7 @@ class Round:
         self._turn_soon()
 
     def _open(self) -> None:
-        self.now_ms = self._clock.monotonic_ms()
-        self._until_ms = self.now_ms + TURN_MS_MAX
+        self._until_ms = self.look() + TURN_MS_MAX
         self.is_over = False
 
     def _turn_soon(self) -> None:
