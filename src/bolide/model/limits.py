@@ -73,7 +73,7 @@ KEPT_BYTES_MAX: Final = Limit(
     128 * MIB,
     Where.CONNECTION,
     "bytes kept for all connections together: beginnings of frames, answers that nobody reads, waiting requests",
-    "those that bring nothing and have most are closed",
+    "those that bring nothing and have most are closed, those that keep nothing never",
 )
 LARGE_FRAMES_BYTES_MAX: Final = Limit(
     64 * MIB,
@@ -106,7 +106,7 @@ TURN_MS_MAX: Final = Limit(
     2,
     Where.CONNECTION,
     "milliseconds that requests of all connections take in one go, plain sends aside",
-    "further ones wait, and have as many in each turn of the loop; who has used least comes first",
+    "further ones wait, and have as many in each turn of the loop; who has used least comes first, in every fourth turn who has waited longest",
 )
 REQUESTS_PER_TURN: Final = Limit(
     64,
