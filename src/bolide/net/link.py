@@ -401,6 +401,14 @@ class Link(asyncio.BufferedProtocol):
         """How much of a large frame has come."""
         return self._reader.end
 
+    @property
+    def waits_for_others(self) -> bool:
+        return bool(self._stops & _RESTS)
+
+    @property
+    def is_stopped(self) -> bool:
+        return self._stops != 0
+
     def has_room(self) -> None:
         """A large frame has waited for this."""
         self._set_part(0)

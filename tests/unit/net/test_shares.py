@@ -259,6 +259,35 @@ def test_a_large_frame_that_stands_still_makes_way_for_those_that_wait(
     asyncio.run(main())
 
 
+def test_a_whole_large_frame_that_waits_for_its_turn_is_not_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(commons_module, "LARGE_FRAMES_BYTES_MAX", len(LARGE))
+
+    async def main() -> None:
+        async with serving({1: echo}, clock=HeldClock()) as (bench, server, address):
+            frames, round_ = server._commons.large_frames, server._commons.round
+            wire, other = await Wire.connect(address), await Wire.connect(address)
+            wire.send(LARGE[:-1])
+            await eventually(lambda: bench.opened[0].received_bytes == len(LARGE) - 1)
+            other.send(LARGE)
+            await eventually(lambda: frames._waiting)
+            with monkeypatch.context() as patch:
+                patch.setattr(
+                    round_, "_turn_soon", lambda: None
+                )  # others have their turn, for as long as this takes
+                round_.is_over = True
+                wire.send(LARGE[-1:])
+                await eventually(lambda: bench.opened[0].waits_for_others)
+                assert bench.opened[0].received_bytes == len(LARGE)
+                for _ in range(100):
+                    frames._look()
+            round_._turn_soon()
+            assert len((await wire.next()).body) == len((await other.next()).body) == 900_000
+
+    asyncio.run(main())
+
+
 def test_unfinished_frames_of_many_connections_stay_within_the_budget(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
