@@ -2,8 +2,8 @@
 
 A large frame gets its room before more than its beginning is received.  So as many as there is room for arrive whole,
 and the others are not read from until their turn comes.  While some wait, whoever has room and brings little is given
-up: a frame that never ends keeps nobody out for long.  Who cannot bring more because others have their turn is not given
-up for it; who cannot because of what it asked for before has some seconds.
+up: a frame that never ends keeps nobody out for long.  Who cannot bring more because others have their turn is not
+given up for it; who cannot because of what it asked for before has some seconds.
 """
 
 import asyncio
