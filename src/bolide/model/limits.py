@@ -106,7 +106,8 @@ TURN_MS_MAX: Final = Limit(
     2,
     Where.CONNECTION,
     "milliseconds that requests of all connections take in one go, plain sends aside",
-    "further ones wait, and have as many in each turn of the loop; who has used least comes first, in every fourth turn who has waited longest",
+    "further ones wait, and have as many in each turn of the loop; first who has used least, every fourth time who has"
+    " waited longest",
 )
 REQUESTS_PER_TURN: Final = Limit(
     64,

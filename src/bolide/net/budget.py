@@ -10,7 +10,7 @@ The account of a connection that has closed is settled: nothing of it counts any
 
 When more than the budget is kept, connections are given up until a quarter of it is free: first those that have
 brought no whole request for a while, of these the one with the most.  An honest connection has little, and is busy.
-Who has less than the average comes after all who have more, and who has nothing is left alone: to close it frees nothing.
+Who has less than the average comes after all who have more, and who has nothing is left alone: that frees nothing.
 """
 
 import logging
