@@ -6,6 +6,7 @@ not a retry or dead-letter topic.  Lanes are forgotten whenever the topic table 
 
 from collections.abc import Callable
 
+from bolide.model.limits import LANES_QUEUES_MAX
 from bolide.model.names import NO_SEND_TOPICS
 from bolide.model.topic import TopicConfig
 from bolide.net.guard import Passes
@@ -15,8 +16,6 @@ from bolide.store.store import MessageStore
 from bolide.store.tables import TopicTable
 
 MADE_AT_ONCE_MAX = 64
-QUEUES_MAX = 1024 * 1024
-"""Of all lanes together: each has a place for every queue of its topic, whether somebody writes there or not."""
 
 
 class Lanes:
@@ -37,13 +36,11 @@ class Lanes:
         lanes: list[TopicLane | None] = []
         made = 0
         for topic in topics:
-            lane = None
-            if passes.may_send(link, topic):
-                lane = self._lanes.get(topic)
-                if lane is None and made < MADE_AT_ONCE_MAX:
-                    lane = self._find(topic)
-                    made += 1
-            lanes.append(lane)
+            lane = self._lanes.get(topic)
+            if lane is None and made < MADE_AT_ONCE_MAX:
+                lane = self._find(topic)
+                made += 1
+            lanes.append(lane if lane is not None and passes.may_send(link, topic) else None)
         return lanes
 
     def forget(self) -> None:
@@ -58,7 +55,7 @@ class Lanes:
             return None
         if not self._may_run(topic):
             return None
-        if self._queues + topic.queues > QUEUES_MAX:
+        if self._queues + topic.queues > LANES_QUEUES_MAX:
             self.forget()
         self._queues += topic.queues
         lane = self._lanes[name] = self._store.lane(topic.name, topic.queues, topic.write_queues)

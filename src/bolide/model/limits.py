@@ -73,7 +73,7 @@ KEPT_BYTES_MAX: Final = Limit(
     128 * MIB,
     Where.CONNECTION,
     "bytes kept for all connections together: beginnings of frames, answers that nobody reads, waiting requests",
-    "those that bring nothing and have most are closed",
+    "those that bring nothing and have most are closed, those that keep nothing never",
 )
 LARGE_FRAMES_BYTES_MAX: Final = Limit(
     64 * MIB,
@@ -105,8 +105,9 @@ WRITE_BUFFER_BYTES_MAX: Final = Limit(
 TURN_MS_MAX: Final = Limit(
     2,
     Where.CONNECTION,
-    "milliseconds that requests of all connections take in one go, plain sends and pulls aside",
-    "further ones wait, and have as many in each turn of the loop; who has used least comes first",
+    "milliseconds that requests of all connections take in one go, plain sends aside",
+    "further ones wait, and have as many in each turn of the loop; first who has used least, every fourth time who has"
+    " waited longest",
 )
 REQUESTS_PER_TURN: Final = Limit(
     64,
@@ -124,6 +125,12 @@ CALLS_MAX: Final = Limit(
     65_536, Where.CONNECTION, "calls of ours that wait for an answer on one connection", "a further one fails"
 )
 CONNECTIONS_MAX: Final = Limit(16_384, Where.CONNECTION, "open connections", "new ones are closed")
+PASSES_MAX: Final = Limit(
+    4096,
+    Where.CONNECTION,
+    "answers of the guard that are remembered for one connection; none where everybody may do everything",
+    "they are asked for again",
+)
 
 # ---- broker ----------------------------------------------------------------------------------------------------
 
@@ -131,7 +138,13 @@ TOPICS_MAX: Final = Limit(100_000, Where.BROKER, "topics", "no more are made")
 GROUPS_MAX: Final = Limit(100_000, Where.BROKER, "consumer groups", "no more are made")
 # Each queue costs a folder once it is written to.
 TOPIC_QUEUES_MAX: Final = Limit(16_384, Where.BROKER, "queues of one topic", "refused")
-# More than the limit above, because others have other limits; larger numbers are no numbers of queues.
+LANES_QUEUES_MAX: Final = Limit(
+    1024 * 1024,
+    Where.BROKER,
+    "queues of the topics whose plain messages take the fast way",
+    "all are found anew, as they are written to",
+)
+# More than TOPIC_QUEUES_MAX, because others have other limits; larger numbers are no numbers of queues.
 TOLD_QUEUES_MAX: Final = Limit(
     65_536, Where.CONNECTION, "queues of one topic of which somebody else tells", "that message is refused"
 )

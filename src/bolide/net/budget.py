@@ -10,6 +10,7 @@ The account of a connection that has closed is settled: nothing of it counts any
 
 When more than the budget is kept, connections are given up until a quarter of it is free: first those that have
 brought no whole request for a while, of these the one with the most.  An honest connection has little, and is busy.
+Who has less than the average comes after all who have more, and who has nothing is left alone: that frees nothing.
 """
 
 import logging
@@ -29,7 +30,7 @@ class Holder(Protocol):
 
     @property
     def is_busy(self) -> bool:
-        """Whether it has brought a whole frame since the last sweep."""
+        """Whether it has brought a whole frame lately."""
 
     def recount(self) -> None:
         """Charge and release what has changed unseen: nobody tells when answers are read."""
@@ -99,7 +100,11 @@ class Budget:
         self.recount()
         given_up: list[Account] = []
         left = self.kept
-        for account in sorted(self.accounts, key=lambda one: (one.holder.is_busy, -one.kept)):
+        average = self.kept / max(1, len(self.accounts))
+        for account in sorted(
+            (one for one in self.accounts if one.kept > 0),
+            key=lambda one: (one.kept < average, one.holder.is_busy, -one.kept),
+        ):
             if left <= self._bytes_max // 4 * 3:
                 break
             left -= account.kept

@@ -2,7 +2,8 @@
 
 A large frame gets its room before more than its beginning is received.  So as many as there is room for arrive whole,
 and the others are not read from until their turn comes.  While some wait, whoever has room and brings little is given
-up: a frame that never ends keeps nobody out for long.
+up: a frame that never ends keeps nobody out for long.  Who cannot bring more because others have their turn is not
+given up for it; who cannot because of what it asked for before has some seconds.
 """
 
 import asyncio
@@ -17,6 +18,9 @@ LOOK_S = 0.25
 BYTES_PER_LOOK_MIN = 16 * 1024
 """What a frame with room must have brought since the last look while others wait."""
 
+STOPPED_LOOKS_MAX = 20
+"""For so many looks a connection may be stopped by answers that it does not read, or by its requests under way."""
+
 
 class Receiver(Protocol):
     """A connection, as much of it as a frame needs."""
@@ -28,6 +32,14 @@ class Receiver(Protocol):
     @property
     def received_bytes(self) -> int:
         """How much of the large frame has come."""
+
+    @property
+    def waits_for_others(self) -> bool:
+        """Whether it is not served because others have their turn."""
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it is not served at the moment, for whatever reason."""
 
     def has_room(self) -> None:
         """The frame that waited can be received."""
@@ -43,6 +55,7 @@ class LargeFrames:
         self._sizes: dict[Receiver, int] = {}  # of those that have room
         self._waiting: dict[Receiver, int] = {}
         self._seen: dict[Receiver, int] = {}  # how much had come at the last look
+        self._stopped: dict[Receiver, int] = {}  # for how many looks in a row
         self._next_look: asyncio.TimerHandle | None = None
         self.kept = 0
 
@@ -60,6 +73,7 @@ class LargeFrames:
         """The frame is whole, or nobody will bring the rest of it."""
         self.kept -= self._sizes.pop(receiver, 0)
         self._seen.pop(receiver, None)
+        self._stopped.pop(receiver, None)
         self._waiting.pop(receiver, None)
         while self._waiting:
             first, size = next(iter(self._waiting.items()))
@@ -87,8 +101,12 @@ class LargeFrames:
         self._next_look = None
         if not self._waiting:
             self._seen.clear()
+            self._stopped.clear()
             return
         for receiver in list(self._sizes):
+            if self._is_excused(receiver):
+                self._seen.pop(receiver, None)  # it begins anew when it is served again
+                continue
             received = receiver.received_bytes
             if received < self._seen.get(receiver, -BYTES_PER_LOOK_MIN) + BYTES_PER_LOOK_MIN:
                 log.warning(
@@ -101,3 +119,13 @@ class LargeFrames:
             else:
                 self._seen[receiver] = received
         self._look_later()
+
+    def _is_excused(self, receiver: Receiver) -> bool:
+        """Whether it could not bring more, and that is not for too long its own doing."""
+        if not receiver.is_stopped:
+            self._stopped.pop(receiver, None)
+            return False
+        if receiver.waits_for_others:
+            return True
+        looks = self._stopped[receiver] = self._stopped.get(receiver, 0) + 1
+        return looks <= STOPPED_LOOKS_MAX

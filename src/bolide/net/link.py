@@ -25,6 +25,9 @@ log = logging.getLogger(__name__)
 SILENT_MS = 3_000
 """When a call has timed out and nothing at all has come for so long, the connection is given up."""
 
+BUSY_MS = 60_000
+"""Who has brought a whole frame so lately is busy: clients that have nothing to say send heartbeats twice as often."""
+
 CLOSING_S = 5.0
 """So long may what was written take to go out when the connection is to be closed."""
 
@@ -101,6 +104,7 @@ class Link(asyncio.BufferedProtocol):
         self._finished = False
         self._heard_ms = self._finished_ms = self._read_ms = self._clock.monotonic_ms()
         self._unread_then = 0
+        self._busy_until_ms = 0
 
     # ---- what users of a link do ---------------------------------------------------------------------------
 
@@ -214,8 +218,8 @@ class Link(asyncio.BufferedProtocol):
 
     @property
     def is_busy(self) -> bool:
-        """Whether it has brought a whole frame since it was asked how long it has been idle."""
-        return self._finished
+        """Whether it has brought a whole frame lately."""
+        return self._finished or self._clock.monotonic_ms() < self._busy_until_ms
 
     def idle_ms(self, now_ms: int) -> int:
         """For how long it has brought no whole frame, or has read nothing of what waits for it.
@@ -225,6 +229,7 @@ class Link(asyncio.BufferedProtocol):
         if self._finished:
             self._finished = False
             self._finished_ms = now_ms
+            self._busy_until_ms = now_ms + BUSY_MS
         self.recount()
         if not self._unread or self._unread < self._unread_then:
             self._read_ms = now_ms
@@ -294,16 +299,18 @@ class Link(asyncio.BufferedProtocol):
                     left = left - 1 if round_.goes_on() else 0
                 elif type(item) is PullFrame:
                     assert self._hot is not None
+                    began_ms = began_ms or round_.look()
                     self._hot.on_pull(self, item)
                     left = left - 1 if round_.goes_on_after_little() else 0
                 else:
                     assert isinstance(item, Answer)
                     if item.token is None:  # nobody asked for it, or waits for it any more
+                        began_ms = began_ms or round_.look()
                         left = left - 1 if round_.goes_on_after_little() else 0
                     elif not item.token.done():
                         item.token.set_result(item.command)
             if left <= 0:
-                self._rest(round_.now_ms - began_ms if began_ms else 0)
+                self._rest(round_.look() - began_ms if began_ms else 0)
             if self._stops:
                 reader.set_aside()
             if reader.kept != self._part or reader.large_bytes != self._large or self._late is not None:
@@ -393,6 +400,14 @@ class Link(asyncio.BufferedProtocol):
     def received_bytes(self) -> int:
         """How much of a large frame has come."""
         return self._reader.end
+
+    @property
+    def waits_for_others(self) -> bool:
+        return bool(self._stops & _RESTS)
+
+    @property
+    def is_stopped(self) -> bool:
+        return self._stops != 0
 
     def has_room(self) -> None:
         """A large frame has waited for this."""

@@ -1,9 +1,12 @@
 """Round: how the connections of a server share its time.
 
-Plain sends and pulls cost little and are served when their bytes come.  All other requests have some milliseconds of
-each turn of the event loop together.  Whoever comes when these are used up waits here, and in each turn those who wait
-have as many again, first whoever has used least so far.  So it does not matter how many connections ask for much: who
-asks for little waits for one share, and not for all of them.
+Plain sends cost little and are served when their bytes come.  All other requests have some milliseconds of each turn of
+the event loop together; pulls too, which look at the clock now and then.  Whoever comes when these are used up waits
+here, and in each turn those who wait have as many again, first whoever has used least so far.  So it does not matter
+how many connections ask for much: who asks for little waits for one share, and not for all of them.
+
+There may always be somebody who has used less, if only by connecting anew.  So some of the turns begin with whoever has
+waited longest: everybody is served after so many of them as there were others before him.
 """
 
 import asyncio
@@ -12,6 +15,9 @@ from typing import Protocol
 
 from bolide.model.clock import Clock
 from bolide.model.limits import TURN_MS_MAX
+
+TURNS_PER_ELDER = 4
+"""One of so many turns begins with whoever has waited longest."""
 
 LITTLE_PER_LOOK = 8
 """Pulls and the like, of all connections, between two looks at the clock."""
@@ -34,9 +40,11 @@ class Waiter(Protocol):
 class Round:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._waiting: list[tuple[int, int, Waiter]] = []  # a heap
+        self._waiting: dict[int, Waiter] = {}  # by number, in the order in which they came
+        self._least: list[tuple[int, int]] = []  # a heap: used, number; of some who wait no more, too
         self._number = 0
-        self._floor_ms = 0  # what whoever was served last had used before
+        self._turns = 0
+        self._floor_ms = 0  # the most that whoever had used least had used
         self._next_turn: asyncio.Handle | None = None
         self._until_ms = 0  # 0 while no request has come in this turn
         self._unlooked = 0
@@ -50,10 +58,14 @@ class Round:
             self._turn_soon()
         return self.now_ms
 
+    def look(self) -> int:
+        """The time; what costs little may begin with it, because a turn is not worth beginning for that."""
+        self.now_ms = self._clock.monotonic_ms()
+        return self.now_ms
+
     def goes_on(self) -> bool:
         """A request was served: whether there is time for more."""
-        self.now_ms = self._clock.monotonic_ms()
-        self.is_over = self.now_ms >= self._until_ms
+        self.is_over = self.look() >= self._until_ms
         return not self.is_over
 
     def goes_on_after_little(self) -> bool:
@@ -69,12 +81,12 @@ class Round:
         """`rested` is called in one of the next turns."""
         waiter.used_ms = max(waiter.used_ms, self._floor_ms - CREDIT_MS) + used_ms
         self._number += 1
-        heapq.heappush(self._waiting, (waiter.used_ms, self._number, waiter))
+        self._waiting[self._number] = waiter
+        heapq.heappush(self._least, (waiter.used_ms, self._number))
         self._turn_soon()
 
     def _open(self) -> None:
-        self.now_ms = self._clock.monotonic_ms()
-        self._until_ms = self.now_ms + TURN_MS_MAX
+        self._until_ms = self.look() + TURN_MS_MAX
         self.is_over = False
 
     def _turn_soon(self) -> None:
@@ -85,9 +97,12 @@ class Round:
         """Those who wait have their time; after them it begins anew for those whose bytes come in this turn."""
         self._next_turn = None
         self._open()
+        self._turns += 1
+        is_elders = self._turns % TURNS_PER_ELDER == 0
         try:
             for _ in range(len(self._waiting)):
-                self._floor_ms, _, waiter = heapq.heappop(self._waiting)
+                waiter = self._elder() if is_elders else self._modest()
+                is_elders = False
                 waiter.rested()
                 if not self.goes_on():
                     break
@@ -96,3 +111,20 @@ class Round:
             self.is_over = False
             if self._waiting:
                 self._turn_soon()
+
+    def _elder(self) -> Waiter:
+        """Whoever has waited longest."""
+        waiter = self._waiting.pop(next(iter(self._waiting)))
+        if len(self._least) > 2 * len(self._waiting) + 64:  # of those who wait no more
+            self._least = [entry for entry in self._least if entry[1] in self._waiting]
+            heapq.heapify(self._least)
+        return waiter
+
+    def _modest(self) -> Waiter:
+        """Whoever has used least."""
+        while True:
+            used_ms, number = heapq.heappop(self._least)
+            waiter = self._waiting.pop(number, None)
+            if waiter is not None:
+                self._floor_ms = max(self._floor_ms, used_ms)
+                return waiter

@@ -61,6 +61,30 @@ def test_plain_sends_ask_once_per_connection_and_topic(tmp_path: Path) -> None:
     play(tmp_path, act)
 
 
+def test_topics_that_do_not_exist_are_neither_asked_about_nor_remembered(tmp_path: Path) -> None:
+    async def act(broker: Broker, wire: Wire, house: House) -> None:
+        other = await connect(broker)
+        other.send(*(send_request(topic=f"no topic {number}", opaque=number) for number in range(50)))
+        for _ in range(50):
+            assert (await other.next()).code != 0
+        assert house.asked == []
+        assert not any(link.passes.keys() - {b"T"} for link in broker._server.links)
+
+    play(tmp_path, act)
+
+
+def test_where_everybody_may_do_everything_no_pass_is_kept(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serving(tmp_path) as (broker, wire):
+            await fill(wire, 3)
+            for _ in range(3):
+                assert bodies_of(await wire.ask(pull_request(0)))
+            assert len(broker.part(Pulling).plans) == 1
+            assert not any(link.passes for link in broker._server.links)
+
+    asyncio.run(main())
+
+
 def test_planned_pulls_ask_once_per_connection_topic_and_group(tmp_path: Path) -> None:
     async def act(broker: Broker, wire: Wire, house: House) -> None:
         for offset in (0, 1, 0, 1):

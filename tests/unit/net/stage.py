@@ -9,7 +9,7 @@ from bolide.model.clock import Clock
 from bolide.model.limits import FRAME_BYTES_MAX
 from bolide.net.clock import SystemClock
 from bolide.net.dispatch import Dispatcher
-from bolide.net.link import Link
+from bolide.net.link import HotService, Link
 from bolide.net.registry import Handler, Registry, Row
 from bolide.net.server import Server
 from bolide.wire.codes import Need
@@ -47,10 +47,14 @@ class Bench:
 
 @asynccontextmanager
 async def serving(
-    handlers: Mapping[int, Any], *, clock: Clock | None = None, connections_max: int = 1000
+    handlers: Mapping[int, Any],
+    *,
+    clock: Clock | None = None,
+    hot: HotService | None = None,
+    connections_max: int = 1000,
 ) -> AsyncIterator[tuple[Bench, Server, str]]:
     bench = Bench(handlers)
-    server = Server(bench, clock or SystemClock(), connections_max=connections_max)
+    server = Server(bench, clock or SystemClock(), hot=hot, connections_max=connections_max)
     port = await server.start("127.0.0.1", 0)
     try:
         yield bench, server, f"127.0.0.1:{port}"

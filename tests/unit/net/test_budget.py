@@ -48,12 +48,22 @@ def test_the_one_with_most_is_given_up_until_a_quarter_is_free(caplog: pytest.Lo
 
 def test_who_brings_requests_goes_after_who_does_not() -> None:
     budget = Budget(1000)
-    busy, idle, small = Holder(budget, 600, busy=True), Holder(budget, 300), Holder(budget, 90)
+    busy, idle, small = Holder(budget, 600, busy=True), Holder(budget, 350), Holder(budget, 40)
     small.account.charge(20)
     assert gone(busy, idle, small) == [False, True, False]
     small.is_busy = True
-    small.account.charge(300)
+    small.account.charge(350)
     assert gone(busy, idle, small) == [True, True, False]
+
+
+def test_who_keeps_nothing_is_never_given_up_and_who_keeps_little_comes_last() -> None:
+    budget = Budget(1000)
+    idle = [Holder(budget) for _ in range(10)]
+    little = Holder(budget, 20)
+    busy = [Holder(budget, 240, busy=True) for _ in range(4)]
+    little.account.charge(30)
+    assert gone(*idle, little) == [False] * 11
+    assert sum(gone(*busy)) == 2
 
 
 def test_nobody_is_given_up_for_what_is_gone_already() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from bolide.net import large_frames as module
-from bolide.net.large_frames import BYTES_PER_LOOK_MIN, LargeFrames
+from bolide.net.large_frames import BYTES_PER_LOOK_MIN, STOPPED_LOOKS_MAX, LargeFrames
 from tests.unit.net.stage import eventually
 
 
@@ -14,6 +14,8 @@ class Receiver:
     def __init__(self, name: str) -> None:
         self.remote = name
         self.received_bytes = 0
+        self.waits_for_others = False
+        self.is_stopped = False
         self.rooms = 0
         self.is_gone = False
 
@@ -89,6 +91,41 @@ def test_while_others_wait_who_brings_little_is_given_up(monkeypatch: pytest.Mon
         assert frames.kept == 50
         await eventually(lambda: who[ONE].is_gone)  # it brings nothing any more
         assert who[THREE].rooms == 1
+
+    in_loop(check)
+
+
+def test_who_is_not_served_because_others_are_keeps_its_room() -> None:
+    def check(frames: LargeFrames, who: dict[str, Receiver]) -> None:
+        assert frames.ask(who[ONE], 90)
+        assert not frames.ask(who[TWO], 90)
+        frames._look()
+        who[ONE].is_stopped = who[ONE].waits_for_others = True
+        for _ in range(10 * STOPPED_LOOKS_MAX):
+            frames._look()
+        who[ONE].is_stopped = who[ONE].waits_for_others = False
+        frames._look()  # only sees where it is
+        assert not who[ONE].is_gone
+        frames._look()
+        assert who[ONE].is_gone
+
+    in_loop(check)
+
+
+def test_who_is_stopped_by_its_own_doing_keeps_its_room_for_some_looks() -> None:
+    """Its frame may be whole; it does not read what it was sent, or has much under way."""
+
+    def check(frames: LargeFrames, who: dict[str, Receiver]) -> None:
+        assert frames.ask(who[ONE], 90)
+        assert not frames.ask(who[TWO], 90)
+        who[ONE].is_stopped = True
+        for _ in range(STOPPED_LOOKS_MAX):
+            frames._look()
+        assert not who[ONE].is_gone
+        for _ in range(2):
+            frames._look()
+        assert who[ONE].is_gone
+        assert who[TWO].rooms == 1
 
     in_loop(check)
 

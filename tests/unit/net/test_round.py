@@ -3,7 +3,7 @@
 import asyncio
 
 from bolide.model.limits import TURN_MS_MAX
-from bolide.net.round import CREDIT_MS, LITTLE_PER_LOOK, Round
+from bolide.net.round import CREDIT_MS, LITTLE_PER_LOOK, TURNS_PER_ELDER, Round
 from tests.unit.net.stage import next_turn
 from tests.unit.store.stage import HeldClock
 
@@ -58,13 +58,62 @@ def test_who_has_used_least_comes_first() -> None:
         stage = Stage()
         for name in "abcde":
             Waiter(stage, name, 100, greedy=True).wait()
-        for _ in range(7):
+        for _ in range(2 * TURNS_PER_ELDER):
             await stage.turn()
         modest = Waiter(stage, "modest")
         modest.wait()
         assert (await stage.turn())[0] == "modest"
         modest.wait(CREDIT_MS + 1)
         assert (await stage.turn())[0] != "modest"  # to have been idle is not much of a credit
+
+    asyncio.run(main())
+
+
+def test_nobody_waits_longer_than_some_turns_for_each_who_came_before_however_many_come_anew() -> None:
+    """Somebody connects anew for every request: it has used nothing, and comes before all who have."""
+
+    async def main() -> None:
+        stage = Stage()
+        elders = [Waiter(stage, name) for name in "abc"]
+        for elder in elders:
+            elder.wait(1000)
+        for _ in range(len(elders) * TURNS_PER_ELDER):
+            Waiter(stage, "fresh", TURN_MS_MAX).wait(TURN_MS_MAX)
+            assert await stage.turn()
+        assert [name for name in stage.served if name != "fresh"] == ["a", "b", "c"]
+
+    asyncio.run(main())
+
+
+def test_what_idle_ones_count_as_having_used_never_goes_back() -> None:
+    """Else who comes anew would come before who has come back."""
+
+    async def main() -> None:
+        stage = Stage()
+        Waiter(stage, "much").wait(1000)
+        await stage.turn()
+        little = [Waiter(stage, "little"), Waiter(stage, "little")]
+        little[0].wait()
+        await stage.turn()
+        little[1].wait()
+        assert [waiter.used_ms for waiter in little] == [1000 - CREDIT_MS] * 2
+
+    asyncio.run(main())
+
+
+def test_who_was_served_for_its_age_leaves_nothing_behind() -> None:
+    async def main() -> None:
+        stage = Stage()
+        elder = Waiter(stage, "elder", TURN_MS_MAX)
+        for _ in range(100 * TURNS_PER_ELDER):
+            waiting = stage.round._waiting
+            if elder not in waiting.values():
+                elder.wait(1_000_000)
+            if len(waiting) < 2:
+                Waiter(stage, "fresh", TURN_MS_MAX).wait()
+            await stage.turn()
+        assert stage.served.count("elder") == 100
+        assert len(stage.round._least) < 70
 
     asyncio.run(main())
 

@@ -110,14 +110,35 @@ def test_a_connection_silent_for_two_minutes_is_closed(monkeypatch: pytest.Monke
             silent, lively = await Wire.connect(address), await Wire.connect(address)
             await silent.ask(Command(1))
             await lively.ask(Command(1))
-            await eventually(lambda: not any(link.is_busy for link in server.links))
+            await eventually(lambda: not any(link._finished for link in server.links))
             clock.ms += 119_000
             await lively.ask(Command(1))
-            await eventually(lambda: not any(link.is_busy for link in server.links))
+            await eventually(lambda: not any(link._finished for link in server.links))
             clock.ms += 2_000
             assert await silent.closed()
             assert (await lively.ask(Command(1))).code == 0
             assert len(server.links) == 1
+
+    asyncio.run(main())
+
+
+def test_a_connection_is_busy_for_longer_than_from_one_heartbeat_to_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server_module, "SWEEP_MS", 10)
+    clock = HeldClock()
+
+    async def main() -> None:
+        async with serving(HANDLERS, clock=clock) as (_, server, address):
+            beating, silent = await Wire.connect(address), await Wire.connect(address)
+            await beating.ask(Command(1))
+            await eventually(lambda: len(server.links) == 2)
+            await eventually(lambda: not any(link._finished for link in server.links))
+            clock.ms += 31_000
+            assert [link.is_busy for link in server.links] == [True, False]
+            clock.ms += 30_000
+            assert not any(link.is_busy for link in server.links)
+            silent.close()
 
     asyncio.run(main())
 
@@ -155,7 +176,7 @@ def test_a_frame_that_comes_byte_by_byte_for_ever_is_given_up(monkeypatch: pytes
             slow = await Wire.connect(address)
             await slow.ask(Command(1))
             (link,) = server.links
-            await eventually(lambda: not link.is_busy)
+            await eventually(lambda: not link._finished)
             for byte in encode_frame(Command(1, body=bytes(1000)))[:121]:
                 came = link._reader.kept + 1
                 slow.send(bytes((byte,)))
@@ -188,8 +209,8 @@ def test_a_connection_that_asks_and_does_not_read_is_closed_whatever_is_pending(
             for _ in range(13):
                 deaf.send(Command(1))
                 await lively.ask(Command(1))
-                await eventually(lambda: not link.is_open or link.is_busy)
-                await eventually(lambda: not any(one.is_busy for one in server.links))
+                await eventually(lambda: not link.is_open or link._finished)
+                await eventually(lambda: not any(one._finished for one in server.links))
                 clock.ms += 10_000
             await eventually(lambda: len(server.links) == 1)
             assert server.kept_bytes == 0

@@ -10,6 +10,9 @@ from bolide.net import link as link_module
 from bolide.net.link import Link
 from bolide.wire.command import Command, encode_frame
 from bolide.wire.peer import Peer
+from bolide.wire.pull_frame import PullFrame
+from bolide.wire.send_run import SendRun
+from tests.unit.broker.stage import pull_request
 from tests.unit.net.stage import Wire, eventually, serving
 from tests.unit.net.turns import counted_by_turn
 from tests.unit.store.stage import HeldClock
@@ -111,6 +114,41 @@ def test_a_connection_whose_one_request_took_too_long_waits_before_it_is_read_fr
                 assert (await wire.ask(Command(1, {"who": "x", "ms": str(TURN_MS_MAX)}))).code == 0
                 assert (await wire.ask(Command(1, {"who": "x"}))).code == 0
             assert waits.total == 1
+
+    asyncio.run(main())
+
+
+class Pulls:
+    """Every pull takes a millisecond."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def on_pull(self, link: Link, pull: PullFrame) -> None:
+        self._desk.note("pull")
+        self._desk.clock.ms += 1
+
+    def on_sends(self, link: Link, run: SendRun, requests_max: int) -> tuple[int, int]:
+        raise AssertionError("nobody sends")
+
+
+def test_the_time_of_pulls_counts_as_that_of_other_requests() -> None:
+    """Who asks for as much as each of those who flood the server with pulls has as much of it, and is not the last."""
+    flooders, asked = 10, 30
+
+    async def main() -> None:
+        desk = Desk()
+        async with serving({1: desk.serve}, clock=desk.clock, hot=Pulls(desk)) as (bench, _, address):
+            wires = [await Wire.connect(address) for _ in range(flooders)]
+            for wire in wires:
+                wire.send(*(pull_request(number) for number in range(20 * asked)))
+            honest = await Wire.connect(address)
+            await eventually(lambda: len(bench.opened) == flooders + 1)
+            honest.send(*(Command(1, {"who": "honest"}, opaque=number) for number in range(asked)))
+            assert [(await honest.next()).opaque for _ in range(asked)] == list(range(asked))
+            last = len(desk.order) - desk.order[::-1].index("honest")
+            assert desk.order[desk.order.index("honest") : last].count("pull") <= 2 * flooders * asked
+            await eventually(lambda: len(desk.order) == (20 * flooders + 1) * asked)
 
     asyncio.run(main())
 
@@ -217,6 +255,35 @@ def test_a_large_frame_that_stands_still_makes_way_for_those_that_wait(
             assert await stuck.closed()
             assert "too slowly while others wait" in caplog.text
             await eventually(lambda: server.kept_bytes == 0)
+
+    asyncio.run(main())
+
+
+def test_a_whole_large_frame_that_waits_for_its_turn_is_not_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(commons_module, "LARGE_FRAMES_BYTES_MAX", len(LARGE))
+
+    async def main() -> None:
+        async with serving({1: echo}, clock=HeldClock()) as (bench, server, address):
+            frames, round_ = server._commons.large_frames, server._commons.round
+            wire, other = await Wire.connect(address), await Wire.connect(address)
+            wire.send(LARGE[:-1])
+            await eventually(lambda: bench.opened[0].received_bytes == len(LARGE) - 1)
+            other.send(LARGE)
+            await eventually(lambda: frames._waiting)
+            with monkeypatch.context() as patch:
+                patch.setattr(
+                    round_, "_turn_soon", lambda: None
+                )  # others have their turn, for as long as this takes
+                round_.is_over = True
+                wire.send(LARGE[-1:])
+                await eventually(lambda: bench.opened[0].waits_for_others)
+                assert bench.opened[0].received_bytes == len(LARGE)
+                for _ in range(100):
+                    frames._look()
+            round_._turn_soon()
+            assert len((await wire.next()).body) == len((await other.next()).body) == 900_000
 
     asyncio.run(main())
 
