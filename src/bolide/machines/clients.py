@@ -270,11 +270,17 @@ class ClientTable(Generic[C]):
         if wanted == known:
             return False
         size = sum(one.kept_bytes for one in wanted.values())
+        bringer, group.brought_by = group.brought_by, None  # the new ones take the place of the old ones
+        if bringer is not None:
+            self._shares.give_back(bringer, group.subscriptions_bytes)
         if not self._take(connection, size, effects):
+            if bringer is not None:
+                group.brought_by = (
+                    bringer if bringer in group.members else connection
+                )  # it may have had to leave
+                self._shares.burden(group.brought_by, group.subscriptions_bytes)
             effects.append(Refused(group.name))
             return False
-        if group.brought_by is not None:
-            self._shares.give_back(group.brought_by, group.subscriptions_bytes)
         group.brought_by, group.subscriptions_bytes, group.subscriptions = connection, size, wanted
         return wanted.keys() != known.keys()
 

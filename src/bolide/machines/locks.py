@@ -5,9 +5,11 @@ free again when its owner gives it back or when its time is up, and by nothing e
 connection may still be at work, and two members would work on one queue.  A machine: no clock, no I/O; nothing is
 persisted, because members ask again.
 
-There are at most `LOCKS_MAX`; who asks for more does not get it, as if somebody else had it.
+There are at most `LOCKS_MAX`, and a host takes no more of them than stay free for others; who asks for more does not
+get it, as if somebody else had it.  What is held is renewed all the same: nobody loses a lock that he works by.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -22,6 +24,7 @@ Queue = tuple[str, int]
 @dataclass(frozen=True, slots=True)
 class _Lock:
     client_id: str
+    host: str
     asked_ms: int
 
 
@@ -30,25 +33,29 @@ class QueueLocks:
 
     def __init__(self) -> None:
         self._locks: dict[tuple[str, Queue], _Lock] = {}
+        self._shares: Counter[str] = Counter()  # how many locks each host has
 
     def __len__(self) -> int:
         return len(self._locks)
 
-    def lock(self, group: str, client_id: str, queues: Iterable[Queue], now_ms: int) -> list[Queue]:
-        """Take or renew what can be had; returns what the client now holds of it."""
+    def lock(
+        self, group: str, client_id: str, queues: Iterable[Queue], now_ms: int, *, host: str = ""
+    ) -> list[Queue]:
+        """Take or renew what can be had; returns what the client, which asks from a host, now holds of it."""
         held = []
-        mine = _Lock(client_id, now_ms)
+        mine = _Lock(client_id, host, now_ms)
         for queue in queues:
             key = (group, queue)
             lock = self._locks.get(key)
             if lock is None:
-                if len(self._locks) >= LOCKS_MAX:
+                if self._shares[host] >= LOCKS_MAX - len(self._locks):
                     continue
             elif lock.client_id != client_id and now_ms - lock.asked_ms <= LIFETIME_MS:
                 continue
             else:
-                del self._locks[key]  # to be the last one
+                self._forget(key)  # to be the last one
             self._locks[key] = mine
+            self._shares[host] += 1
             held.append(queue)
         return held
 
@@ -57,7 +64,7 @@ class QueueLocks:
         for queue in queues:
             lock = self._locks.get((group, queue))
             if lock is not None and lock.client_id == client_id:
-                del self._locks[group, queue]
+                self._forget((group, queue))
 
     def expire(self, now_ms: int, count_max: int) -> bool:
         """Forget locks whose time is up, so many of them; tells whether there may be more."""
@@ -67,10 +74,16 @@ class QueueLocks:
                 break
             over.append(key)
         for key in over:
-            del self._locks[key]
+            self._forget(key)
         return len(over) == count_max
 
     def owner(self, group: str, queue: Queue, now_ms: int) -> str | None:
         """Whoever holds the queue's lock."""
         lock = self._locks.get((group, queue))
         return None if lock is None or now_ms - lock.asked_ms > LIFETIME_MS else lock.client_id
+
+    def _forget(self, key: tuple[str, Queue]) -> None:
+        host = self._locks.pop(key).host
+        self._shares[host] -= 1
+        if not self._shares[host]:
+            del self._shares[host]

@@ -54,7 +54,11 @@ def topic_from_json(value: object) -> TopicConfig:
 
 
 def topic_bytes(config: TopicConfig) -> int:
-    """At most so many bytes of compact JSON are a topic's in a table, which names it twice."""
+    """At most so many bytes of compact JSON are a topic's in a table, which names it twice.
+
+    What is unknown counts as in the table's file, where each part of it has a line of its own; of the rest the file has
+    less than twice as much.
+    """
     return _TOPIC_BYTES + len((2 * config.name + config.filter_type).encode()) + _extra_bytes(config)
 
 
@@ -76,7 +80,7 @@ def group_bytes(config: GroupConfig) -> int:
 def _extra_bytes(config: TopicConfig | GroupConfig) -> int:
     if not config.attributes and not config.extras:
         return 0
-    return len(java_json.text_of([config.attributes, config.extras]).encode())
+    return len(java_json.text_of([config.attributes, config.extras], "\n\t\t").encode())
 
 
 def _as_json(

@@ -102,7 +102,7 @@ class RecordTooLarge(StoreRefusal):
 
 
 class TableFull(StoreRefusal):
-    """It keeps as many topics or groups as it ever will."""
+    """It keeps as many topics, groups or offsets as it ever will."""
 
 
 class ConfigError(BolideError):

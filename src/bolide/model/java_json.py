@@ -40,16 +40,19 @@ def loads(
             raise InvalidRequest(f"{len(text)} bytes that are not standard JSON: {error}") from error
         text = _standard(text)
         value = _read(text)
-    if (depth := _depth_of(text)) > JSON_DEPTH_MAX:
+    if (depth := depth_of(text, JSON_DEPTH_MAX)) > JSON_DEPTH_MAX:
         raise InvalidRequest(f"JSON nested {depth} deep; {JSON_DEPTH_MAX} levels are allowed")
     return value
 
 
-def _depth_of(text: bytes | bytearray | memoryview | str) -> int:
-    """How deep sound JSON is nested.  What was read is written again some day, by functions that call themselves."""
+def depth_of(text: bytes | bytearray | memoryview | str, allowed: int) -> int:
+    """How deep sound JSON is nested, or any number up to what is allowed when it is not deeper.
+
+    What was read is written again some day, by functions that call themselves.
+    """
     raw = text.encode() if isinstance(text, str) else bytes(text)
     brackets = raw.count(b"[") + raw.count(b"{")
-    if brackets <= JSON_DEPTH_MAX:
+    if brackets <= allowed:
         return brackets  # at most
     if b"\\" in raw:  # only in strings, and of interest only before a quote
         raw = raw.replace(b"\\\\", b"").replace(b'\\"', b"")

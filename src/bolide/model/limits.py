@@ -154,6 +154,10 @@ CONFIG_BYTES_MAX: Final = Limit(
     "bytes of a group's settings; of a topic's attributes and unknown members",
     "refused",
 )
+# In the table's file, in a registration and in answers there are some more levels around it.
+CONFIG_DEPTH_MAX: Final = Limit(
+    16, Where.BROKER, "levels of nested JSON among the unknown members of a topic or a group", "refused"
+)
 SETTINGS_BYTES_MAX: Final = Limit(64 * KIB, Where.BROKER, "bytes of settings in one request", "refused")
 PULL_BYTES_MAX: Final = Limit(
     8 * MIB, Where.BROKER, "bytes of messages in one pull, unless it is a single larger one", "the next pull has them",
@@ -176,6 +180,12 @@ TOPIC_TABLE_BYTES_MAX: Final = Limit(
 )
 GROUP_TABLE_BYTES_MAX: Final = Limit(
     64 * MIB, Where.BROKER, "bytes of all groups, as JSON", "no more are made, and none grows"
+)
+OFFSETS_BYTES_MAX: Final = Limit(
+    256 * MIB,
+    Where.BROKER,
+    "bytes of all groups' offsets; those that only show where members pulled take half of it at most",
+    "known ones move, new ones are refused",
 )
 PLAIN_REGISTRATION_BYTES_MAX: Final = Limit(
     4 * MIB, Where.BROKER, "bytes of a registration as JSON", "it goes to name servers compressed"
@@ -262,7 +272,12 @@ CLIENTS_BYTES_MAX: Final = Limit(
     "bytes of groups and subscriptions of all connections",
     "whoever has most loses one, or the newcomer gets none",
 )
-LOCKS_MAX: Final = Limit(131_072, Where.BROKER, "queues locked for ordered consumption", "no more are locked")
+LOCKS_MAX: Final = Limit(
+    131_072,
+    Where.BROKER,
+    "queues locked for ordered consumption; a host takes no more than stay free for others",
+    "no more are locked, those held are renewed",
+)
 LOCK_QUEUES_MAX: Final = Limit(4096, Where.BROKER, "queues of one lock request", "the request is refused")
 
 TOPICS_ASKED_MAX: Final = Limit(

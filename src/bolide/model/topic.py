@@ -14,7 +14,12 @@ from bolide.model import java_json
 from bolide.model.errors import InvalidRequest, SubscriptionMalformed
 from bolide.model.filter import EVERYTHING, Filter
 from bolide.model.java_hash import java_hash
-from bolide.model.limits import CONFIG_BYTES_MAX, EXPRESSION_LENGTH_MAX, TOLD_QUEUES_MAX
+from bolide.model.limits import (
+    CONFIG_BYTES_MAX,
+    CONFIG_DEPTH_MAX,
+    EXPRESSION_LENGTH_MAX,
+    TOLD_QUEUES_MAX,
+)
 from bolide.model.numbers import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN
 
 TAG = "TAG"
@@ -192,11 +197,16 @@ def _check_rest(what: str, name: str, attributes: Mapping[str, str], extras: Map
     if not attributes and not extras:
         return
     try:
-        size = len(java_json.dumps(attributes)) + len(java_json.dumps(extras))
+        rest = java_json.dumps(extras)
+        size = len(java_json.dumps(attributes)) + len(rest)
     except (RecursionError, TypeError, ValueError) as error:
         raise InvalidRequest(f"the {what} {name[:255]!r} holds what cannot be written: {error}") from None
     if size > CONFIG_BYTES_MAX:
         raise InvalidRequest(
             f"the {what} {name[:255]!r} has {size} bytes of attributes and unknown members;"
             f" {CONFIG_BYTES_MAX} are allowed"
+        )
+    if (depth := java_json.depth_of(rest, CONFIG_DEPTH_MAX)) > CONFIG_DEPTH_MAX:
+        raise InvalidRequest(
+            f"the {what} {name[:255]!r} is nested {depth} deep; {CONFIG_DEPTH_MAX} levels are allowed"
         )

@@ -31,6 +31,10 @@ WINDOW_ENTRIES = 800
 consumer that catches up need one read."""
 
 
+PLACE_OFFSETS, PLACES_TOLD = 1024, 4096
+"""Damage is told once for so many offsets of a queue, and so many such places are remembered."""
+
+
 class PullStatus(Enum):
     """How a read ended (RocketMQ: GetMessageStatus)."""
 
@@ -118,6 +122,7 @@ class StoreReader:
         self._marks = marks
         self._check = check
         self.damaged = 0  # entries that were passed over because their records are not there, or damaged
+        self._told: dict[tuple[str, int, int], None] = {}  # where that was, the place told first in front
 
     @property
     def readable_end(self) -> LogOffset:
@@ -177,20 +182,30 @@ class StoreReader:
                 return PullResult(PullStatus.OFFSET_OVERFLOW_ONE, offset, start, offset)
             scanned = damaged = 1  # the entry points nowhere
         if damaged:
-            self.damaged += damaged
-            topic, queue_id = queue.tail.key
-            log.error(
-                "queue %d of %s: %d messages from %d on are damaged or not where they should be: passed over",
-                queue_id,
-                topic,
-                damaged,
-                offset,
-            )
+            self._pass_over(queue, offset, damaged)
         if count:
             return PullResult(PullStatus.FOUND, offset + scanned, start, end, data, count)
         is_gone = damaged or log_offset < self._log.start
         status = PullStatus.MESSAGE_WAS_REMOVING if is_gone else PullStatus.NO_MATCHED_MESSAGE
         return PullResult(status, offset + scanned, start, end)
+
+    def _pass_over(self, queue: ConsumeQueue, offset: int, damaged: int) -> None:
+        """Count it, and say it once for each place: everybody who reads there meets it again."""
+        self.damaged += damaged
+        topic, queue_id = queue.tail.key
+        place = (topic, queue_id, offset // PLACE_OFFSETS)
+        if place in self._told:
+            return
+        self._told[place] = None
+        if len(self._told) > PLACES_TOLD:
+            del self._told[next(iter(self._told))]
+        log.error(
+            "queue %d of %s: %d messages from %d on are damaged or not where they should be: passed over",
+            queue_id,
+            topic,
+            damaged,
+            offset,
+        )
 
     def _segment(self, cursor: "QueueCursor", log_offset: int) -> Segment | None:
         """The segment of a record; most often that of the last pull, unless it has been deleted since."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from bolide.model.errors import InvalidRequest, StoreError
+from bolide.model.limits import SMALL_FILE_BYTES_MAX
 from bolide.store.disk import Disk
 from bolide.store.folders import make_folder
 
@@ -22,8 +23,12 @@ T = TypeVar("T")
 def write_whole(disk: Disk, path: str, data: bytes, *, keep_previous: bool = False) -> None:
     """The file with this content, durable when this returns; whoever reads it meets the old content or the new.
 
-    With `keep_previous` the old content stays as `.bak`.
+    With `keep_previous` the old content stays as `.bak`.  What is too large to be read again is not written.
     """
+    if len(data) > SMALL_FILE_BYTES_MAX:
+        raise StoreError(
+            f"{path} stays as it is: it would have {len(data)} bytes, and more than {SMALL_FILE_BYTES_MAX} are not read"
+        )
     temporary = path + ".tmp"
     disk.delete(temporary)  # left by a crash
     file = disk.create(temporary, len(data), reserve=False)
@@ -54,11 +59,14 @@ class SmallFile:
         """
         damage: list[str] = []
         for path in (self.path, self.path + ".bak"):
-            data = self._disk.read_whole(path)
-            if not data:  # missing, or created and never written
-                continue
             try:
+                data = self._disk.read_whole(path)
+                if not data:  # missing, or created and never written
+                    continue
                 value = parse(data)
+            except StoreError as error:  # too large, and it says which
+                damage.append(str(error))
+                continue
             except InvalidRequest as error:
                 damage.append(f"{path}: {error}")
                 continue

@@ -40,6 +40,34 @@ def test_what_a_connection_subscribes_to_is_bounded_in_bytes_and_the_group_keeps
     assert table.member_ids("g") == ["a"]
 
 
+def test_new_subscriptions_take_the_place_of_the_old_ones_and_need_no_room_beside_them() -> None:
+    table: ClientTable[str] = ClientTable()
+    most = int(CONNECTION_CLIENT_BYTES_MAX) * 2 // 3
+    for version, letter in enumerate("xyx"):
+        tags = Subscription("t", letter * most, version=version)
+        assert Refused("g") not in beat(table, "A", "a", "g", subscriptions=(tags,))
+        assert table.subscription("g", "t") == tags
+    kept = table.bytes_kept
+    again = Subscription("t", "z" * most, version=9)
+    assert Refused("g") not in beat(table, "B", "b", "g", subscriptions=(again,))
+    assert table.subscription("g", "t") == again
+    assert table.bytes_kept == kept + SEAT_BYTES + 4  # B's seat; what A brought is no longer counted
+    table.connection_lost("B")
+    table.connection_lost("A")
+    assert table.bytes_kept == 0
+
+
+def test_subscriptions_that_are_refused_leave_the_old_ones_counted_where_they_were() -> None:
+    table: ClientTable[str] = ClientTable()
+    beat(table, "A", "a", "g", subscriptions=(Subscription("t", "x" * 1000, version=1),))
+    beat(table, "B", "b", "g", subscriptions=(Subscription("t", "x" * 1000, version=1),))
+    before = {name: table._shares.of(name) for name in "AB"}
+    long = Subscription("t", "x" * int(CONNECTION_CLIENT_BYTES_MAX), version=2)
+    for name in "AB":
+        assert beat(table, name, name.lower(), "g", subscriptions=(long,)) == [Refused("g")]
+        assert {name: table._shares.of(name) for name in "AB"} == before
+
+
 def test_who_has_most_groups_loses_one_to_who_has_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CLIENTS_BYTES_MAX", 10 * (SEAT_BYTES + 40))
     table: ClientTable[str] = ClientTable()

@@ -66,8 +66,33 @@ def test_there_are_only_so_many_locks_and_those_held_are_renewed_all_the_same(
 ) -> None:
     monkeypatch.setattr(module, "LOCKS_MAX", 2)
     locks = QueueLocks()
-    assert locks.lock("g", "a", [Q0, Q1, ("t", 2)], 0) == [Q0, Q1]
-    assert locks.lock("h", "b", [Q0], 1) == []
-    assert locks.lock("g", "a", [Q0, Q1], 2) == [Q0, Q1]
+    assert locks.lock("g", "a", [Q0], 0, host="1") == [Q0]
+    assert locks.lock("g", "b", [Q1], 0, host="2") == [Q1]
+    assert locks.lock("h", "c", [Q0], 1, host="3") == []
+    assert locks.lock("g", "a", [Q0], 2, host="1") == [Q0]
     locks.unlock("g", "a", [Q0])
-    assert locks.lock("h", "b", [Q0], 3) == [Q0]
+    assert locks.lock("h", "c", [Q0], 3, host="3") == [Q0]
+
+
+def test_a_host_takes_no_more_locks_than_stay_free_whatever_names_it_gives_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "LOCKS_MAX", 100)
+    locks = QueueLocks()
+    for number in range(200):
+        locks.lock(f"g{number}", f"client {number}", [Q0], 0, host="greedy")
+    assert len(locks) == 50
+    assert locks.lock("honest", "b", [Q0, Q1], 1, host="another") == [Q0, Q1]
+    assert locks.lock("g0", "client 0", [Q0], 2, host="greedy") == [Q0]  # what it has it keeps
+    assert locks.lock("g200", "client 200", [Q0], 2, host="greedy") == []
+
+
+def test_a_client_that_comes_from_another_host_takes_its_locks_along() -> None:
+    locks = QueueLocks()
+    locks.lock("g", "a", [Q0, Q1], 0, host="old")
+    locks.lock("g", "a", [Q0], 1, host="new")
+    assert locks._shares == {"old": 1, "new": 1}
+    locks.expire(LIFETIME_MS + 1, 10)
+    assert locks._shares == {"new": 1}
+    locks.unlock("g", "a", [Q0])
+    assert locks._shares == {}

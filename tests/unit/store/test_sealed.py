@@ -8,6 +8,7 @@ import pytest
 
 from bolide.record.checksum import ABSENT, SOUND, record_checksum
 from bolide.record.layout import CHECK_LENGTHS, CHECK_SEALED, CHECK_SUMS
+from bolide.store import reading
 from bolide.store.reading import PullStatus
 from bolide.store.store import MessageStore
 from tests.unit.store.stage import (
@@ -60,6 +61,26 @@ def test_a_damaged_message_is_passed_over_and_said_so(
     assert store.figures().damaged_passed_over == 1
     assert store.reader.read_at(places[2].log_offset) is None
     assert store.reader.read_at(places[3].log_offset) is not None
+    store.close()
+
+
+def test_damage_is_said_once_however_often_it_is_met(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "PLACE_OFFSETS", 4)
+    monkeypatch.setattr(reading, "PLACES_TOLD", 1)
+    store = opened(tmp_path, **SEALED)
+    places = put_many(store, 8)
+    for number in (2, 6):
+        flip(tmp_path, places[number].log_offset + FLAG_AT)
+    said = []
+    for offset in (0, 1, 2, 0, 4, 5, 0):  # the last one is told again: only one place is remembered
+        caplog.clear()
+        with caplog.at_level(logging.ERROR):
+            store.reader.pull("T", 0, offset, limits=LIMITS._replace(hot_count=3))
+        said.append(len(caplog.records))
+    assert said == [1, 0, 0, 0, 1, 0, 1]
+    assert store.figures().damaged_passed_over == 7
     store.close()
 
 

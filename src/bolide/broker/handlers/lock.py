@@ -49,7 +49,9 @@ class Locks(Part):
             topic = self._state.topics.get(queue.topic)
             if topic is not None and 0 <= queue.queue_id < topic.queues:
                 known[topic.name, queue.queue_id] = queue
-        held = self.locks.lock(asked.group, asked.client_id, known, self._state.clock.monotonic_ms())
+        held = self.locks.lock(
+            asked.group, asked.client_id, known, self._state.clock.monotonic_ms(), host=_host_of(link)
+        )
         return request.answer(body=encode_locked(known[queue] for queue in held))
 
     def unlock(self, link: Link, request: Command) -> Command:
@@ -61,6 +63,11 @@ class Locks(Part):
 
     def _expire_some(self) -> bool:
         return self.locks.expire(self._state.clock.monotonic_ms(), EXPIRED_PER_TURN)
+
+
+def _host_of(link: Link) -> str:
+    """Without the port: a host has many connections, one after the other if need be."""
+    return link.remote.rpartition(":")[0]
 
 
 def _lock_request(request: Command) -> LockRequest:

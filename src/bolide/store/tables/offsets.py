@@ -4,16 +4,21 @@ A commit is two dictionary look-ups.  The table takes any offset up to the queue
 the queue exists and where it ends is asked by the handler, which knows the store.  The data version moves only every
 `COMMITS_PER_VERSION` commits, as in the original.
 
+Everything is counted in bytes, with numbers as long as they get, so what is known can always move; when there is no
+room, new queues and groups are refused.  What is counted is no less than what the file takes: it can be read again.
+
 Beside the committed offsets stand those that members last pulled from.  They only show operators what is on its way,
-so a pull alone does not make the file be written.
+so a pull alone does not make the file be written, and they leave half of the room to those that count.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from bolide.model import java_json
 from bolide.model.clock import Clock
-from bolide.model.errors import InvalidRequest
+from bolide.model.errors import InvalidRequest, TableFull
 from bolide.model.json_pieces import Entries, Items
+from bolide.model.limits import OFFSETS_BYTES_MAX
 from bolide.model.numbers import INT32_MAX, is_int64, parse_whole
 from bolide.model.offsets import GroupOffset
 from bolide.store.disk import Disk
@@ -23,6 +28,9 @@ COMMITS_PER_VERSION = 500
 
 WIDE = 512
 """Queues whose offsets are more than one piece of the file."""
+
+QUEUE_BYTES, KEY_BYTES = 72, 640
+"""What an offset takes, and what a topic of a group takes beside its offsets and names."""
 
 SEPARATOR = "@"
 """Between topic and group in the table's keys; no name may contain it."""
@@ -40,6 +48,8 @@ class OffsetTable(PersistedTable):
         self._topics: dict[str, dict[str, None]] = {}  # topics by group, of all keys of both
         self._groups: dict[str, dict[str, None]] = {}  # groups by topic, likewise
         self._commits = 0
+        self.bytes_kept = 0
+        """About what all offsets take in memory; the file takes less."""
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int, end: int) -> None:
         """Store the group's progress in a queue that ends at `end`.
@@ -52,9 +62,13 @@ class OffsetTable(PersistedTable):
             return
         key = f"{topic}@{group}"
         queues = self._offsets.get(key)
-        if queues is None:
-            queues = self._offsets[key] = {}
-            self._index(topic, group)
+        if queues is None or queue_id not in queues:
+            queues = self._add(self._offsets, topic, group, OFFSETS_BYTES_MAX)
+            if queues is None:
+                raise TableFull(
+                    f"the offsets take {self.bytes_kept} bytes of {OFFSETS_BYTES_MAX}: delete groups with their"
+                    " offsets, or topics, before more can be kept"
+                )
         queues[queue_id] = GroupOffset(min(offset, end))
         self._commits += 1
         if not self._dirty:
@@ -67,14 +81,16 @@ class OffsetTable(PersistedTable):
         return None if queues is None else queues.get(queue_id)
 
     def note_pull(self, group: str, topic: str, queue_id: int, offset: GroupOffset) -> None:
-        """A member of the group has asked for messages from here; before the first one there is no offset."""
+        """A member of the group has asked for messages from here; before the first one there is no offset.  It is not
+        remembered when there is little room."""
         if offset < 0:
             return
         key = f"{topic}@{group}"
         queues = self._pulled.get(key)
-        if queues is None:
-            queues = self._pulled[key] = {}
-            self._index(topic, group)
+        if queues is None or queue_id not in queues:
+            queues = self._add(self._pulled, topic, group, OFFSETS_BYTES_MAX // 2)
+            if queues is None:
+                return
         queues[queue_id] = offset
 
     def last_pull(self, group: str, topic: str, queue_id: int) -> GroupOffset | None:
@@ -126,6 +142,19 @@ class OffsetTable(PersistedTable):
             "pullOffsetTable": _entries(self._pulled),
         }
 
+    def _add(self, table: _Offsets, topic: str, group: str, room: int) -> dict[int, GroupOffset] | None:
+        """Where to put the offset of one more queue; None when there is no room for it."""
+        key = f"{topic}@{group}"
+        queues = table.get(key)
+        size = QUEUE_BYTES if queues is not None else QUEUE_BYTES + _key_bytes(key)
+        if self.bytes_kept + size > room:
+            return None
+        self.bytes_kept += size
+        if queues is None:
+            queues = table[key] = {}
+            self._index(topic, group)
+        return queues
+
     def _index(self, topic: str, group: str) -> None:
         self._topics.setdefault(group, {})[topic] = None
         self._groups.setdefault(topic, {})[group] = None
@@ -133,8 +162,9 @@ class OffsetTable(PersistedTable):
     def _drop(self, keys: list[str]) -> None:
         committed = False
         for key in keys:
-            self._pulled.pop(key, None)
-            committed |= self._offsets.pop(key, None) is not None
+            pulled, queues = self._pulled.pop(key, None), self._offsets.pop(key, None)
+            self.bytes_kept -= _bytes_of(key, pulled) + _bytes_of(key, queues)
+            committed |= queues is not None
         if committed:
             self._changed()
 
@@ -144,6 +174,8 @@ class OffsetTable(PersistedTable):
         self._pulled |= pulled
         for key in (*self._offsets, *self._pulled):
             self._index(*_split(key))
+        tables = (self._offsets, self._pulled)
+        self.bytes_kept = sum(_bytes_of(key, queues) for table in tables for key, queues in table.items())
 
 
 def _entries(offsets: _Offsets) -> Entries:
@@ -157,6 +189,15 @@ def _entries(offsets: _Offsets) -> Entries:
 def _split(key: str) -> tuple[str, str]:
     topic, _, group = key.partition(SEPARATOR)
     return topic, group
+
+
+def _key_bytes(key: str) -> int:
+    """Its names are in the file twice: in the key, and the group's and the topic's beside each other."""
+    return KEY_BYTES + 2 * len(java_json.key_text(key).encode())
+
+
+def _bytes_of(key: str, queues: Mapping[int, GroupOffset] | None) -> int:
+    return 0 if queues is None else _key_bytes(key) + QUEUE_BYTES * len(queues)
 
 
 def _discard(index: dict[str, dict[str, None]], key: str, name: str) -> None:
