@@ -13,6 +13,7 @@ They stand in the file `deletions` of the store's folder, a line each, until the
 
 Apache RocketMQ does not look at the file, and brings such messages back when it makes queues again.  It may also cut
 the log and write other messages to the places before these.  So once it has run on the store, the file counts no more.
+A checkpoint that is damaged does not say that it has, and the deletions stay.
 """
 
 import errno
@@ -56,7 +57,10 @@ class Deletions:
         if places is None:
             log.warning("%s is damaged: messages of deleted topics may come back", self._path)
         elif places and is_foreign:
-            log.warning("Apache RocketMQ has used this store: messages of deleted topics may come back")
+            log.warning(
+                "Apache RocketMQ has used this store, or the times of its checkpoint are damaged: messages of deleted"
+                " topics may come back"
+            )
         else:
             for topic, place in places.items():
                 self._put(topic, place)
