@@ -4,7 +4,8 @@ Deleting a topic takes its queues away and leaves its records in the log until t
 (a recovery, a search by key, the offline tools) passes over the records of such a topic before that place.  What lies
 behind belongs to a topic of the same name that was made later.
 
-They stand in the file `deletions` of the store's folder, a line each, until the log begins behind their places:
+They stand in the file `deletions` of the store's folder, a line each.  Once the log begins behind its place a line is
+of no use; it goes at the next start, or when there is no room for another:
 
     bolide deletions 1
     4096 orders
