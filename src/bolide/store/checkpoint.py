@@ -93,7 +93,7 @@ class Checkpoint:
         if _is_sealed(data) and _knows_its_times(data):
             _, end, last_record, index_end, _, _ = _MARK.unpack_from(data, MARK_AT)
             mark = Mark(end, last_record, index_end)
-        return cls(*_TIMES.unpack_from(data), mark)
+        return cls(*_TIMES.unpack_from(data), mark=mark)
 
 
 def is_foreign(data: bytes | None) -> bool:
