@@ -93,7 +93,8 @@ class Checkpoint:
         if _is_sealed(data) and _knows_its_times(data):
             _, end, last_record, index_end, _, _ = _MARK.unpack_from(data, MARK_AT)
             mark = Mark(end, last_record, index_end)
-        return cls(*_TIMES.unpack_from(data), mark=mark)
+        log_ms, queues_ms, index_ms, master_flushed, confirmed = _TIMES.unpack_from(data)
+        return cls(log_ms, queues_ms, index_ms, master_flushed, confirmed, mark)
 
 
 def is_foreign(data: bytes | None) -> bool:
