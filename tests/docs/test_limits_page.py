@@ -1,5 +1,8 @@
 """The page of limits says what the code does."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from bolide.broker.config import SETTINGS, BrokerConfig
@@ -7,6 +10,8 @@ from bolide.model import limits
 from bolide.model.errors import ConfigError
 from bolide.pipeline.options import parse_options
 from tests.docs import limits_page
+
+SOURCES = Path(limits.__file__).parents[1]
 
 
 def test_the_page_of_limits_is_written_from_the_table() -> None:
@@ -30,3 +35,13 @@ def test_an_option_of_spark_goes_up_to_the_limit_that_bounds_it_and_no_further()
         parse_options({**options, key: str(limit)})
         with pytest.raises(ConfigError, match=key):
             parse_options({**options, key: str(limit + 1)})
+
+
+def test_no_other_number_has_the_name_of_a_limit() -> None:
+    named = {
+        name: str(path.relative_to(SOURCES))
+        for path in SOURCES.rglob("*.py")
+        if path.name != "limits.py"
+        for name in re.findall(r"^(\w+)(?:: \S+)? = \d", path.read_text(), re.MULTILINE)
+    }
+    assert {name: path for name, path in named.items() if name in limits.table()} == {}

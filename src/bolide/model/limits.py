@@ -78,11 +78,14 @@ KEPT_BYTES_MAX: Final = Limit(
     "bytes kept for all connections together: beginnings of frames, answers that nobody reads, waiting requests",
     "those that bring nothing and have most are closed",
 )
+# How much one socket read may bring: smaller frames come whole, or wait in part with their connection.
+INTAKE_BYTES: Final = 256 * KIB
+LARGE_FRAME_BYTES_PER_S_MIN: Final = 64 * KIB
 LARGE_FRAMES_BYTES_MAX: Final = Limit(
     64 * MIB,
     Where.CONNECTION,
-    "bytes of frames above 256 KiB that are being received at the same time",
-    "further ones wait; meanwhile who brings fewer than 64 KiB a second is closed",
+    f"bytes of frames above {INTAKE_BYTES // KIB} KiB that are being received at the same time",
+    f"further ones wait; meanwhile who brings fewer than {LARGE_FRAME_BYTES_PER_S_MIN // KIB} KiB a second is closed",
 )
 IN_FLIGHT_MAX: Final = Limit(
     100_000,
