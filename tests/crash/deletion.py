@@ -5,6 +5,8 @@ deletion lasts, which is when a broker answers, it is gone, also where all queue
 whatever is found, the topic keeps what it is given next.
 """
 
+import errno
+import os
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,6 +31,7 @@ class Scene:
         self.life = life
         self.allowed = [OLD]
         self.steps: set[str] = set()
+        self.is_full = False
         self._seeds = iter(range(1_000_000))
         life.options = replace(life.options, sealed=False, segment_bytes=20480)
         life.start()
@@ -91,8 +94,23 @@ class Scene:
         while self.life.store.queues.trash.clear_one():
             pass
 
-    def check(self, kind: str = "", path: str = "") -> None:
+    def fill_the_disk(self) -> None:
+        """From here on no file is made, not even one that would take the place of another."""
+        self.is_full = True
+
+    def store_for_others(self) -> None:
+        self.life.clock.ms += 10_000  # the next checkpoint has other times
+        self.life.append_to(("Orders", 0), [(b"on a full disk", KEY)])
+        self.life.write_behind()
+        self.sync()
+
+    def before_step(self, kind: str, path: str) -> None:
         self.steps.add(kind)
+        self.check()
+        if self.is_full and kind == "create":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+    def check(self) -> None:
         for number in range(DRAWS):
             disk = self.life.disk.after_power_loss(random.Random(next(self._seeds)))
             if number % 4 == 0:  # an operator, or another fault
@@ -159,6 +177,19 @@ ORDERS: dict[str, list[Callable[[Scene], None]]] = {
         Scene.settle,
         Scene.clear,
     ],
+    "and a checkpoint is written in place, on a full disk": [
+        Scene.write_behind,
+        Scene.delete,
+        Scene.settle,
+        Scene.clear,
+        Scene.fill_the_disk,
+        Scene.store_for_others,
+        Scene.begin_checkpoint,
+        Scene.end_checkpoint,
+        Scene.store_for_others,
+        Scene.begin_checkpoint,
+        Scene.end_checkpoint,
+    ],
 }
 
 
@@ -167,7 +198,7 @@ def play(seed: int, order: str) -> Scene:
     life = Life(seed)
     with life.scaled_down():
         scene = Scene(life)
-        life.disk.on_step = scene.check
+        life.disk.on_step = scene.before_step
         for act in ORDERS[order]:
             act(scene)
             scene.check()

@@ -323,6 +323,18 @@ def believe_the_folder_of_a_deleted_topic(stack: ExitStack) -> None:
     stack.enter_context(patch.object(QueueIndex, "_came_back", lambda queues, topic: False))
 
 
+def write_a_checkpoint_in_place_at_once(stack: ExitStack) -> None:
+    """Torn, it has times that its mark does not know, as if the original had run: the deletions count no more."""
+
+    def write_in_place(checkpoint: NextCheckpoint) -> None:
+        checkpoint._disk.delete(checkpoint._path + ".tmp")
+        file = checkpoint._disk.open(checkpoint._path)
+        file.write(0, checkpoint.says.encode())
+        file.sync()
+
+    stack.enter_context(patch.object(NextCheckpoint, "_write_in_place", write_in_place))
+
+
 # ---- small files ---------------------------------------------------------------------------------------------
 
 
@@ -382,6 +394,7 @@ PLANTS: dict[str, Plant] = {
         forget_deletions,
         leave_deletions_behind_the_end,
         believe_the_folder_of_a_deleted_topic,
+        write_a_checkpoint_in_place_at_once,
         rename_before_the_sync,
         write_small_files_in_place,
     )
@@ -393,6 +406,7 @@ NEED_A_DELETION = {
     "forget-deletions",
     "leave-deletions-behind-the-end",
     "believe-the-folder-of-a-deleted-topic",
+    "write-a-checkpoint-in-place-at-once",
 }
 
 

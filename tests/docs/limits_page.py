@@ -11,6 +11,8 @@ HEAD = """# Limits
 Whatever others send is bounded before it costs anything: bytes, entries, waiting requests, time. This page is
 written from the table in [`model/limits.py`](../src/bolide/model/limits.py) by `make fix`; a test holds the two
 together. [SECURITY.md](../SECURITY.md) says what is promised with them.
+
+No setting moves a limit. Some settings choose less, and go up to the limit that names them.
 """
 
 
@@ -20,10 +22,11 @@ def rendered() -> str:
         rows = [(name, limit) for name, limit in limits.table().items() if limit.where is where]
         if rows:
             sections.append(
-                f"## {where.value}\n\n| at most | of | more than that | setting |\n| ---: | --- | --- | --- |\n"
+                f"## {where.value}\n\n"
+                "| at most | of | more than that | bounds the setting |\n| ---: | --- | --- | --- |\n"
             )
             sections[-1] += "".join(
-                f"| {amount(name, limit)} | {limit.of} | {limit.beyond} | {_setting(limit)} |\n"
+                f"| {amount(name, limit)} | {limit.of} | {limit.beyond} | {_settings(limit)} |\n"
                 for name, limit in rows
             )
     return "\n".join(sections)
@@ -37,8 +40,8 @@ def amount(name: str, limit: limits.Limit) -> str:
     return f"{int(limit):,}" + (" ms" if "_MS" in name else "")
 
 
-def _setting(limit: limits.Limit) -> str:
-    return f"`{limit.setting}`" if limit.setting else ""
+def _settings(limit: limits.Limit) -> str:
+    return ", ".join(f"`{setting}`" for setting in limit.bounds)
 
 
 if __name__ == "__main__":

@@ -235,6 +235,7 @@ class BrokerConfig:
     def changed(self, settings: Mapping[str, str]) -> Self:
         """A copy with run-time changes; refuses all of them when one is refused."""
         values: dict[str, Any] = {}
+        said: list[str] = []
         for key, given in settings.items():
             if key not in SETTINGS:
                 raise ConfigError(_unknown(key, [key for key, (_, one) in SETTINGS.items() if one.live]))
@@ -242,9 +243,11 @@ class BrokerConfig:
             if not setting.live:
                 raise ConfigError(f"{key} cannot change while the broker runs; set it and restart")
             values[name], why = setting.bring(setting.read(given))
-            if why:
-                log.warning("%s", why)
-        return dataclasses.replace(self, **values)
+            said += [why] if why else []
+        changed = dataclasses.replace(self, **values)
+        for why in said:  # of what was taken, so only when nothing was refused
+            log.warning("%s", why)
+        return changed
 
     def as_settings(self) -> dict[str, str]:
         """All settings as text, under the original's keys."""

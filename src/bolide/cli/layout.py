@@ -1,7 +1,8 @@
 """How `bolide tail` writes a message: the format language of `-f`, and JSON lines.
 
 A format is compiled once into pieces, so that a typing error is found before the first message.  Bodies are bytes and
-stay bytes; `json_line` falls back to base64 where a body is no text, and `bolide send --json` reads both.
+stay bytes; JSON falls back to base64 where a body is no text, and `bolide send --json` reads both.  A body that does
+not unpack is not what was sent: it is marked as such.
 """
 
 import base64
@@ -18,6 +19,14 @@ from bolide.model.printable import printable_json
 
 Piece = Callable[[StoredMessage], bytes]
 
+
+def shown_body(message: StoredMessage) -> bytes:
+    """The body for people to read; of one that does not unpack, why."""
+    if message.body_error is None:
+        return message.body
+    return f"[bad body of {len(message.body)} bytes: {message.body_error}]".encode()
+
+
 DIRECTIVES: dict[str, tuple[str, Piece]] = {
     "t": ("topic", lambda message: message.topic.encode()),
     "b": ("broker name", lambda message: message.broker_name.encode()),
@@ -25,7 +34,7 @@ DIRECTIVES: dict[str, tuple[str, Piece]] = {
     "o": ("offset in the queue", lambda message: b"%d" % message.queue_offset),
     "k": ("keys, separated by blanks", lambda message: " ".join(message.keys).encode()),
     "T": ("tag", lambda message: (message.tags or "").encode()),
-    "v": ("body; %v{hex} and %v{base64} too", lambda message: message.body),
+    "v": ("body; %v{hex} and %v{base64} too", shown_body),
     "l": ("length of the body in bytes", lambda message: b"%d" % len(message.body)),
     "i": ("message id", lambda message: message.message_id.encode()),
     "s": ("store time, ISO in UTC", lambda message: format_moment(message.store_timestamp_ms).encode()),
@@ -70,13 +79,19 @@ def json_line(message: StoredMessage) -> bytes:
         "retries": message.reconsume_times,
         "properties": dict(message.properties),
     }
-    try:
-        members["body"] = message.body.decode()
-    except UnicodeDecodeError:
-        members["body_base64"] = base64.b64encode(message.body).decode()
-    if message.body_error is not None:
-        members["body_error"] = message.body_error
+    members |= body_members(message, "body_error")
     return printable_json(orjson.dumps(members, option=orjson.OPT_APPEND_NEWLINE).decode()).encode()
+
+
+def body_members(message: StoredMessage, reason: str) -> dict[str, str]:
+    """The body in a JSON object: as text, or in base64.  One that does not unpack comes as stored, with the reason."""
+    packed = {"body_base64": base64.b64encode(message.body).decode()}
+    if message.body_error is not None:
+        return {**packed, reason: message.body_error}
+    try:
+        return {"body": message.body.decode()}
+    except UnicodeDecodeError:
+        return packed
 
 
 def _piece(token: "re.Match[str]") -> Piece:

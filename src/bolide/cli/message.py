@@ -134,6 +134,8 @@ def _write_json(*messages: "StoredMessage") -> None:
 
 
 def _write_list(messages: "list[StoredMessage]") -> None:
+    from bolide.cli.layout import shown_body
+
     write_table(
         ("STORED", "BROKER", "QUEUE", "OFFSET", "ID", "TAG", "KEYS", "BODY"),
         [
@@ -145,7 +147,7 @@ def _write_list(messages: "list[StoredMessage]") -> None:
                 message.message_id,
                 message.tags or "-",
                 " ".join(message.keys),
-                _beginning(message.body),
+                _beginning(shown_body(message)),
             )
             for message in messages
         ],
@@ -154,6 +156,8 @@ def _write_list(messages: "list[StoredMessage]") -> None:
 
 
 def _write_whole(message: "StoredMessage") -> None:
+    from bolide.cli.layout import shown_body
+
     rows = {
         "id": message.message_id,
         "offset id": message.offset_message_id,
@@ -167,7 +171,9 @@ def _write_whole(message: "StoredMessage") -> None:
     }
     width = max(map(len, rows))
     text = (
-        "".join(f"{name:<{width}}  {value}\n" for name, value in rows.items()).encode() + b"\n" + message.body
+        "".join(f"{name:<{width}}  {value}\n" for name, value in rows.items()).encode()
+        + b"\n"
+        + shown_body(message)
     )
     out = sys.stdout.buffer
     out.write(printable_bytes(text) if sys.stdout.isatty() else text)

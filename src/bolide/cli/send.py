@@ -1,6 +1,6 @@
 """`bolide send TOPIC [TEXT]`: a text or lines from stdin, as messages.
 
-Neighbouring lines share a request, and up to `IN_FLIGHT_MAX` requests wait for their acknowledgement at a time.  The
+Neighbouring lines share a request, and up to `REQUESTS_AT_ONCE` requests wait for their acknowledgement at a time.  The
 first failure ends the reading; what was stored until then is counted and reported.
 """
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 Line = tuple[int, bytes]
 Batch = list[tuple[int, "Message"]]
 
-IN_FLIGHT_MAX = 64
-BATCH_MESSAGES_MAX = 64
-BATCH_BYTES_MAX = 64 * 1024
+REQUESTS_AT_ONCE = 64
+MESSAGES_PER_REQUEST = 64
+BYTES_PER_REQUEST = 64 * 1024
 ALONE_FROM_BYTES = 4096
 """Larger bodies gain little from company, and the client packs only those that go alone."""
 
@@ -140,7 +140,7 @@ class _Sending:
         self._unit = unit
         self._on_receipt = on_receipt
         self._reason_of = reason_of
-        self._free = asyncio.Semaphore(IN_FLIGHT_MAX)
+        self._free = asyncio.Semaphore(REQUESTS_AT_ONCE)
         self._failure: tuple[str, BolideError | OSError] | None = None
         self.sent = 0
 
@@ -218,7 +218,7 @@ def _batches(messages: "Iterable[tuple[int, Message]]") -> "Iterator[Batch]":
     for number, message in messages:
         alone = bool(message.properties) or len(message.body) >= ALONE_FROM_BYTES
         if batch and (
-            alone or len(batch) == BATCH_MESSAGES_MAX or size + len(message.body) > BATCH_BYTES_MAX
+            alone or len(batch) == MESSAGES_PER_REQUEST or size + len(message.body) > BYTES_PER_REQUEST
         ):
             yield batch
             batch, size = [], 0

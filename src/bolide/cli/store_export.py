@@ -1,6 +1,5 @@
 """`bolide store export`: records of a store into JSON lines or a Parquet file, with the columns of the Spark source."""
 
-import base64
 import os
 import sys
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from typing import Any, BinaryIO
 import orjson
 import typer
 
+from bolide.cli.layout import body_members
 from bolide.cli.outcome import ExitCode
 from bolide.cli.output import reader_gone, say
 from bolide.cli.progress import progress_bar
@@ -131,12 +131,7 @@ def export_line(message: StoredMessage) -> bytes:
         "queueId": message.queue_id,
         "queueOffset": message.queue_offset,
     }
-    try:
-        members["body"] = message.body.decode()
-    except UnicodeDecodeError:
-        members["body_base64"] = base64.b64encode(message.body).decode()
-    if message.body_error is not None:
-        members["bodyError"] = message.body_error
+    members |= body_members(message, "bodyError")
     members |= {
         "tags": message.tags,
         "keys": list(message.keys),

@@ -77,6 +77,8 @@ def tail(
         %s stored    %S the same, ms  %B sent, ms   %h sent from  %r retries
         %v{hex} %v{base64} %p{NAME} one property, %% itself
 
+    A body that does not unpack is marked in place of its bytes; %v{hex} has these.
+
     [bold]Examples[/bold]
 
         bolide tail orders

@@ -19,7 +19,7 @@ from bolide.model.printable import printable_part
 from bolide.model.topic import Subscription
 
 DAY_MS = 24 * 60 * 60 * 1000
-HOLD_MS_MAX = 10 * 60 * 1000
+WAIT_MS_MAX = 10 * 60 * 1000
 
 DELIVER = "deliver"
 SKIP = "skip"

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from enum import Enum
 
-from bolide.client.rounds import Round, Seldom, saying_if_slow
+from bolide.client.rounds import Periodic, Seldom, saying_if_slow
 from bolide.client.routes import RouteCache
 from bolide.model.errors import (
     BolideError,
@@ -61,8 +61,10 @@ class ClientInstance:
         self._caller = Caller(self.clock, on_request=self._on_request)
         self.routes = RouteCache(self._caller, self._nameservers, self.surroundings.random)
         self._tasks = Tasks()
-        self._heartbeats = Round("the heartbeat", HEARTBEAT_PERIOD_MS, self._beat)
-        self._refreshes = Round("the refresh of routes", ROUTE_PERIOD_MS, self._refresh, gap_ms=ROUTE_GAP_MS)
+        self._heartbeats = Periodic("the heartbeat", HEARTBEAT_PERIOD_MS, self._beat)
+        self._refreshes = Periodic(
+            "the refresh of routes", ROUTE_PERIOD_MS, self._refresh, gap_ms=ROUTE_GAP_MS
+        )
         self._greeted: dict[str, Link] = {}
         self._producer_group: str | None = None
         self._consumer: Callable[[], ConsumerData] | None = None

@@ -172,7 +172,7 @@ class PullConsumer:
             subscription,
             messages_max=checks.number("max_messages", messages_max, 1, _INT32_MAX, InvalidRequest),
             bytes_max=bytes_max,
-            wait_ms=checks.number("wait_ms", wait_ms, 0, checks.HOLD_MS_MAX, InvalidRequest),
+            wait_ms=checks.number("wait_ms", wait_ms, 0, checks.WAIT_MS_MAX, InvalidRequest),
         )
 
     # ---- offsets -------------------------------------------------------------------------------------------

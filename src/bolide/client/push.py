@@ -20,7 +20,7 @@ from bolide.client.delivery import Delivery, Listener
 from bolide.client.instance import ClientInstance
 from bolide.client.queue_calls import QueueCalls
 from bolide.client.reader import PULL_MESSAGES, Reading
-from bolide.client.rounds import Round, saying_if_slow
+from bolide.client.rounds import Periodic, saying_if_slow
 from bolide.client.signals import caught_on_loop
 from bolide.model.errors import ConfigError
 from bolide.model.message import Property, StoredMessage
@@ -98,7 +98,7 @@ class PushConsumer:
         self._retry_topic = retry_topic(group)
         self._subscriptions = {self._retry_topic: Subscription.parse(self._retry_topic, "*")}
         self._instance = ClientInstance(checks.nameserver(nameserver), surroundings)
-        self._rebalances = Round(
+        self._rebalances = Periodic(
             "sharing the queues", REBALANCE_PERIOD_MS, self._rebalance, gap_ms=REBALANCE_GAP_MS
         )
         self._instance.act_as_consumer(self._state, self._rebalances.soon)
@@ -121,7 +121,7 @@ class PushConsumer:
         self._assignment = Assignment(
             self._instance, calls, reading, lambda: self._subscriptions, self._start_from
         )
-        self._persists = Round("storing offsets", PERSIST_PERIOD_MS, self._assignment.persist)
+        self._persists = Periodic("storing offsets", PERSIST_PERIOD_MS, self._assignment.persist)
         self._tasks = Tasks()
         self._running = False
         self._skipped = 0

@@ -1,4 +1,4 @@
-"""Work that a client does again and again in the background: a `Round` runs at its period, or at once when somebody
+"""Work that a client does again and again in the background: a `Periodic` runs at its period, or at once when somebody
 says `soon()`.  And waiting, with its bounds: for an event, for the next thing to say, for the end of something slow.
 """
 
@@ -55,7 +55,7 @@ class Seldom:
         return True
 
 
-class Round:
+class Periodic:
     """`work` returns the pause until the next round in milliseconds, or None for the usual period.
 
     Between two rounds there is at least `gap_ms`, however often somebody says `soon()`.

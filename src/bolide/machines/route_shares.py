@@ -33,6 +33,6 @@ def check_room(more: int, room: int) -> None:
         )
 
 
-def check_count(count: int, most: int, what: str) -> None:
+def check_one_more(count: int, most: int, what: str) -> None:
     if count >= most:
         raise RequestError(f"{count} {what} already, and no more are taken")

@@ -23,7 +23,7 @@ from typing import Any
 
 from bolide.machines.registered import AliveBroker, RegisteredBroker
 from bolide.machines.registration import Master, NamedQueues, Registration
-from bolide.machines.route_shares import check_count, check_room, room
+from bolide.machines.route_shares import check_one_more, check_room, room
 from bolide.model import limits
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import RequestError, TopicNotFound
@@ -266,19 +266,21 @@ class RouteTable:
                 f"broker {news.broker_name!r} (id {news.broker_id}) must register its whole topic table first"
             )
         if self._alive(news.broker_name, news.address) is None:
-            check_count(self._addresses, limits.BROKERS_MAX, "brokers are registered")
+            check_one_more(self._addresses, limits.BROKERS_MAX, "brokers are registered")
             others = 0 if broker is None else len(broker.alive)
-            check_count(others, limits.ADDRESSES_PER_BROKER_MAX, "addresses have registered under this name")
+            check_one_more(
+                others, limits.ADDRESSES_PER_BROKER_MAX, "addresses have registered under this name"
+            )
         carried = self._carried.get(connection, {})
         if (news.broker_name, news.address) not in carried:
-            check_count(
+            check_one_more(
                 len(carried),
                 limits.BROKERS_PER_CONNECTION_MAX,
                 "brokers have registered over this connection",
             )
         clusters = {broker.data.cluster for broker in self._brokers.values()}
         if news.cluster not in clusters:
-            check_count(len(clusters), limits.CLUSTERS_MAX, "clusters are known")
+            check_one_more(len(clusters), limits.CLUSTERS_MAX, "clusters are known")
         known = 0 if broker is None else len(broker.topics)
         more = len(news.topics) - known  # at least: they may be others than those that are known
         if more > 0 and (news.broker_id == MASTER_ID or news.enable_acting_master):

@@ -1,7 +1,8 @@
 """Limits: how much of everything is taken, kept or made to wait.  One table, from which docs/limits.md is written.
 
 Every number that keeps somebody else's input from costing without bound stands here, with what it bounds and what
-happens beyond it.  A limit is an `int`, so that code compares with it.  `make fix` writes the page again.
+happens beyond it.  No setting moves a limit; some settings go up to one.  A limit is an `int`, so that code compares
+with it.  `make fix` writes the page again.
 """
 
 from enum import Enum
@@ -32,12 +33,14 @@ class Limit(int):
     where: Where
     of: str
     beyond: str
-    setting: str
+    bounds: tuple[str, ...]
 
-    def __new__(cls, value: int, where: Where, of: str, beyond: str, *, setting: str = "") -> "Limit":
-        """`of`: what is counted; `beyond`: what happens to more; `setting`: what moves it, where anything does."""
+    def __new__(
+        cls, value: int, where: Where, of: str, beyond: str, *, bounds: tuple[str, ...] = ()
+    ) -> "Limit":
+        """`of`: what is counted; `beyond`: what happens to more; `bounds`: settings that go no further."""
         limit = super().__new__(cls, value)
-        limit.where, limit.of, limit.beyond, limit.setting = where, of, beyond, setting
+        limit.where, limit.of, limit.beyond, limit.bounds = where, of, beyond, bounds
         return limit
 
 
@@ -75,11 +78,14 @@ KEPT_BYTES_MAX: Final = Limit(
     "bytes kept for all connections together: beginnings of frames, answers that nobody reads, waiting requests",
     "those that bring nothing and have most are closed, those that keep nothing never",
 )
+# How much one socket read may bring: smaller frames come whole, or wait in part with their connection.
+INTAKE_BYTES: Final = 256 * KIB
+LARGE_FRAME_BYTES_PER_S_MIN: Final = 64 * KIB
 LARGE_FRAMES_BYTES_MAX: Final = Limit(
     64 * MIB,
     Where.CONNECTION,
-    "bytes of frames above 256 KiB that are being received at the same time",
-    "further ones wait; meanwhile who brings fewer than 64 KiB a second is closed",
+    f"bytes of frames above {INTAKE_BYTES // KIB} KiB that are being received at the same time",
+    f"further ones wait; meanwhile who brings fewer than {LARGE_FRAME_BYTES_PER_S_MIN // KIB} KiB a second is closed",
 )
 IN_FLIGHT_MAX: Final = Limit(
     100_000,
@@ -161,16 +167,16 @@ CONFIG_DEPTH_MAX: Final = Limit(
 SETTINGS_BYTES_MAX: Final = Limit(64 * KIB, Where.BROKER, "bytes of settings in one request", "refused")
 PULL_BYTES_MAX: Final = Limit(
     8 * MIB, Where.BROKER, "bytes of messages in one pull, unless it is a single larger one", "the next pull has them",
-    setting="maxTransferBytesOnMessageInMemory",
+    bounds=("maxTransferBytesOnMessageInMemory", "maxTransferBytesOnMessageInDisk"),
 )  # fmt: skip
 PULL_COUNT_MAX: Final = Limit(
     32_768, Where.BROKER, "messages in one pull", "the next pull has them",
-    setting="maxTransferCountOnMessageInMemory",
+    bounds=("maxTransferCountOnMessageInMemory", "maxTransferCountOnMessageInDisk"),
 )  # fmt: skip
 # Clients give a pull up after 30 s, so it must be answered before, whatever it asks for.
 HOLD_MS_MAX: Final = Limit(
-    25_000, Where.BROKER, "a pull waits for messages", "it is answered that there are none",
-    setting="shortPollingTimeMills",
+    25_000, Where.BROKER, "milliseconds that a pull waits for messages", "it is answered that there are none",
+    bounds=("shortPollingTimeMills",),
 )  # fmt: skip
 JSON_DEPTH_MAX: Final = Limit(64, Where.CONNECTION, "levels of nested JSON, in files too", "refused")
 
@@ -419,7 +425,7 @@ ANSWER_DIALECT_BYTES_MAX: Final = Limit(
     1 * MIB, Where.CLIENT, "bytes of an answer in Java's dialect of JSON", "the answer counts as malformed"
 )
 SPARK_TASKS_MAX: Final = Limit(
-    100_000, Where.CLIENT, "tasks of a Spark read", "the read is refused", setting="minPartitions"
+    100_000, Where.CLIENT, "tasks of a Spark read", "the read is refused", bounds=("minPartitions",)
 )
 SPARK_OFFSETS_TEXT_MAX: Final = Limit(
     16 * MIB, Where.CLIENT, "characters of offsets by queue, as an option of Spark", "the read is refused"
@@ -429,7 +435,7 @@ SPARK_PULL_BYTES_MAX: Final = Limit(
     Where.CLIENT,
     "bytes that a Spark task asks a broker for at a time",
     "the read is refused",
-    setting="maxBytesPerPull",
+    bounds=("maxBytesPerPull",),
 )
 SPARK_PULLS_AHEAD_MAX: Final = Limit(
     16, Where.CLIENT, "pulls of a Spark task under way at once", "the next one waits for the task"

@@ -25,7 +25,7 @@ from bolide.model.numbers import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN
 TAG = "TAG"
 """The kind of expression that every consumer knows (RocketMQ: ExpressionType)."""
 
-NAME_LENGTH_MAX = 255
+RESOURCE_NAME_LENGTH_MAX = 255
 """Of a topic or a group, whoever made it; what may be made here is narrower (`model.names`)."""
 
 FILTER_TYPE_LENGTH_MAX = 64
@@ -183,7 +183,7 @@ class Subscription:
 
 
 def _check_name(what: str, name: str) -> None:
-    if not 0 < len(name) <= NAME_LENGTH_MAX or name.isspace():
+    if not 0 < len(name) <= RESOURCE_NAME_LENGTH_MAX or name.isspace():
         raise InvalidRequest(f"{name[:64]!r} cannot be the name of a {what}")
 
 

@@ -10,12 +10,12 @@ import asyncio
 import logging
 from typing import Protocol
 
-from bolide.model.limits import LARGE_FRAMES_BYTES_MAX
+from bolide.model.limits import LARGE_FRAME_BYTES_PER_S_MIN, LARGE_FRAMES_BYTES_MAX
 
 log = logging.getLogger(__name__)
 
 LOOK_S = 0.25
-BYTES_PER_LOOK_MIN = 16 * 1024
+BYTES_PER_LOOK_MIN = int(LARGE_FRAME_BYTES_PER_S_MIN * LOOK_S)
 """What a frame with room must have brought since the last look while others wait."""
 
 STOPPED_LOOKS_MAX = 20

@@ -11,10 +11,12 @@
         8      1032  the mark: log and queues are durable before this place in the log
         8      1040  where the last record before the mark begins, -1 when that is not known
         8      1048  the key index is durable before this place in the log
-        4      1056  CRC-32 of everything before
+        4      1056  CRC-32 of the five numbers
+        4      1060  CRC-32 of those before them, which may stand there as well while a full disk is written in place
+        4      1064  CRC-32 of the mark: of everything from 1024 to here
 
-The file has 4096 bytes.  The original reads and writes only its five numbers; when it has run on the store they no
-longer match the checksum, and the mark counts no more.  It starts a recovery at a segment chosen by the times, at best
+The file has 4096 bytes.  The original reads and writes only its five numbers; when it has run on the store they are
+others than the mark knows, and it counts no more.  It starts a recovery at a segment chosen by the times, at best
 hundreds of megabytes before the end; the mark says it to the byte.
 
 A checkpoint never runs ahead: first everything is synced that it speaks of, then it is written, whole.
@@ -38,9 +40,10 @@ SAFETY_MS = 3000
 """So much before its times the original begins, because they are not exact."""
 
 _TIMES = struct.Struct(">qqqqq")
-_MARK = struct.Struct(">8sqqq")
+_MARK = struct.Struct(">8sqqqII")
 _CRC = struct.Struct(">I")
 _CRC_AT = MARK_AT + _MARK.size
+MARK_END = _CRC_AT + _CRC.size
 _MAGIC = b"bolide\x00\x01"
 
 
@@ -67,36 +70,60 @@ class Checkpoint:
         """Records stored until then are durable, and so are their queue entries."""
         return max(0, min(self.log_ms, self.queues_ms) - SAFETY_MS)
 
-    def encode(self) -> bytes:
+    def encode(self, times_before: bytes | None = None) -> bytes:
+        """`times_before`: the five numbers that stand in the file until these are written over them."""
         data = bytearray(FILE_BYTES)
         _TIMES.pack_into(
             data, 0, self.log_ms, self.queues_ms, self.index_ms, self.master_flushed, self.confirmed
         )
         if self.mark is not None:
-            _MARK.pack_into(data, MARK_AT, _MAGIC, self.mark.end, self.mark.last_record, self.mark.index_end)
-            _CRC.pack_into(data, _CRC_AT, zlib.crc32(data[:_CRC_AT]))
+            times = zlib.crc32(data[: _TIMES.size])
+            before = times if times_before is None else zlib.crc32(times_before)
+            mark = self.mark.end, self.mark.last_record, self.mark.index_end
+            _MARK.pack_into(data, MARK_AT, _MAGIC, *mark, times, before)
+            _CRC.pack_into(data, _CRC_AT, zlib.crc32(data[MARK_AT:_CRC_AT]))
         return bytes(data)
 
     @classmethod
     def decode(cls, data: bytes) -> "Checkpoint":
         """What the file says; a damaged one says nothing, which costs time and never a message."""
-        if len(data) < _TIMES.size:
-            return cls()
-        log_ms, queues_ms, index_ms, master_flushed, confirmed = _TIMES.unpack_from(data)
-        if min(log_ms, queues_ms, index_ms) < 0:
+        if not _has_times(data):
             return cls()
         mark = None
-        if len(data) >= _CRC_AT + _CRC.size:
-            magic, end, last_record, index_end = _MARK.unpack_from(data, MARK_AT)
-            (crc,) = _CRC.unpack_from(data, _CRC_AT)
-            if magic == _MAGIC and crc == zlib.crc32(data[:_CRC_AT]):
-                mark = Mark(end, last_record, index_end)
+        if _is_sealed(data) and _knows_its_times(data):
+            _, end, last_record, index_end, _, _ = _MARK.unpack_from(data, MARK_AT)
+            mark = Mark(end, last_record, index_end)
+        log_ms, queues_ms, index_ms, master_flushed, confirmed = _TIMES.unpack_from(data)
         return cls(log_ms, queues_ms, index_ms, master_flushed, confirmed, mark)
 
 
 def is_foreign(data: bytes | None) -> bool:
-    """Whether these bytes of a file are of the original, which has run on the store since we did; or damaged."""
-    return bool(data) and Checkpoint.decode(data or b"").mark is None
+    """Whether these bytes of a file are of the original, which has run on the store since we did.
+
+    It made them all, or has written its five numbers before a mark of ours; damage to those looks the same.  Any other
+    damage does not: it writes nothing else.
+    """
+    if not data or len(data) < MARK_END or not _has_times(data):
+        return False
+    return not any(data[MARK_AT:MARK_END]) or (_is_sealed(data) and not _knows_its_times(data))
+
+
+def _has_times(data: bytes) -> bool:
+    return len(data) >= _TIMES.size and min(_TIMES.unpack_from(data)[:3]) >= 0
+
+
+def _is_sealed(data: bytes) -> bool:
+    """Whether there is a mark, as it was written."""
+    return (
+        len(data) >= MARK_END
+        and data.startswith(_MAGIC, MARK_AT)
+        and _CRC.unpack_from(data, _CRC_AT)[0] == zlib.crc32(data[MARK_AT:_CRC_AT])
+    )
+
+
+def _knows_its_times(data: bytes) -> bool:
+    """Whether the five numbers are those that were written with the mark, or those they were written over."""
+    return zlib.crc32(data[: _TIMES.size]) in _MARK.unpack_from(data, MARK_AT)[-2:]
 
 
 class NextCheckpoint:
@@ -117,19 +144,26 @@ class NextCheckpoint:
         try:
             write_whole(self._disk, self._path, self.says.encode())
         except OSError as error:
-            if error.errno != errno.ENOSPC or not self._disk.exists(self._path):
+            if error.errno != errno.ENOSPC or not self._can_be_written_over():
                 raise
             self._write_in_place()
+
+    def _can_be_written_over(self) -> bool:
+        return self._disk.exists(self._path) and self._disk.size_of(self._path) == FILE_BYTES
 
     def _write_in_place(self) -> None:
         """On a full disk, because nothing may be deleted before a checkpoint allows it.
 
-        If only a part of it lasts, the checksum says so; the times stand in one sector.
+        First the mark, which is true with the times of before as well; then the times.  Each stands in one sector, so
+        whatever part of it lasts, the file is one of ours.
         """
         self._disk.delete(self._path + ".tmp")
         file = self._disk.open(self._path)
         try:
-            file.write(0, self.says.encode()[: file.size])
+            data = self.says.encode(times_before=file.read(0, _TIMES.size))
+            file.write(MARK_AT, data[MARK_AT:MARK_END])
+            file.sync()
+            file.write(0, data[: _TIMES.size])
             file.sync()
         finally:
             file.close()
@@ -146,6 +180,8 @@ class Checkpoints:
         """Log and queues are durable before this place, and a recovery would not begin before it."""
         self.is_foreign = False
         """Whether the original has run on the store since we did."""
+        self.is_odd = False
+        """Whether there is one without a mark that counts: the original's, or a damaged one."""
         self.index_end = 0
         """How far the key index is durable, in the log; whoever builds it says so."""
         self.index_ms = 0
@@ -155,6 +191,7 @@ class Checkpoints:
         data = self._disk.read_whole(self._path) or b""
         self.is_foreign = is_foreign(data)
         self.written = Checkpoint.decode(data)
+        self.is_odd = bool(data) and self.written.mark is None
         self.index_ms = self.written.index_ms
         self.index_end = self.written.mark.index_end if self.written.mark is not None else 0
         return self.written

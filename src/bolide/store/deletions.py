@@ -4,7 +4,8 @@ Deleting a topic takes its queues away and leaves its records in the log until t
 (a recovery, a search by key, the offline tools) passes over the records of such a topic before that place.  What lies
 behind belongs to a topic of the same name that was made later.
 
-They stand in the file `deletions` of the store's folder, a line each, until the log begins behind their places:
+They stand in the file `deletions` of the store's folder, a line each.  Once the log begins behind its place a line is
+of no use; it goes at the next start, or when there is no room for another:
 
     bolide deletions 1
     4096 orders
@@ -13,6 +14,7 @@ They stand in the file `deletions` of the store's folder, a line each, until the
 
 Apache RocketMQ does not look at the file, and brings such messages back when it makes queues again.  It may also cut
 the log and write other messages to the places before these.  So once it has run on the store, the file counts no more.
+A checkpoint that is damaged does not say that it has, and the deletions stay.
 """
 
 import errno
@@ -56,7 +58,10 @@ class Deletions:
         if places is None:
             log.warning("%s is damaged: messages of deleted topics may come back", self._path)
         elif places and is_foreign:
-            log.warning("Apache RocketMQ has used this store: messages of deleted topics may come back")
+            log.warning(
+                "Apache RocketMQ has used this store, or the times of its checkpoint are damaged: messages of deleted"
+                " topics may come back"
+            )
         else:
             for topic, place in places.items():
                 self._put(topic, place)

@@ -183,7 +183,7 @@ class MessageStore:
         # Times along the log never go back, not even with the clock.
         self._last_store_ms = 0 if newest is None else newest.store_timestamp_ms
         self._open_index(clean)
-        if self.checkpoints.is_foreign:
+        if self.checkpoints.is_odd:
             self._make_ours()
         return found
 
@@ -193,11 +193,11 @@ class MessageStore:
             self._sync_log()
             self._write_checkpoint()
         except StoreUnavailable as error:
-            log.warning("the checkpoint of the original stays for now: %s", error)
+            log.warning("the checkpoint without a mark stays for now: %s", error)
         except OSError as error:
             if error.errno not in NOT_NOW:
                 raise
-            log.warning("the checkpoint of the original stays for now: %s", error.strerror or error)
+            log.warning("the checkpoint without a mark stays for now: %s", error.strerror or error)
 
     def _open_index(self, clean: bool) -> None:
         if self._options.index is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from bolide.compiled import use_compiled
 from bolide.model.errors import ProtocolError
-from bolide.model.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX, HEADER_FIELDS_MAX
+from bolide.model.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX, HEADER_FIELDS_MAX, INTAKE_BYTES
 from bolide.model.send_rows import FRAME_AT
 from bolide.wire.command import COMPACT, JSON, Command, decode_command
 from bolide.wire.pull_frame import PullFrame
@@ -28,7 +28,6 @@ else:
     from bolide.wire._pull import encode_found, scan_pull
 
 __all__ = [
-    "INTAKE_BYTES",
     "FrameReader",
     "Intake",
     "decode_frame",
@@ -36,9 +35,6 @@ __all__ = [
     "encode_send_answers",
     "scan_frame",
 ]
-
-INTAKE_BYTES = 256 * 1024
-"""How much one socket read may bring."""
 
 UNCOUNTED_BYTES = 1024
 """A header of so few bytes cannot hold much, whatever it holds."""

@@ -262,3 +262,12 @@ def test_one_refused_change_refuses_all_of_them() -> None:
 
 def test_every_setting_has_a_key_of_its_own() -> None:
     assert len(SETTINGS) == len(dataclasses.fields(BrokerConfig))
+
+
+def test_a_refused_change_says_of_no_setting_that_it_was_taken(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        with pytest.raises(ConfigError):
+            BrokerConfig().changed({"diskMaxUsedSpaceRatio": "99", "brokerPermission": "99"})
+        assert caplog.text == ""
+        BrokerConfig().changed({"diskMaxUsedSpaceRatio": "99"})
+        assert "taking 95 instead of 99" in caplog.text

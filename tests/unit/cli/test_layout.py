@@ -1,11 +1,13 @@
 """The format language of `bolide tail -f`, its JSON, and what a terminal may see."""
 
+import base64
 import json
 
 import pytest
 
 from bolide.cli.layout import DIRECTIVES, compile_format, json_line
 from bolide.cli.lines import Envelope
+from bolide.cli.store_export import export_line
 from bolide.cli.tail import tail
 from bolide.model.errors import ConfigError
 from tests.unit.cli.samples import SAMPLE, sample
@@ -36,6 +38,22 @@ def test_a_format_that_cannot_be_meant_is_refused_before_the_first_message(text:
 
 def test_bodies_stay_bytes() -> None:
     assert compile_format("%v")(sample(body=b"\xff\x00")) == b"\xff\x00"
+
+
+def test_a_body_that_does_not_unpack_is_marked_and_given_as_bytes_only_when_these_are_asked_for() -> None:
+    bad = sample(body=b"\x1b\0packed", body_error="it is cut off")
+    assert compile_format(r"%o %v\n")(bad) == b"17 [bad body of 8 bytes: it is cut off]\n"
+    assert compile_format("%v{hex} %l")(bad) == b"1b007061636b6564 8"
+
+
+@pytest.mark.parametrize("body", [b"\x1b\0packed", b"it happens to be text", b"\xff"])
+def test_a_body_that_does_not_unpack_is_base64_in_every_json_line_with_the_reason(body: bytes) -> None:
+    bad = sample(body=body, body_error="it is cut off")
+    for write, reason in ((json_line, "body_error"), (export_line, "bodyError")):
+        members = json.loads(write(bad))
+        assert "body" not in members
+        assert base64.b64decode(members["body_base64"]) == body
+        assert members[reason] == "it is cut off"
 
 
 def test_every_mark_is_explained_in_the_help() -> None:

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from bolide.cli.send import BATCH_MESSAGES_MAX, Line, _batches, read_lines
+from bolide.cli.send import MESSAGES_PER_REQUEST, Line, _batches, read_lines
 from bolide.model.errors import ConfigError
 from bolide.model.limits import LINE_BYTES_MAX
 from bolide.model.message import Message
@@ -60,10 +60,10 @@ def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_neighbours_share_a_request_up_to_a_limit() -> None:
-    messages = [(number, Message("t", b"x")) for number in range(BATCH_MESSAGES_MAX + 1)]
+    messages = [(number, Message("t", b"x")) for number in range(MESSAGES_PER_REQUEST + 1)]
     batches = list(_batches(messages))
-    assert [len(batch) for batch in batches] == [BATCH_MESSAGES_MAX, 1]
-    assert [number for batch in batches for number, _ in batch] == list(range(BATCH_MESSAGES_MAX + 1))
+    assert [len(batch) for batch in batches] == [MESSAGES_PER_REQUEST, 1]
+    assert [number for batch in batches for number, _ in batch] == list(range(MESSAGES_PER_REQUEST + 1))
 
 
 def test_large_messages_and_those_with_properties_go_alone_and_in_order() -> None:

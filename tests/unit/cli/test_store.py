@@ -99,7 +99,7 @@ def test_the_members_of_a_line_are_the_columns_of_the_spark_source() -> None:
     from bolide.cli.store_export import export_line
 
     bad = sample(body_error="it is cut off")
-    assert list(json.loads(export_line(bad))) == list(schema.COLUMNS)
+    assert [name.removesuffix("_base64") for name in json.loads(export_line(bad))] == list(schema.COLUMNS)
     assert [*schema.COLUMNS.keys() - json.loads(export_line(sample())).keys()] == ["bodyError"]
 
 

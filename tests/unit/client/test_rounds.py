@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from bolide.client.rounds import Round
+from bolide.client.rounds import Periodic
 from bolide.model.errors import BolideError, ConnectionLost
 from tests.unit.net.stage import eventually
 
@@ -20,7 +20,7 @@ def test_a_round_that_fails_is_not_the_last(error: Exception, caplog: pytest.Log
             if rounds == 1:
                 raise error
 
-        round_ = Round("the work", 1, work)
+        round_ = Periodic("the work", 1, work)
         task = asyncio.create_task(round_.run())
         await eventually(lambda: rounds > 2)
         task.cancel()

@@ -7,7 +7,7 @@ import pytest
 
 from bolide.model.errors import TableFull
 from bolide.store import deletions as module
-from bolide.store.checkpoint import Checkpoint
+from bolide.store.checkpoint import MARK_AT, Checkpoint
 from bolide.store.deletions import FILE, decode_deletions
 from bolide.store.disk_os import OsDisk
 from bolide.store.index_file import IndexSizes
@@ -199,6 +199,23 @@ def test_a_message_of_a_deleted_topic_is_found_neither_by_key_nor_by_place(tmp_p
     assert store.reader.read_at(old.log_offset) is None
     assert store.reader.read_at(new.log_offset) is not None
     assert found(store, "K") == [b"new"]
+
+
+def test_a_damaged_checkpoint_brings_no_deleted_topic_back_and_is_written_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = opened(tmp_path)
+    put_many(store, 20)
+    put_many(store, 2, "Orders")
+    delete(store)
+    store.close()
+    data = bytearray((tmp_path / "checkpoint").read_bytes())
+    data[MARK_AT + 20] ^= 1
+    (tmp_path / "checkpoint").write_bytes(data)
+    store = opened(tmp_path)
+    assert bodies(store) == []
+    assert "RocketMQ" not in caplog.text
+    assert Checkpoint.decode((tmp_path / "checkpoint").read_bytes()).mark is not None
 
 
 def test_after_the_original_has_run_deletions_count_no_more(

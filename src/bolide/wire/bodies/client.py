@@ -21,7 +21,9 @@ from bolide.model.topic import Permission
 from bolide.wire.bodies.group import decode_member_ids
 from bolide.wire.bodies.route import MASTER_ID, BrokerData, QueueData, TopicRoute
 
-NAME_LENGTH_MAX = 255
+TOLD_NAME_LENGTH_MAX = 255
+"""Of a broker's name or address in a route."""
+
 PORT_MAX = 65_535
 
 
@@ -107,7 +109,7 @@ def decode_members(body: bytes) -> list[str]:
 
 def _is_odd(fault: str | None, broker_name: str, left_out: list[str]) -> bool:
     if fault is not None:
-        left_out.append(f"{broker_name[:NAME_LENGTH_MAX]!r}: {fault}")
+        left_out.append(f"{broker_name[:TOLD_NAME_LENGTH_MAX]!r}: {fault}")
     return fault is not None
 
 
@@ -124,7 +126,7 @@ def _fault_of_queues(queues: QueueData) -> str | None:
 
 def _fault_of_name(name: str) -> str | None:
     """Names go to logs and terminals as they are."""
-    if not 0 < len(name) <= NAME_LENGTH_MAX:
+    if not 0 < len(name) <= TOLD_NAME_LENGTH_MAX:
         return f"a name of {len(name)} characters"
     return None if name.isprintable() else "a name with characters that cannot be printed"
 
@@ -137,5 +139,5 @@ def _fault_of_addresses(addresses: Iterable[str]) -> str | None:
         host, _, port = address.rpartition(":")
         is_port = port.isascii() and port.isdecimal() and len(port) <= 5 and 0 < int(port) <= PORT_MAX
         if not host or not is_port or _fault_of_name(address):
-            return f"{address[:NAME_LENGTH_MAX]!r} is not an address"
+            return f"{address[:TOLD_NAME_LENGTH_MAX]!r} is not an address"
     return None

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from bolide.model.errors import InvalidRequest
 from bolide.model.limits import MIB, REGISTERED_TOPIC_BYTES_MAX, REGISTRATION_UNPACKED_BYTES_MAX
 from bolide.model.steps import Steps
-from bolide.wire.bodies.registration_topics import check_count
+from bolide.wire.bodies.registration_topics import check_topic_count
 
 MAPPING_BYTES_MAX = MIB
 """Of the mapping of a static topic, which lists its queues."""
@@ -49,7 +49,7 @@ class Blocks:
     ) -> Steps[None]:
         """A list of blocks, some with each step."""
         count = self._number()
-        check_count(count)
+        check_topic_count(count)
         size = 0
         for number in range(1, count + 1):
             block = self.block(bytes_max)

@@ -16,7 +16,7 @@ from bolide.model.errors import InvalidRequest
 from bolide.model.limits import MIB, REGISTERED_TOPIC_BYTES_MAX
 from bolide.model.steps import Steps
 from bolide.wire.bodies.members import as_texts, parse_object
-from bolide.wire.bodies.registration_topics import ToldTopic, check_count, topic_of
+from bolide.wire.bodies.registration_topics import ToldTopic, check_topic_count, topic_of
 
 STEP_MEMBERS = 128
 STEP_BYTES = 128 * 1024
@@ -83,7 +83,7 @@ class RegistrationText:
             more = self._follow()
             if not more or count == STEP_MEMBERS or end - first >= STEP_BYTES:
                 some = parse_object(b"{" + self._text[first:end] + b"}", "the topics of a registration")
-                check_count(len(self.topics) + len(some))
+                check_topic_count(len(self.topics) + len(some))
                 self.topics += [topic_of(name, members) for name, members in some.items()]
                 first, count = self._at, 0
                 yield

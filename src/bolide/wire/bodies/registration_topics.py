@@ -65,7 +65,7 @@ def told(name: Any, read_queues: Any, write_queues: Any, perm: Any, sys_flag: An
     return ToldTopic(name, read_queues, write_queues, perm, sys_flag)
 
 
-def check_count(count: int) -> None:
+def check_topic_count(count: int) -> None:
     if count > BROKER_TOPICS_MAX:
         raise InvalidRequest(f"{count} topics in one registration; {BROKER_TOPICS_MAX} are allowed")
 
