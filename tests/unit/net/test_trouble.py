@@ -37,7 +37,7 @@ def test_a_trouble_has_a_level_and_may_be_given_in_words(caplog: pytest.LogCaptu
     met = Trouble(log, "cleaning waits", logging.WARNING)
     assert met.met("the clock is ahead") == met.reason == "the clock is ahead"
     met.over()
-    assert met.reason is None
+    assert not met
     assert lines(caplog) == ["cleaning waits: the clock is ahead", "cleaning waits: that is over"]
     assert [(record.levelno, record.exc_info) for record in caplog.records] == [(logging.WARNING, None)] * 2
 
