@@ -39,7 +39,7 @@ PARSERS = (
         "model/message.py",
         "model/topic.py",
     ),
-    *("model/numbers.py", "model/names.py", "broker/config.py", "broker/setting.py", "nameserver/config.py"),
+    *("model/numbers.py", "model/names.py", "broker/config.py", "model/setting.py", "nameserver/config.py"),
     *(
         "nameserver/kv.py",
         "offline/*.py",

@@ -120,8 +120,8 @@ def _hold_broker_settings(config: BrokerConfig) -> None:
 def _read_name_server_settings(data: bytes) -> NameServerConfig:
     settings = parse_settings(data)
     try:
-        NameServerConfig().change(settings)
-    except RequestError:
+        NameServerConfig().changed(settings)
+    except ConfigError:
         pass
     return NameServerConfig.from_settings(settings)
 
