@@ -198,10 +198,6 @@ class BrokerConfig(SettingsTable):
         return found
 
 
-SETTINGS = BrokerConfig.settings()
-"""Every setting by its key, with the name of its field."""
-
-
 def _parts_elsewhere(settings: Mapping[str, str], root: str) -> Iterable[Finding]:
     """A broker that ignored them would start empty beside the messages of the original."""
     for key, part in PARTS.items():

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
-from bolide.broker.config import PARTS, SETTINGS, BrokerConfig
+from bolide.broker.config import PARTS, BrokerConfig
 from bolide.broker.foreign_settings import FOREIGN
 from bolide.model.errors import ConfigError
 from bolide.model.setting import Number
 from bolide.model.settings_table import SettingsError
+
+SETTINGS = BrokerConfig.settings()
 
 
 def test_the_defaults_are_the_original_s() -> None:
