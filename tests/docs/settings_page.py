@@ -1,13 +1,17 @@
-"""docs/settings.md, written from the broker's tables of settings: `python -m tests.docs.settings_page` writes it."""
+"""docs/settings.md, written from the tables of settings: `python -m tests.docs.settings_page` writes it."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
-from bolide.broker.config import PARTS, SETTINGS, BrokerConfig
-from bolide.broker.foreign_settings import FOREIGN, Foreign
+from bolide.broker.config import PARTS, BrokerConfig
+from bolide.broker.foreign_settings import FOREIGN
+from bolide.model.settings_table import Foreign, SettingsTable
+from bolide.nameserver.config import FOREIGN as FOREIGN_OF_NAME_SERVER
+from bolide.nameserver.config import NameServerConfig
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "settings.md"
 
-HEAD = """# Settings of a broker
+HEAD = """# Settings of a broker, and of a name server
 
 A broker takes the keys of the original's `broker.conf`, from a properties file or TOML (`bolide broker -c FILE`) and
 from `--set key=value`, which wins. `bolide broker --check -c FILE` says all that is wrong with a file, with line
@@ -51,13 +55,20 @@ Taken in silence with the original's default, with a warning that says what it m
 """
 
 
+NAME_SERVER_HEAD = """
+## A name server
+
+It takes the keys of the original's `namesrv.conf` in the same ways (`bolide nameserver -c FILE`), from
+[`nameserver/config.py`](../src/bolide/nameserver/config.py). *Live* settings change with `mqadmin updateNamesrvConfig`,
+until it stops.
+
+| key | default | may be | live | what it does |
+| --- | --- | --- | --- | --- |
+"""
+
+
 def rendered() -> str:
-    lines = [HEAD]
-    default = BrokerConfig().as_settings()
-    for key, (_, setting) in SETTINGS.items():
-        live = "yes" if setting.live else ""
-        lines.append(f"| `{key}` | {_code(default[key])} | {setting.allowed} | {live} | {setting.about} |\n")
-    lines.append(PARTS_HEAD)
+    lines = [HEAD, *_rows(BrokerConfig()), PARTS_HEAD]
     lines += [f"| `{key}` | `{part}` in `storePathRootDir` |\n" for key, part in PARTS.items()]
     lines.append(REFUSED_HEAD)
     refused = [one for one in FOREIGN.values() if one.refused]
@@ -66,7 +77,18 @@ def rendered() -> str:
     for means in dict.fromkeys(one.means for one in FOREIGN.values() if not one.refused):
         keys = [f"`{one.key}`" for one in FOREIGN.values() if one.means == means]
         lines.append(f"\n**{means[0].upper()}{means[1:]}.** {', '.join(keys)}\n")
+    lines += [NAME_SERVER_HEAD, *_rows(NameServerConfig())]
+    for refused_here, what in ((True, "Refused unless it is off"), (False, "Taken, and does nothing here")):
+        keys = [f"`{one.key}`" for one in FOREIGN_OF_NAME_SERVER.values() if one.refused is refused_here]
+        lines.append(f"\n**{what}.** {', '.join(keys)}\n")
     return "".join(lines)
+
+
+def _rows(table: SettingsTable) -> Iterator[str]:
+    default = table.as_settings()
+    for key, (_, setting) in table.settings().items():
+        live = "yes" if setting.live else ""
+        yield f"| `{key}` | {_code(default[key])} | {setting.allowed} | {live} | {setting.about} |\n"
 
 
 def _code(value: str) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bolide.broker.config import SETTINGS, BrokerConfig
+from bolide.broker.config import BrokerConfig, BrokerConfig
 from bolide.model import limits
 from bolide.model.errors import ConfigError
 from bolide.pipeline.options import parse_options
@@ -19,7 +19,12 @@ def test_the_page_of_limits_is_written_from_the_table() -> None:
 
 
 def test_a_setting_goes_up_to_the_limit_that_bounds_it_and_no_further() -> None:
-    named = [(key, limit) for limit in limits.table().values() for key in limit.bounds if key in SETTINGS]
+    named = [
+        (key, limit)
+        for limit in limits.table().values()
+        for key in limit.bounds
+        if key in BrokerConfig.settings()
+    ]
     assert len(named) == 5
     for key, limit in named:
         assert BrokerConfig().changed({key: str(limit)}).as_settings()[key] == str(limit)
@@ -28,7 +33,12 @@ def test_a_setting_goes_up_to_the_limit_that_bounds_it_and_no_further() -> None:
 
 
 def test_an_option_of_spark_goes_up_to_the_limit_that_bounds_it_and_no_further() -> None:
-    named = [(key, limit) for limit in limits.table().values() for key in limit.bounds if key not in SETTINGS]
+    named = [
+        (key, limit)
+        for limit in limits.table().values()
+        for key in limit.bounds
+        if key not in BrokerConfig.settings()
+    ]
     assert {key for key, _ in named} == {"minPartitions", "maxBytesPerPull"}
     for key, limit in named:
         options = {"nameserver": "127.0.0.1:9876", "subscribe": "orders"}

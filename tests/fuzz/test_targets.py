@@ -39,8 +39,14 @@ PARSERS = (
         "model/message.py",
         "model/topic.py",
     ),
-    *("model/numbers.py", "model/names.py", "broker/config.py", "broker/setting.py", "nameserver/config.py"),
-    *("nameserver/kv.py", "offline/*.py", "pipeline/columns_twin.py", "cli/settings.py", "net/caller.py"),
+    *("model/numbers.py", "model/names.py", "broker/config.py", "model/setting.py", "nameserver/config.py"),
+    *(
+        "nameserver/kv.py",
+        "offline/*.py",
+        "pipeline/columns_twin.py",
+        "cli/settings.py",
+        "model/addresses.py",
+    ),
 )
 """Modules that make something of bytes from outside."""
 

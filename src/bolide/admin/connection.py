@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
+from bolide.model.addresses import parse_addresses
 from bolide.model.clock import Clock
 from bolide.model.errors import BolideError, ConnectionLost, RemoteError
-from bolide.net.caller import Caller, parse_addresses
+from bolide.net.caller import Caller
 from bolide.net.clock import SystemClock
 from bolide.wire.codes import RequestCode, ResponseCode
 from bolide.wire.command import Command

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from bolide.admin.cluster import cluster_info
 from bolide.admin.connection import AdminConnection
 from bolide.admin.topics import topic_route
+from bolide.model.addresses import PORT_MAX
 from bolide.model.errors import (
     CallTimeout,
     ConnectionLost,
@@ -27,7 +28,6 @@ from bolide.wire.headers.query import QueryMessage, ViewMessage
 COUNT_MAX = 64
 """More than that no broker gives for one key."""
 
-PORT_MAX = 65_535
 BEGINNING_MS = 0
 END_MS = 2**63 - 1
 

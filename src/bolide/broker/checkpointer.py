@@ -46,7 +46,10 @@ class Checkpointer:
         waits_ms = 0 if store.checkpoints.end < store.log.end else settings().flush_queues_thorough_ms
         self._due_ms = self._clock.monotonic_ms() + waits_ms
         self._last_ms = self._clock.monotonic_ms()
-        self._trouble: str | None = None
+        self._unsynced = Trouble(
+            log, "cannot open consume queues to sync them, and a recovery would take longer"
+        )
+        self._unwritten = Trouble(log, "cannot write the checkpoint, and a recovery would take longer")
         self._unforeseen = Trouble(log, "a checkpoint met an unforeseen error and is tried again")
         self._turn = asyncio.Lock()
 
@@ -61,6 +64,8 @@ class Checkpointer:
                     await self.checkpoint()
                 except Exception as error:  # a recovery would only take longer
                     self._unforeseen.met(error)
+                else:
+                    self._unforeseen.over()
                 self._last_ms = self._clock.monotonic_ms()
                 self._due_ms = self._last_ms + self._settings().flush_queues_thorough_ms
 
@@ -80,18 +85,19 @@ class Checkpointer:
             await self._thread.sync(point.sync)
         except OSError as error:
             if error.errno in NOT_OF_THE_DISK:
-                self._say(f"cannot open consume queues to sync them: {error.strerror or error}")
+                self._unsynced.met(error)
                 return
             log.critical("syncing the consume queues failed: %s", error)
             self._store.durability.failed(error)
             self._on_failure()
             return
+        self._unsynced.over()
         try:
             await self._thread.write(point.write)
         except OSError as error:
-            self._say(f"cannot write the checkpoint: {error.strerror or error}")
+            self._unwritten.met(error)
             return
-        self._trouble = None
+        self._unwritten.over()
         self._store.checkpoint_reached(point)
 
     def close(self) -> None:
@@ -108,9 +114,3 @@ class Checkpointer:
         if now_ms >= self._due_ms:
             return True
         return durable - checkpoints.end >= BEHIND_BYTES_MAX and now_ms >= self._last_ms + PAUSE_MS
-
-    def _say(self, text: str) -> None:
-        """A trouble is said once, not every time it is met."""
-        if text != self._trouble:
-            self._trouble = text
-            log.error("%s; a recovery would take longer", text)

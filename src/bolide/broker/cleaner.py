@@ -89,7 +89,10 @@ class Cleaner:
         self._stuck_until_ms: int | None = None
         self._level = 0
         self._warned_ms = 0
-        self._said: set[str] = set()
+        self._nothing_left = Trouble(
+            log, "the disk is too full, and nothing is left to delete", logging.WARNING
+        )
+        self._doubted = Trouble(log, "messages that look older than fileReservedTime stay", logging.WARNING)
         self._blind = Trouble(log, f"cannot tell how full the disk of {self._cleaning.log_folder} is")
         self._stuck = Trouble(log, "cleaning failed and is tried again")
         self._stuck_queues = Trouble(
@@ -201,6 +204,8 @@ class Cleaner:
             rules, hour=self._hour_of(wall_ms), used_ratio=self.used_ratio, asked=self._asked_runs > 0
         )
         self._asked_runs = max(0, self._asked_runs - 1)
+        if why is not Trigger.FORCED:
+            self._nothing_left.over()
         if why is None or self._is_stuck():
             return 0
         if self._cleaning.waits_for_checkpoint:
@@ -221,11 +226,13 @@ class Cleaner:
     def _count(self, rules: RetentionSettings, why: Trigger, wall_ms: int) -> int:
         if why is Trigger.FORCED:
             deletable = len(self._cleaning.deletable())
-            self._say_once(
-                deletable == 0,
-                "the disk is too full, and nothing of the log is left to delete but its newest segment: something"
-                f" else fills the disk of {self._cleaning.log_folder}",
-            )
+            if deletable:
+                self._nothing_left.over()
+            else:
+                folder = self._cleaning.log_folder
+                self._nothing_left.met(
+                    f"the log has only its newest segment, so something else fills the disk of {folder}"
+                )
             return min(rules.batch_max, deletable)
         count, by_wall_clock = (
             count_expired(
@@ -237,19 +244,14 @@ class Cleaner:
             )
             for now_ms in (self.trusted_ms, wall_ms)
         )
-        self._say_once(
-            count < by_wall_clock and wall_ms - self.trusted_ms >= DOUBT_MS,
-            "messages that look older than fileReservedTime stay: the clock is ahead of the time that has passed since"
-            " they were stored, as far as this broker has seen it; it is believed when it has been steady for"
-            " fileReservedTime",
-        )
+        if count < by_wall_clock and wall_ms - self.trusted_ms >= DOUBT_MS:
+            self._doubted.met(
+                "the clock is ahead of the time that has passed since they were stored, as far as this broker has"
+                " seen it; it is believed when it has been steady for fileReservedTime"
+            )
+        else:
+            self._doubted.over()
         return count
-
-    def _say_once(self, holds: bool, text: str) -> None:
-        """Into the log, when it begins to be so."""
-        if holds and text not in self._said:
-            log.warning("%s", text)
-        self._said = self._said | {text} if holds else self._said - {text}
 
     def _still_forced(self) -> bool:
         """Looked at again before each segment: not one more than needed."""

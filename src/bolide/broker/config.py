@@ -1,28 +1,21 @@
 """Settings of a broker: typed, with the original's names and defaults.
 
-`BrokerConfig.from_settings` takes text under the keys of the original's `broker.conf`, and names everything that is
-wrong with it at once.  What the original has and this broker has not stands in `foreign_settings.py`; a key that
-nobody knows is an error.  Only settings marked `live` may change while the broker runs.
-
-The bounds hold for every `BrokerConfig`, however it was made: background work sleeps for these intervals, and answers
-become as large as these sizes.
+How they are read, checked and changed is that of every server's table (`model/settings_table.py`).  What the original
+has and this broker has not stands in `foreign_settings.py`.
 """
 
 import dataclasses
-import difflib
-import logging
 import os
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from bolide.broker.foreign_settings import FOREIGN, Foreign
-from bolide.broker.setting import Setting, choice, flag, number, settings_of, text
+from bolide.broker.foreign_settings import FOREIGN
 from bolide.model.errors import ConfigError
 from bolide.model.limits import HOLD_MS_MAX, PULL_BYTES_MAX, PULL_COUNT_MAX
+from bolide.model.setting import choice, flag, number, text
+from bolide.model.settings_table import Examined, Finding, SettingsTable
 from bolide.record.layout import CHECK_SEALED, CHECK_SUMS
 from bolide.store.retention import HOUR_MS, RetentionSettings, parse_hours
-
-log = logging.getLogger(__name__)
 
 PARTS = {
     "storePathCommitLog": "commitlog",
@@ -49,35 +42,15 @@ def check_name(name: str) -> None:
         raise ConfigError(f"{name[:64]!r} cannot be a name: blanks and / \\ @ ; : are not possible")
 
 
-class Finding(NamedTuple):
-    """Something about one setting that its author should know."""
-
-    key: str
-    text: str
-
-
-class SettingsError(ConfigError):
-    """Settings with which no broker starts; all that is wrong with them."""
-
-    def __init__(self, problems: Iterable[Finding]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("; ".join(problem.text for problem in self.problems))
-
-
-class Examined(NamedTuple):
-    """What some settings come to."""
-
-    values: dict[str, Any]
-    problems: list[Finding]
-    warnings: list[Finding]
-
-
 def _percent(key: str, default: int, taken: tuple[int, int], about: str) -> Any:
     return number(key, default, 0, 100, about, live=True, taken=taken)
 
 
 @dataclasses.dataclass(frozen=True)
-class BrokerConfig:
+class BrokerConfig(SettingsTable):
+    SERVER = "broker"
+    FOREIGN = FOREIGN
+
     # fmt: off
     # ---- who we are
     cluster_name: str = text(
@@ -193,10 +166,6 @@ class BrokerConfig:
     region: str = text("regionId", "DefaultRegion", "the region that messages and answers name", length=(0, 255))
     # fmt: on
 
-    def __post_init__(self) -> None:
-        for name, setting in SETTINGS.values():
-            setting.check(getattr(self, name))
-
     @property
     def retention(self) -> RetentionSettings:
         return RetentionSettings(
@@ -223,72 +192,10 @@ class BrokerConfig:
         return bool(self.permission & 4)
 
     @classmethod
-    def from_settings(cls, settings: Mapping[str, str]) -> Self:
-        """From text; `SettingsError` says which keys are wrong and how.  What has no effect is said in the log."""
-        values, problems, warnings = examine(settings)
-        if problems:
-            raise SettingsError(problems)
-        for warning in warnings:
-            log.warning("%s", warning.text)
-        return cls(**values)
-
-    def changed(self, settings: Mapping[str, str]) -> Self:
-        """A copy with run-time changes; refuses all of them when one is refused."""
-        values: dict[str, Any] = {}
-        said: list[str] = []
-        for key, given in settings.items():
-            if key not in SETTINGS:
-                raise ConfigError(_unknown(key, [key for key, (_, one) in SETTINGS.items() if one.live]))
-            name, setting = SETTINGS[key]
-            if not setting.live:
-                raise ConfigError(f"{key} cannot change while the broker runs; set it and restart")
-            values[name], why = setting.bring(setting.read(given))
-            said += [why] if why else []
-        changed = dataclasses.replace(self, **values)
-        for why in said:  # of what was taken, so only when nothing was refused
-            log.warning("%s", why)
-        return changed
-
-    def as_settings(self) -> dict[str, str]:
-        """All settings as text, under the original's keys."""
-        return {key: _text(getattr(self, name)) for key, (name, _) in SETTINGS.items()}
-
-
-SETTINGS: dict[str, tuple[str, Setting]] = settings_of(BrokerConfig)
-"""Every setting by its key, with the name of its field."""
-
-
-def examine(settings: Mapping[str, str]) -> Examined:
-    """What some settings come to, and all that is to be said of them."""
-    found = Examined({}, [], [])
-    for key, given in settings.items():
-        if key in SETTINGS:
-            _read(key, given, found)
-        elif key in FOREIGN:
-            _hear(key, given, FOREIGN[key], found)
-        elif key not in PARTS:
-            found.problems.append(Finding(key, _unknown(key, [*SETTINGS, *FOREIGN, *PARTS])))
-    found.problems.extend(_parts_elsewhere(settings, found.values.get("root", BrokerConfig.root)))
-    return found
-
-
-def _read(key: str, given: str, found: Examined) -> None:
-    name, setting = SETTINGS[key]
-    try:
-        found.values[name], why = setting.bring(setting.read(given))
-    except ConfigError as error:
-        found.problems.append(Finding(key, str(error)))
-    else:
-        found.warnings.extend([Finding(key, why)] if why else [])
-
-
-def _hear(key: str, given: str, foreign: Foreign, found: Examined) -> None:
-    """A setting of the original's: one that says what is so there by default says nothing."""
-    if foreign.is_default(given):
-        return
-    shown = given.strip()[:64]
-    heard = Finding(key, f"{key}={shown if shown.isprintable() else repr(shown)}: {foreign.means}")
-    (found.problems if foreign.refused else found.warnings).append(heard)
+    def examine(cls, settings: Mapping[str, str]) -> Examined:
+        found = cls._examine(settings, PARTS)
+        found.problems.extend(_parts_elsewhere(settings, found.values.get("root", cls.root)))
+        return found
 
 
 def _parts_elsewhere(settings: Mapping[str, str], root: str) -> Iterable[Finding]:
@@ -299,20 +206,3 @@ def _parts_elsewhere(settings: Mapping[str, str], root: str) -> Iterable[Finding
         if os.path.normpath(os.path.expanduser(given)) != os.path.normpath(os.path.expanduser(place)):
             why = f"{key} must be {place}, not {given[:255]!r}: a store is one directory here; move or link it there"
             yield Finding(key, why)
-
-
-def _unknown(key: str, known: Collection[str]) -> str:
-    """Suggests what was meant where that is plain: the same letters, or nearly all of them."""
-    by_letters = {one.lower(): one for one in known}
-    letters = key[:64].lower()
-    close = (
-        [letters]
-        if letters in by_letters
-        else difflib.get_close_matches(letters, by_letters, n=2, cutoff=0.85)
-    )
-    hint = f"; did you mean {' or '.join(by_letters[one] for one in close)}?" if close else ""
-    return f"unknown setting {key[:64]!r}{hint}"
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -9,21 +9,7 @@ The defaults are those that a broker of 5.5.0 has; where older ones differ, both
 
 from typing import NamedTuple
 
-ANYTHING = "*"
-
-
-class Foreign(NamedTuple):
-    """One such setting."""
-
-    key: str
-    defaults: tuple[str, ...]
-    """None where it depends on the machine."""
-    means: str
-    refused: bool
-
-    def is_default(self, given: str) -> bool:
-        """Whether a value says nothing."""
-        return ANYTHING in self.defaults or given.strip().lower() in map(str.lower, self.defaults)
+from bolide.model.settings_table import Foreign
 
 
 class _Area(NamedTuple):

@@ -14,7 +14,7 @@ from typing import TypeVar
 from bolide.model.errors import TooBusy
 from bolide.net.surroundings import Surroundings
 from bolide.net.ticks import pause, ticks
-from bolide.net.trouble import goes_on
+from bolide.net.trouble import Trouble, goes_on
 from bolide.store.index_keys import KeyIndex
 from bolide.store.index_query import Lookup, places_of, read_matching
 from bolide.store.store import MessageStore
@@ -56,7 +56,7 @@ class Indexer:
         self._log_start = 0
         self._synced_ms = self._clock.monotonic_ms()
         self._retry_ms = 0
-        self._trouble: str | None = None
+        self._trouble = Trouble(log, "indexing messages pauses")
 
     @goes_on("indexing messages")
     async def run(self) -> None:
@@ -76,10 +76,10 @@ class Indexer:
                 continue
             try:
                 await self._round(index, now_ms)
-                self._trouble = None
+                self._trouble.over()
             except OSError as error:
                 self._retry_ms = now_ms + RETRY_MS
-                self._say(error)
+                self._trouble.met(error)
 
     async def find(self, lookup: Lookup) -> Found:
         """The messages that were stored before this was asked, as far as they can be indexed in a moment."""
@@ -127,7 +127,7 @@ class Indexer:
             while await self._add_part(index, limit) and self._clock.monotonic_ms() < deadline_ms:
                 pass
         except OSError as error:  # what is indexed already can be found on a full disk too
-            self._say(error)
+            self._trouble.met(error)
 
     async def _add_part(self, index: KeyIndex, limit: int) -> bool:
         """Index some more; False when everything before the limit is indexed."""
@@ -142,10 +142,3 @@ class Indexer:
 
     async def _do(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
-
-    def _say(self, error: OSError) -> None:
-        """A trouble is said once, not every time it is met."""
-        text = error.strerror or str(error)
-        if text != self._trouble:
-            self._trouble = text
-            log.error("indexing messages pauses: %s", text)

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bolide.model import java_json, names
+from bolide.model.addresses import parse_address
 from bolide.model.config_json import topic_bytes
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import ConfigError, TableFull
 from bolide.model.limits import FRAME_BYTES_MAX, PLAIN_REGISTRATION_BYTES_MAX
 from bolide.model.steps import Steps
 from bolide.model.topic import Permission, TopicConfig
-from bolide.net.caller import parse_address
 from bolide.net.turns import in_turns, join_pieces
 from bolide.wire.bodies.registration import RegistrationBody, checksum
 from bolide.wire.bodies.route import QueueData, TopicRoute

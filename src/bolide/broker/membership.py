@@ -8,9 +8,10 @@ from bolide.broker.identity import Identity
 from bolide.broker.live_settings import LiveSettings
 from bolide.broker.register import BrokerIdentity, RegisterOptions, Registrar, RegistrationNews
 from bolide.broker.rivals import Rivals, check_no_rival
+from bolide.model.addresses import parse_addresses
 from bolide.model.clock import Clock
 from bolide.model.errors import ConfigError, RequestError
-from bolide.net.caller import Caller, parse_addresses
+from bolide.net.caller import Caller
 from bolide.store.tables import TopicTable
 
 log = logging.getLogger(__name__)

@@ -25,6 +25,7 @@ from bolide.model.response_code import ResponseCode
 from bolide.model.topic import Permission, TopicConfig
 from bolide.net.caller import Caller
 from bolide.net.link import Link
+from bolide.net.trouble import Trouble
 from bolide.net.turns import in_turns
 from bolide.wire.bodies.route import decode_kv_table
 from bolide.wire.command import Command
@@ -77,10 +78,13 @@ class _Contact:
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     tried: int = 0
     failures: int = 0
-    problem: str | None = None
     link: Link | None = None
     told: Mapping[str, TopicConfig] = field(default_factory=dict)
     takes_one_topic: bool = False
+    trouble: Trouble = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.trouble = Trouble(log, f"cannot register with the name server {self.address}", logging.WARNING)
 
 
 class Registrar:
@@ -144,7 +148,7 @@ class Registrar:
         One that is in trouble already keeps the pace of its retries.
         """
         contact = self._contacts.get(address)
-        if contact is not None and contact.problem is None:
+        if contact is not None and not contact.trouble:
             contact.wake.set()
 
     async def settled(self, timeout_ms: int = SETTLE_MS) -> bool:
@@ -152,7 +156,7 @@ class Registrar:
         goal = self._wanted
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                while any(one.tried < goal and one.problem is None for one in self._contacts.values()):
+                while any(one.tried < goal and not one.trouble for one in self._contacts.values()):
                     await self._progress.wait()
         except TimeoutError:
             return False
@@ -171,7 +175,7 @@ class Registrar:
 
     def problems(self) -> dict[str, str]:
         """Name servers that do not know us at the moment, each with the reason."""
-        return {one.address: one.problem for one in self._contacts.values() if one.problem is not None}
+        return {address: why for address, one in self._contacts.items() if (why := one.trouble.reason)}
 
     # ---- one name server -----------------------------------------------------------------------------------
 
@@ -185,7 +189,8 @@ class Registrar:
             try:
                 await self._register(contact, only_news=only_news)
             except Exception as error:
-                self._failed(contact, error)
+                contact.failures += 1
+                contact.trouble.met(error)
                 retry_ms = RETRY_MS << min(contact.failures - 1, 16)
                 whole_at = now() + min(retry_ms, self.period_ms) / 1000
             else:
@@ -254,20 +259,10 @@ class Registrar:
             log.warning("could not say goodbye to the name server %s: %s", contact.address, error)
 
     def _succeeded(self, contact: _Contact) -> None:
-        if contact.tried == 0 or contact.problem is not None:
+        if contact.tried == 0:
             log.info("registered with the name server %s", contact.address)
         contact.failures = 0
-        contact.problem = None
-
-    def _failed(self, contact: _Contact, error: Exception) -> None:
-        """Said once; the tries go on in silence."""
-        if contact.problem is None:
-            unforeseen = None if isinstance(error, BolideError) else error
-            log.warning(
-                "cannot register with the name server %s: %s", contact.address, error, exc_info=unforeseen
-            )
-        contact.failures += 1
-        contact.problem = str(error) or type(error).__name__
+        contact.trouble.over()
 
 
 async def _until(moment: float, event: asyncio.Event) -> None:

@@ -12,7 +12,7 @@ from bolide.broker.sync_thread import SyncThread
 from bolide.model.errors import StoreUnavailable
 from bolide.net.surroundings import Surroundings
 from bolide.net.ticks import pause, ticks
-from bolide.net.trouble import goes_on
+from bolide.net.trouble import Trouble, goes_on
 from bolide.store.segment import SegmentToMake
 from bolide.store.store import MessageStore
 
@@ -36,7 +36,9 @@ class SegmentMaker:
         self._on_failure = on_failure
         self._thread = SyncThread(surroundings.threads("bolide-segment"))
         self._retry_ms = 0
-        self._trouble: str | None = None
+        self._trouble = Trouble(
+            log, "a segment is not made ahead; it is tried again before a message needs it", logging.WARNING
+        )
 
     @goes_on("making segments ahead")
     async def run(self) -> None:
@@ -57,10 +59,10 @@ class SegmentMaker:
     async def _make(self, segment: SegmentToMake) -> None:
         try:
             await self._thread.sync(lambda: _make(segment))
-            self._trouble = None
+            self._trouble.over()
         except StoreUnavailable as error:
             self._retry_ms = self._clock.monotonic_ms() + RETRY_MS
-            self._say(str(error))
+            self._trouble.met(error)
         except OSError as error:
             log.critical("syncing the next commit-log segment failed: %s", error)
             self._store.durability.failed(error)
@@ -72,12 +74,6 @@ class SegmentMaker:
         if error is not None and self._store.durability.failure is None:
             log.critical("the last sync of a commit-log segment failed: %s", error)
             self._store.durability.failed(error)
-
-    def _say(self, text: str) -> None:
-        """A trouble is said once, not every time it is met."""
-        if text != self._trouble:
-            self._trouble = text
-            log.warning("%s; it is tried again before a message needs it", text)
 
 
 def _make(segment: SegmentToMake) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from bolide.broker.sync_thread import SyncThread
 from bolide.net.surroundings import Surroundings
 from bolide.net.ticks import ticks
-from bolide.net.trouble import goes_on
+from bolide.net.trouble import Trouble, goes_on
 from bolide.store.disk import NOT_NOW
 from bolide.store.store import MessageStore
 
@@ -32,7 +32,7 @@ class TopicRemover:
         self._thread = SyncThread(surroundings.threads("bolide-delete"))
         self._waiting: list[asyncio.Future[None]] = []
         self._wanted = asyncio.Event()
-        self._trouble: str | None = None
+        self._trouble = Trouble(log, "the files of deleted topics stay for the moment")
 
     def delete(self, topic: str) -> "asyncio.Future[None]":
         """Forget the topic's queues now; the result comes when that is durable."""
@@ -52,10 +52,10 @@ class TopicRemover:
             try:
                 await self._settle()
                 await self._clear()
-                self._trouble = None
+                self._trouble.over()
             except OSError as error:
                 if self._store.durability.failure is None:
-                    self._say(error)
+                    self._trouble.met(error)
                     await self._retry()
 
     async def _settle(self) -> None:
@@ -92,10 +92,3 @@ class TopicRemover:
             return
         log.critical("making the last deletion of a topic last failed: %s", error)
         self._store.durability.failed(error)
-
-    def _say(self, error: OSError) -> None:
-        """A trouble is said once, not every time it is met."""
-        text = error.strerror or str(error)
-        if text != self._trouble:
-            self._trouble = text
-            log.error("the files of deleted topics stay for the moment: %s", text)

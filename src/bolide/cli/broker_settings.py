@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bolide.broker.config import BrokerConfig, Examined, Finding, SettingsError, examine
+from bolide.broker.config import BrokerConfig
 from bolide.cli.output import counted, say_error
 from bolide.cli.settings import FileSettings, parse_assignments, read_settings
+from bolide.model.settings_table import Examined, Finding, SettingsError
 
 NAMESERVER = "namesrvAddr"
 
@@ -40,7 +41,7 @@ class BrokerSettings:
 
     def check(self) -> bool:
         """Print all that there is to say of them; whether a broker starts."""
-        found: Examined = examine(self.all)
+        found = BrokerConfig.examine(self.all)
         remarks = [
             *(remark._replace(text=f"problem: {remark.text}") for remark in self._placed(found.problems)),
             *(remark._replace(text=f"warning: {remark.text}") for remark in self._placed(found.warnings)),

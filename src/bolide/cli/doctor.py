@@ -59,7 +59,7 @@ async def _examine(nameserver: str, data: Path, probe: bool, *, quiet: bool) -> 
 
 async def _checks(nameserver: str, data: Path, probe: bool) -> "AsyncIterator[Finding]":
     from bolide.cli import checks_here, checks_there
-    from bolide.net.caller import parse_address, parse_addresses
+    from bolide.model.addresses import parse_address, parse_addresses
     from bolide.net.clock import SystemClock
 
     clock = SystemClock()

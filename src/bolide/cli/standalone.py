@@ -87,9 +87,8 @@ class Standalone:
         except BaseException:
             await names.stop()
             raise
-        serving = NameServerConfig()
-        config.need_wait_for_service = serving.need_wait_for_service
-        config.wait_seconds_for_service = serving.wait_seconds_for_service
+        usual = NameServerConfig().as_settings()
+        names.change({key: usual[key] for key in ("needWaitForService", "waitSecondsForService")})
         self.broker = self._broker.address
         self.nameserver = join_address(self._broker.host, names.port)
 

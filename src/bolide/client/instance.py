@@ -12,6 +12,7 @@ from enum import Enum
 
 from bolide.client.rounds import Periodic, Seldom, saying_if_slow
 from bolide.client.routes import RouteCache
+from bolide.model.addresses import parse_addresses
 from bolide.model.errors import (
     BolideError,
     CallTimeout,
@@ -21,7 +22,7 @@ from bolide.model.errors import (
 )
 from bolide.model.offsets import MessageQueue
 from bolide.model.printable import printable_part
-from bolide.net.caller import Caller, parse_addresses
+from bolide.net.caller import Caller
 from bolide.net.link import Link
 from bolide.net.surroundings import Surroundings
 from bolide.net.tasks import Tasks

@@ -39,7 +39,10 @@ async def saying_if_slow(work: Awaitable[T], what: Callable[[], str]) -> T:
 
 
 class Seldom:
-    """Keeps something that others can provoke from being said all the time."""
+    """Keeps something that others can provoke from being said all the time.
+
+    For one line of a client about its servers; a server says what strangers do through `machines/said.py`.
+    """
 
     def __init__(self, clock: Clock, gap_ms: int) -> None:
         self._clock = clock

@@ -147,10 +147,15 @@ class RouteTable:
             alive.heard_ms = now_ms
 
     def word_from(self, now_ms: int, broker_name: str, address: str, connection: Hashable) -> None:
-        """A known broker registers over this connection: whatever becomes of that, it is there, and there."""
+        """A known broker registers over this connection: whatever becomes of that, it is there, and there.
+
+        Except over one that carries as many others as it can: then its registration is refused.
+        """
         alive = self._alive(broker_name, address)
-        if alive is not None:
-            alive.heard_ms = now_ms
+        if alive is None:
+            return
+        alive.heard_ms = now_ms
+        if len(self._carried.get(connection, ())) < limits.BROKERS_PER_CONNECTION_MAX:
             self._carry(alive, connection, (broker_name, address))
 
     def data_version(self, broker_name: str, address: str) -> DataVersion | None:

@@ -1,4 +1,7 @@
-"""Said: what was written to a log lately.  Who can make a server say something could else fill its disk with it."""
+"""Said: what was written to a log lately.  Who can make a server say something could else fill its disk with it.
+
+For what strangers provoke, all of it together; trouble of our own work is said by `net/trouble.py`.
+"""
 
 from collections.abc import Hashable
 

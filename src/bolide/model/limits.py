@@ -102,6 +102,13 @@ IN_FLIGHT_OF_ONE_MAX: Final = Limit(
 LARGE_ANSWERS_MAX: Final = Limit(
     16, Where.CONNECTION, "large answers in the making for one connection", "further ones are refused as busy"
 )
+# A frame that its reader takes; the rest is for the header.
+LARGE_ANSWER_BYTES_MAX: Final = Limit(
+    FRAME_BYTES_MAX - 64 * KIB,
+    Where.CONNECTION,
+    "bytes of a list of topics, groups or the like",
+    "the request is answered with an error that says so",
+)
 WRITE_BUFFER_BYTES_MAX: Final = Limit(
     4 * MIB,
     Where.CONNECTION,

@@ -30,6 +30,15 @@ def parse_whole(text: str) -> int | None:
     return number if INT64_MIN <= number <= INT64_MAX else None
 
 
+def parse_count(text: str) -> int | None:
+    """`parse_whole`, of digits alone: ports, ids and numbers of things have no sign.
+
+    >>> parse_count("7"), parse_count("-0"), parse_count("+7")
+    (7, None, None)
+    """
+    return parse_whole(text) if text.isdecimal() else None
+
+
 def is_int32(value: object) -> TypeGuard[int]:
     """Whether it is a whole number of 32 bits; True and False are none."""
     return type(value) is int and INT32_MIN <= value <= INT32_MAX

@@ -7,6 +7,7 @@ with UNREGISTER_BROKER, with the connection that carried it (`on_close`), or by 
 import asyncio
 import logging
 import os
+from collections.abc import Mapping
 
 from bolide.machines.routes import RouteTable
 from bolide.nameserver.config import NameServerConfig
@@ -34,17 +35,17 @@ class NameServer:
         surroundings: Surroundings | None = None,
         disk: Disk | None = None,
     ) -> None:
-        self.config = NameServerConfig() if config is None else config
+        config = NameServerConfig() if config is None else config
         surroundings = surroundings or Surroundings()
         self._clock = surroundings.clock
         self._disk: Disk = OsDisk() if disk is None else disk
         self._scan_timer: asyncio.TimerHandle | None = None
-        path = self.config.kv_config_path
+        path = config.kv_config_path
         self._thread = surroundings.threads("bolide-settings")
         self._state = NameServerState(
-            config=self.config,
+            config=config,
             routes=RouteTable(),
-            kv=KvTable(self._disk, None if path is None else os.path.abspath(path), self._thread),
+            kv=KvTable(self._disk, os.path.abspath(path) if path else None, self._thread),
             clock=self._clock,
             started_ms=self._clock.monotonic_ms(),
         )
@@ -52,6 +53,15 @@ class NameServer:
         self._server = Server(self, self._clock)
         self._stopping = False
         self.port = 0
+
+    @property
+    def config(self) -> NameServerConfig:
+        """What it runs with now."""
+        return self._state.config
+
+    def change(self, settings: Mapping[str, str]) -> None:
+        """Change live settings, as request 318 does."""
+        self._state.config = self._state.config.changed(settings)
 
     async def start(self) -> None:
         """Listen; `ConfigError` says why not."""

@@ -4,7 +4,7 @@ import asyncio
 import socket
 from typing import Protocol
 
-from bolide.net.caller import parse_address
+from bolide.model.addresses import parse_address
 
 LOOPBACK = "127.0.0.1"
 LOOPBACK_V6 = "::1"

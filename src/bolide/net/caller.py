@@ -4,17 +4,14 @@ import asyncio
 import os
 from collections.abc import Callable, Collection
 
+from bolide.model.addresses import parse_address
 from bolide.model.clock import Clock
-from bolide.model.errors import ConfigError, ConnectionLost
+from bolide.model.errors import ConnectionLost
 from bolide.net.commons import Commons
 from bolide.net.link import Link
 from bolide.wire.command import Command
 
 CONNECT_TIMEOUT_MS = 3_000
-
-
-PORT_DIGITS_MAX = 5
-"""Servers tell addresses too, and a text is measured before it is read as a number."""
 
 
 class Caller:
@@ -100,26 +97,6 @@ class Caller:
         address = self._addresses.pop(link, None)
         if address is not None and self._closed is not None:
             self._closed(address)
-
-
-def parse_address(address: str) -> tuple[str, int]:
-    """`host:port` or `[v6]:port`."""
-    host, _, port = address.strip().rpartition(":")
-    host = host.strip("[]")
-    number = int(port) if port.isascii() and port.isdigit() and len(port) <= PORT_DIGITS_MAX else 0
-    if not host or not 0 < number < 65536:
-        raise ConfigError(f"{address[:255]!r} is not an address of the form host:port")
-    return host, number
-
-
-def parse_addresses(addresses: str) -> list[str]:
-    """A list separated by `;` or `,`, each checked."""
-    parts = [part.strip() for part in addresses.replace(",", ";").split(";") if part.strip()]
-    if not parts:
-        raise ConfigError("no name server address is given")
-    for part in parts:
-        parse_address(part)
-    return parts
 
 
 def _reason(error: OSError) -> str:

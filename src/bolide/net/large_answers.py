@@ -4,14 +4,17 @@ Their bodies are made piece by piece, and answer after answer: however many ask 
 one piece.  Connections take turns, so who asks for one answer waits for one of each other connection at most.  A
 connection can have a few of them in the making.  One that has not read what it was sent before gets none meanwhile,
 and one that has closed gets no more pieces.
+
+No answer is larger than a frame may be: who asked would close the connection, and all that is under way on it would
+fail.  An error in words takes its place; a part of the list would look like the whole.
 """
 
 import asyncio
 from collections.abc import Iterable
 from io import BytesIO
 
-from bolide.model.errors import TooBusy
-from bolide.model.limits import LARGE_ANSWERS_MAX
+from bolide.model.errors import RequestError, TooBusy
+from bolide.model.limits import LARGE_ANSWER_BYTES_MAX, LARGE_ANSWERS_MAX
 from bolide.model.steps import Steps
 from bolide.net.link import Link
 from bolide.net.turns import in_turns
@@ -57,5 +60,10 @@ def _collected(link: Link, pieces: Iterable[bytes], body: BytesIO) -> Steps[None
     """One piece per step, while somebody waits for them."""
     left = iter(pieces)
     while link.is_open and (piece := next(left, None)) is not None:
+        if body.tell() + len(piece) > LARGE_ANSWER_BYTES_MAX:
+            raise RequestError(
+                f"the answer would have more than {LARGE_ANSWER_BYTES_MAX} bytes, which clients do not take: ask for"
+                " less, such as the topics of one cluster, or delete what nobody uses"
+            )
         body.write(piece)  # at the end it is there: joining megabytes would be the longest step of all
         yield

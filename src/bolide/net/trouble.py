@@ -2,6 +2,9 @@
 
 Background work has nobody whom it could fail: without it a server looks healthy and is not.  So it says what it met,
 once and not every time, and tries again.
+
+`Trouble` is for our own work, which is in one state at a time.  What strangers can make a server say goes through
+`machines/said.py`, which bounds all of it together; what servers can make a client say through `client/rounds.Seldom`.
 """
 
 import functools
@@ -24,30 +27,32 @@ Run = Callable[[S], Coroutine[Any, Any, None]]
 class Trouble:
     """Of one piece of work.  It is said when it begins, when it becomes another one, and when it is over."""
 
-    def __init__(self, log: logging.Logger, text: str) -> None:
+    def __init__(self, log: logging.Logger, text: str, level: int = logging.ERROR) -> None:
         """`text` says what does not work; the reason is put behind it."""
         self._log = log
         self._text = text
-        self._reason: str | None = None
+        self._level = level
+        self.reason: str | None = None
+        """In words, while it lasts."""
 
-    def met(self, error: Exception) -> str:
+    def met(self, why: Exception | str) -> str:
         """Gives the reason in words, for whoever waits."""
-        foreseen = isinstance(error, BolideError | OSError)
-        reason = (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
-        if reason != self._reason:
-            self._reason = reason
-            self._log.error("%s: %s", self._text, reason, exc_info=None if foreseen else error)
+        unforeseen = None if isinstance(why, BolideError | OSError | str) else why
+        reason = (isinstance(why, OSError) and why.strerror) or str(why) or type(why).__name__
+        if reason != self.reason:
+            self.reason = reason
+            self._log.log(self._level, "%s: %s", self._text, reason, exc_info=unforeseen)
         return reason
 
     def over(self) -> None:
         """It works, again or still."""
-        if self._reason is not None:
+        if self.reason is not None:
             self._log.warning("%s: that is over", self._text)
-            self._reason = None
+            self.reason = None
 
     def __bool__(self) -> bool:
         """Whether it lasts."""
-        return self._reason is not None
+        return self.reason is not None
 
 
 def goes_on(what: str) -> Callable[[Run[S]], Run[S]]:

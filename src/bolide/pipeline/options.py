@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from bolide.model.addresses import parse_addresses
 from bolide.model.errors import BolideError, ConfigError
 from bolide.model.limits import SPARK_OFFSETS_TEXT_MAX, SPARK_PULL_BYTES_MAX, SPARK_TASKS_MAX
 from bolide.model.names import check_group, check_topic
+from bolide.model.numbers import parse_count
 from bolide.model.offsets import MessageQueue
 from bolide.model.topic import Subscription
-from bolide.net.caller import parse_addresses
 from bolide.pipeline.columns_twin import BAD_BODIES
 
 EARLIEST = -2
@@ -223,8 +224,8 @@ def _number(options: Mapping[str, str], name: str, low: int, high: int, default:
     text = options.get(name)
     if text is None:
         return default
-    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else -1
-    if not low <= number <= high:
+    number = parse_count(text)
+    if number is None or not low <= number <= high:
         raise ConfigError(f"{name} is a number from {low} to {high}, not {_quoted(text)}")
     return number
 
@@ -271,9 +272,10 @@ def parse_offsets(text: str, name: str, topics: tuple[str, ...]) -> QueueOffsets
 
 
 def _queue_id(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) < 11 and int(text) <= QUEUE_ID_MAX):
+    number = parse_count(text)
+    if number is None or number > QUEUE_ID_MAX:
         raise ValueError(f"{text!r} is no queue")
-    return int(text)
+    return number
 
 
 def _check_order(start: Bound, end: Bound) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from bolide.broker.config import BrokerConfig
 from bolide.cli.settings import read_settings
 from bolide.model import config_json, java_json
+from bolide.model.addresses import parse_address, parse_addresses
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import BolideError, ConfigError, InvalidRequest, MessageIllegal, RequestError
 from bolide.model.message import format_properties, parse_properties
@@ -16,7 +17,6 @@ from bolide.model.printable import printable, printable_lines
 from bolide.model.topic import GroupConfig, Subscription, TopicConfig
 from bolide.nameserver.config import NameServerConfig
 from bolide.nameserver.kv import KvTable
-from bolide.net.caller import parse_address, parse_addresses
 from bolide.record.message_id import format_offset_id, parse_offset_id
 from bolide.wire.bodies.properties import format_settings, parse_settings
 from tests.fuzz.memory_disk import MemoryDisk
@@ -120,8 +120,8 @@ def _hold_broker_settings(config: BrokerConfig) -> None:
 def _read_name_server_settings(data: bytes) -> NameServerConfig:
     settings = parse_settings(data)
     try:
-        NameServerConfig().change(settings)
-    except RequestError:
+        NameServerConfig().changed(settings)
+    except ConfigError:
         pass
     return NameServerConfig.from_settings(settings)
 

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
-from bolide.broker.config import PARTS, SETTINGS, BrokerConfig, SettingsError, examine
+from bolide.broker.config import PARTS, BrokerConfig
 from bolide.broker.foreign_settings import FOREIGN
-from bolide.broker.setting import Number
 from bolide.model.errors import ConfigError
+from bolide.model.setting import Number
+from bolide.model.settings_table import SettingsError
+
+SETTINGS = BrokerConfig.settings()
 
 
 def test_the_defaults_are_the_original_s() -> None:
@@ -133,7 +136,7 @@ def test_what_the_original_has_by_default_is_taken_in_silence() -> None:
     """Goal: a file that spells the defaults out, as some do, is as good as an empty one."""
     for foreign in FOREIGN.values():
         for default in foreign.defaults:
-            assert examine({foreign.key: f" {default.upper()} "}) == ({}, [], []), foreign.key
+            assert BrokerConfig.examine({foreign.key: f" {default.upper()} "}) == ({}, [], []), foreign.key
 
 
 @pytest.mark.parametrize(

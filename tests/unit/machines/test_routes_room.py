@@ -230,3 +230,29 @@ def test_a_broker_that_comes_back_at_once_is_there_with_what_it_has_now() -> Non
         assert len(table.route("t1").queues) == 1
         while table.tidy():
             pass
+
+
+def test_a_word_from_known_brokers_is_no_way_to_more_of_them_over_one_connection() -> None:
+    table = RouteTable()
+    for number in range(100):
+        table.register(0, registration(f"b{number}"), f"c{number}")
+    refused = []
+    for number in range(100):
+        table.word_from(5, f"b{number}", f"b{number}:1", "one")
+        try:
+            table.register(5, registration(f"b{number}"), "one")
+        except RequestError as error:
+            refused.append(str(error))
+    assert len(refused) == 100 - limits.BROKERS_PER_CONNECTION_MAX
+    assert "32 brokers have registered over this connection already" in refused[0]
+    assert len(table.connection_lost("one")) == limits.BROKERS_PER_CONNECTION_MAX
+    assert table.connection_of("b99", "b99:1") == "c99"  # which is its life line, as before
+
+
+def test_a_broker_whose_connection_is_full_registers_over_it_again() -> None:
+    table = RouteTable()
+    for number in range(limits.BROKERS_PER_CONNECTION_MAX):
+        table.register(0, registration(f"b{number}"), "one")
+    table.word_from(5, "b0", "b0:1", "one")
+    table.register(5, registration("b0"), "one")
+    assert table.connection_of("b0", "b0:1") == "one"

@@ -1,6 +1,7 @@
 """A real name server on a free port, a caller, and a clock that only moves when told."""
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -100,7 +101,7 @@ async def serving(
     config: NameServerConfig | None = None, clock: HeldClock | None = None
 ) -> AsyncIterator[Stage]:
     config = NameServerConfig() if config is None else config
-    config.host, config.port = "127.0.0.1", 0
+    config = dataclasses.replace(config, host="127.0.0.1", port=0)
     server = NameServer(config, surroundings=Surroundings(clock or SystemClock()))
     await server.start()
     caller = Caller(SystemClock())

@@ -1,8 +1,11 @@
 """Settings of a name server, by the original's keys."""
 
+import dataclasses
+
 import pytest
 
 from bolide.model.errors import ConfigError
+from bolide.model.settings_table import SettingsError
 from bolide.nameserver.config import NameServerConfig
 
 
@@ -48,3 +51,26 @@ def test_keys_without_effect_are_accepted_and_reported(caplog: pytest.LogCapture
 def test_what_cannot_be_meant_is_an_error_that_helps(key: str, value: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         NameServerConfig.from_settings({key: value})
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    given = {"listenPort": "many", "colour": "red", "clusterTest": "true", "kvConfigPath": "x" * 5_000}
+    with pytest.raises(SettingsError) as caught:
+        NameServerConfig.from_settings(given)
+    assert [problem.key for problem in caught.value.problems] == [*given]
+
+
+def test_the_bounds_hold_for_a_table_made_by_hand_too() -> None:
+    for wrong in ({"port": 65_536}, {"scan_interval_ms": 0}, {"host": "h" * 256}, {"enable_topic_list": 1}):
+        with pytest.raises(ConfigError):
+            NameServerConfig(**wrong)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        NameServerConfig().port = 1  # type: ignore[misc]
+
+
+def test_one_refused_change_refuses_all_of_them() -> None:
+    config = NameServerConfig()
+    for refused in ({"listenPort": "1"}, {"colour": "red"}, {"waitSecondsForService": "-1"}):
+        with pytest.raises(ConfigError):
+            config.changed({"orderMessageEnable": "true", **refused})
+    assert config.changed({"orderMessageEnable": "true"}).order_message_enable

@@ -280,7 +280,7 @@ def test_a_registration_is_answered_with_the_ordered_topics() -> None:
             put = {"namespace": "ORDER_TOPIC_CONFIG", "key": "orders", "value": "broker-a:4"}
             await stage.ask(RequestCode.PUT_KV_CONFIG, put)
             assert decode_kv_table((await stage.register("broker-a")).body) == {"orders": "broker-a:4"}
-            stage.server.config.return_order_topics = False
+            stage.server.change({"returnOrderTopicConfigToBroker": "false"})
             assert (await stage.register("broker-a")).body == b""
 
     asyncio.run(scenario())

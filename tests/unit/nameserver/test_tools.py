@@ -160,14 +160,14 @@ def test_settings_are_shown_with_the_keys_of_the_original() -> None:
 @pytest.mark.parametrize(
     ("text", "code", "reason"),
     [
-        (b"listenPort=1", ResponseCode.NO_PERMISSION, "starts"),
-        (b"kvConfigPath=/etc/passwd", ResponseCode.NO_PERMISSION, "starts"),
+        (b"listenPort=1", ResponseCode.NO_PERMISSION, "set it and restart"),
+        (b"kvConfigPath=/etc/passwd", ResponseCode.NO_PERMISSION, "set it and restart"),
         (b"orderMessageEnabled=true", ResponseCode.SYSTEM_ERROR, "orderMessageEnable"),
         (b"orderMessageEnable=perhaps", ResponseCode.SYSTEM_ERROR, "true or false"),
-        (b"serverWorkerThreads=9", ResponseCode.SYSTEM_ERROR, "no setting"),
+        (b"serverWorkerThreads=9", ResponseCode.SYSTEM_ERROR, "unknown setting"),
         (b"", ResponseCode.INVALID_PARAMETER, "no setting"),
         (b"nonsense", ResponseCode.INVALID_PARAMETER, "key=value"),
-        (b"enableTopicList=false\nlistenPort=1", ResponseCode.NO_PERMISSION, "starts"),
+        (b"enableTopicList=false\nlistenPort=1", ResponseCode.NO_PERMISSION, "set it and restart"),
     ],
 )
 def test_a_setting_that_cannot_be_changed_is_refused_with_the_reason(

@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Callable, Iterator
 
-from bolide.model.limits import LARGE_ANSWERS_MAX
+from bolide.model.limits import FRAME_BYTES_MAX, LARGE_ANSWER_BYTES_MAX, LARGE_ANSWERS_MAX
 from bolide.model.response_code import ResponseCode
 from bolide.net.large_answers import LargeAnswers
 from bolide.net.link import Link
-from bolide.wire.command import Command
+from bolide.wire.command import Command, encode_frame
 from tests.unit.net.stage import Wire, eventually, serving
 from tests.unit.net.turns import counted_by_turn
 
@@ -166,5 +166,33 @@ def test_nothing_is_made_for_a_connection_that_has_not_read_what_it_has() -> Non
             assert [(await deaf.next()).code for _ in range(ASKED)] == [0] * ASKED
             assert (await deaf.ask(Command(2))).code == 0
             await eventually(lambda: server.kept_bytes == 0)
+
+    asyncio.run(main())
+
+
+def test_an_answer_that_no_client_would_take_is_an_error_in_words() -> None:
+    """The largest one fits into a frame; of a larger one no more is made than shows that it is too large."""
+    piece = bytes(LARGE_ANSWER_BYTES_MAX // 16)
+    answers, made = LargeAnswers(), 0
+
+    def pieces(number: int) -> Iterator[bytes]:
+        nonlocal made
+        for _ in range(number):
+            made += 1
+            yield piece
+
+    async def answer(link: Link, request: Command) -> Command | None:
+        return await answers.make(link, request, pieces(request.opaque))
+
+    async def main() -> None:
+        async with serving({1: answer}) as (_, _, address):
+            wire = await Wire.connect(address)
+            largest = await wire.ask(Command(1, opaque=16))
+            assert (largest.code, len(largest.body)) == (0, LARGE_ANSWER_BYTES_MAX)
+            assert len(encode_frame(largest)) <= FRAME_BYTES_MAX
+            refused = await wire.ask(Command(1, opaque=400))
+            assert (refused.code, refused.body) == (ResponseCode.SYSTEM_ERROR, b"")
+            assert f"more than {LARGE_ANSWER_BYTES_MAX} bytes" in (refused.remark or "")
+            assert made == 16 + 17
 
     asyncio.run(main())

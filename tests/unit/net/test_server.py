@@ -10,7 +10,6 @@ import pytest
 from bolide.model.errors import ConfigError
 from bolide.net import link as link_module
 from bolide.net import server as server_module
-from bolide.net.caller import parse_address, parse_addresses
 from bolide.net.clock import SystemClock
 from bolide.net.link import Link
 from bolide.net.server import Server
@@ -236,26 +235,3 @@ def test_a_connection_that_is_to_be_closed_and_does_not_read_goes_soon(
             await eventually(lambda: not server.links)
 
     asyncio.run(main())
-
-
-@pytest.mark.parametrize(
-    "text", ["", "host", "host:", ":1", "host:x", "host:0", "host:65536", "host:-1", "host:²", "[]:1", "]:1"]
-)
-def test_what_is_no_address_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError):
-        parse_address(text)
-
-
-def test_addresses_are_read_in_all_their_forms() -> None:
-    assert parse_address(" localhost:9876 ") == ("localhost", 9876)
-    assert parse_address("[::1]:9876") == ("::1", 9876)
-    assert parse_addresses("a:1; b:2,c:3;") == ["a:1", "b:2", "c:3"]
-    with pytest.raises(ConfigError, match="no name server"):
-        parse_addresses(" ; ")
-
-
-def test_a_port_of_any_length_is_refused_in_few_words() -> None:
-    """Servers tell addresses too."""
-    with pytest.raises(ConfigError, match="host:port") as caught:
-        parse_address("host:" + "9" * 5000)
-    assert len(str(caught.value)) < 400

@@ -33,6 +33,15 @@ def test_a_trouble_is_said_when_it_begins_when_it_changes_and_when_it_is_over(
     ]
 
 
+def test_a_trouble_has_a_level_and_may_be_given_in_words(caplog: pytest.LogCaptureFixture) -> None:
+    met = Trouble(log, "cleaning waits", logging.WARNING)
+    assert met.met("the clock is ahead") == met.reason == "the clock is ahead"
+    met.over()
+    assert not met
+    assert lines(caplog) == ["cleaning waits: the clock is ahead", "cleaning waits: that is over"]
+    assert [(record.levelno, record.exc_info) for record in caplog.records] == [(logging.WARNING, None)] * 2
+
+
 def test_what_nobody_foresaw_is_said_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
     Trouble(log, "work").met(RuntimeError("a bug"))
     Trouble(log, "work").met(OSError(5, "Input/output error"))

@@ -2,7 +2,8 @@
 
 import logging
 
-from bolide.model.errors import InvalidRequest
+from bolide.model.errors import ConfigError, InvalidRequest, PermissionDenied, RequestError
+from bolide.model.settings_table import FixedSetting
 from bolide.nameserver.state import NameServerState
 from bolide.net.link import Link
 from bolide.wire.bodies.properties import format_settings, parse_settings
@@ -15,7 +16,12 @@ def update(state: NameServerState, link: Link, request: Command) -> Command:
     settings = parse_settings(request.body)
     if not settings:
         raise InvalidRequest("the request names no setting")
-    state.config.change(settings)
+    try:
+        state.config = state.config.changed(settings)
+    except FixedSetting as error:
+        raise PermissionDenied(str(error)) from error
+    except ConfigError as error:
+        raise RequestError(str(error)) from error
     log.info("%s has changed %s", link.remote, ", ".join(settings))
     return request.answer()
 

@@ -7,7 +7,8 @@ and names both in its log.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from bolide.model.errors import ProtocolError, RequestError
+from bolide.model.addresses import parse_address
+from bolide.model.errors import ConfigError, ProtocolError, RequestError
 from bolide.model.limits import (
     BROKER_ADDRESSES_MAX,
     GROUP_MEMBERS_MAX,
@@ -23,8 +24,6 @@ from bolide.wire.bodies.route import MASTER_ID, BrokerData, QueueData, TopicRout
 
 TOLD_NAME_LENGTH_MAX = 255
 """Of a broker's name or address in a route."""
-
-PORT_MAX = 65_535
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +135,10 @@ def _fault_of_addresses(addresses: Iterable[str]) -> str | None:
     if len(listed) > BROKER_ADDRESSES_MAX:
         return f"{len(listed)} addresses"
     for address in listed:
-        host, _, port = address.rpartition(":")
-        is_port = port.isascii() and port.isdecimal() and len(port) <= 5 and 0 < int(port) <= PORT_MAX
-        if not host or not is_port or _fault_of_name(address):
-            return f"{address[:TOLD_NAME_LENGTH_MAX]!r} is not an address"
+        try:
+            parse_address(address)
+        except ConfigError as error:
+            return str(error)
+        if fault := _fault_of_name(address):
+            return f"{address[:TOLD_NAME_LENGTH_MAX]!r} is not an address: {fault}"
     return None

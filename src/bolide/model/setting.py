@@ -1,8 +1,8 @@
-"""Setting: one line of a broker's configuration.  Its key in the original's files, what it may be, what it does.
+"""Setting: one line of a server's configuration.  Its key in the original's files, what it may be, what it does.
 
 A setting reads its value from text and checks one that is given as it is; `ConfigError` names the key and says what
-is possible.  Every number has both bounds, and none is looked at that could not be one.  The table of all settings is
-`BrokerConfig`; docs/settings.md is written from it.
+is possible.  Every number has both bounds, and none is looked at that could not be one.  The tables are
+`BrokerConfig` and `NameServerConfig`; docs/settings.md is written from them.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ class Setting(ABC):
     about: str
     """What it does, in a sentence."""
     live: bool
-    """Whether it may change while the broker runs."""
+    """Whether it may change while the server runs."""
     hint: str = ""
     """What to say to who wants something else."""
 
