@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from bolide.broker.waiting_pulls import HELD_BYTES
-from bolide.model.limits import HELD_BYTES_MAX, HELD_CONNECTION_BYTES_MAX, MIB
+from bolide.model.limit import MIB
+from bolide.model.limits import HELD_BYTES_MAX, HELD_CONNECTION_BYTES_MAX
 from tests.attack.stage import ask_all, frame, grows_at_most, receive, strangers
 from tests.peers import frames
 from tests.peers.server import Together

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from bolide.model import limits
+from bolide.model.limit import KIB, MIB, Limit, Where
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "limits.md"
 
@@ -18,7 +19,7 @@ No setting moves a limit. Some settings choose less, and go up to the limit that
 
 def rendered() -> str:
     sections = [HEAD]
-    for where in limits.Where:
+    for where in Where:
         rows = [(name, limit) for name, limit in limits.table().items() if limit.where is where]
         if rows:
             sections.append(
@@ -32,15 +33,15 @@ def rendered() -> str:
     return "\n".join(sections)
 
 
-def amount(name: str, limit: limits.Limit) -> str:
-    if "_BYTES" in name and limit >= limits.MIB and limit % limits.MIB == 0:
-        return f"{limit // limits.MIB:,} MiB"
-    if "_BYTES" in name and limit >= limits.KIB and limit % limits.KIB == 0:
-        return f"{limit // limits.KIB:,} KiB"
+def amount(name: str, limit: Limit) -> str:
+    if "_BYTES" in name and limit >= MIB and limit % MIB == 0:
+        return f"{limit // MIB:,} MiB"
+    if "_BYTES" in name and limit >= KIB and limit % KIB == 0:
+        return f"{limit // KIB:,} KiB"
     return f"{int(limit):,}" + (" ms" if "_MS" in name else "")
 
 
-def _settings(limit: limits.Limit) -> str:
+def _settings(limit: Limit) -> str:
     return ", ".join(f"`{setting}`" for setting in limit.bounds)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bolide.broker.config import BrokerConfig, BrokerConfig
+from bolide.broker.config import BrokerConfig
 from bolide.model import limits
 from bolide.model.errors import ConfigError
 from bolide.pipeline.options import parse_options

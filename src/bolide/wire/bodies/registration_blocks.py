@@ -9,7 +9,8 @@ import zlib
 from collections.abc import Callable
 
 from bolide.model.errors import InvalidRequest
-from bolide.model.limits import MIB, REGISTERED_TOPIC_BYTES_MAX, REGISTRATION_UNPACKED_BYTES_MAX
+from bolide.model.limit import MIB
+from bolide.model.limits import REGISTERED_TOPIC_BYTES_MAX, REGISTRATION_UNPACKED_BYTES_MAX
 from bolide.model.steps import Steps
 from bolide.wire.bodies.registration_topics import check_topic_count
 

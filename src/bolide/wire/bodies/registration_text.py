@@ -13,7 +13,8 @@ import re
 from bolide.model import java_json
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import InvalidRequest
-from bolide.model.limits import MIB, REGISTERED_TOPIC_BYTES_MAX
+from bolide.model.limit import MIB
+from bolide.model.limits import REGISTERED_TOPIC_BYTES_MAX
 from bolide.model.steps import Steps
 from bolide.wire.bodies.members import as_texts, parse_object
 from bolide.wire.bodies.registration_topics import ToldTopic, check_topic_count, topic_of
