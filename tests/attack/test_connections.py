@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from bolide.model.limit import MIB
 from bolide.model.limits import (
     DIALECT_BYTES_MAX,
     FRAME_BYTES_MAX,
@@ -17,7 +18,6 @@ from bolide.model.limits import (
     HEADER_FIELDS_MAX,
     KEPT_BYTES_MAX,
     LARGE_FRAMES_BYTES_MAX,
-    MIB,
 )
 from tests.attack.stage import COMPACT_FORM, ONE_WAY, frame, framed, grows_at_most, is_closed, pour, strangers
 from tests.peers import frames

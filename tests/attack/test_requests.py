@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from bolide.model.limit import MIB
 from bolide.model.limits import (
     BATCH_MESSAGES_MAX,
     CLIENTS_BYTES_MAX,
     CONNECTION_GROUPS_MAX,
     LOCK_QUEUES_MAX,
-    MIB,
     TOPIC_QUEUES_MAX,
     TOPICS_ASKED_MAX,
 )
