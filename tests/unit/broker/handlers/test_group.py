@@ -6,6 +6,7 @@ from bolide.broker.handlers import client
 from bolide.broker.handlers.client import Clients
 from bolide.broker.handlers.lock import Locks
 from bolide.broker.notices import TOLD_PER_ROUND
+from bolide.machines import locks
 from bolide.model import java_json
 from bolide.model.errors import ConsumerNotOnline, GroupNotFound, InvalidRequest, RequestError
 from bolide.model.json_pieces import PIECE_ENTRIES
@@ -290,6 +291,19 @@ def test_only_queues_that_exist_can_be_locked(desk: Desk) -> None:
     assert lock(desk, "other", *asked) == asked[1:3]
 
 
+def test_a_host_has_one_share_of_the_locks_whatever_its_connections(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "LOCKS_MAX", 4)
+    desk.topic("orders", 4)
+
+    def held(by: str) -> int:
+        wanted = tuple(MessageQueue("orders", "broker-a", number) for number in range(4))
+        return len(decode_locked(desk.ask(41, LockRequest(f"g{by[-1]}", "c", wanted).encode(), by=by).body))
+
+    assert [held(by) for by in ("10.0.0.1:1", "10.0.0.1:2", "10.0.0.2:3")] == [2, 0, 1]
+
+
 def test_a_lock_keeps_nothing_of_a_request_but_its_owner(desk: Desk) -> None:
     desk.topic("orders", 2)
     long_name = MessageQueue("orders", "b" * 100_000, 0)
@@ -352,6 +366,13 @@ def test_a_group_is_created_changed_shown_and_deleted(desk: Desk) -> None:
 def test_an_impossible_group_is_refused(desk: Desk, body: bytes) -> None:
     with pytest.raises(InvalidRequest):
         desk.ask(200, body)
+
+
+def test_a_group_that_its_file_could_not_hold_is_refused(desk: Desk) -> None:
+    """A request may be nested as deep as a file; in the file there are more levels around the group."""
+    with pytest.raises(InvalidRequest, match="nested"):
+        desk.ask(200, b'{"groupName":"deep","later":' + b"[" * 62 + b"]" * 62 + b"}")
+    assert "deep" not in desk.groups
 
 
 def test_offsets_go_with_their_group_only_when_asked(desk: Desk) -> None:
