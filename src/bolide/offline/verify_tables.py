@@ -94,7 +94,9 @@ def check_checkpoint(store: StoreFiles, findings: Findings) -> Checkpoint | None
         findings.damage("checkpoint", 0, what, _BAD_CHECKPOINT)
     says = Checkpoint.decode(data)
     if says.mark is None and any(data[MARK_AT:]):
-        text = "the mark does not fit the times: the original has run on the store, or it is damaged"
+        text = "the mark is damaged"
+        if store.is_foreign:
+            text = "the mark does not know the times: the original has run on the store, or they are damaged"
         findings.note("checkpoint", text + "; the next recovery looks at more of the log")
     for at in (0, 8, 16):
         if len(data) >= at + 8 and data[at] & 0x80:

@@ -9,7 +9,7 @@ from bolide.offline.export import Export, Selection
 from bolide.offline.files import StoreFiles
 from bolide.offline.repair import Repair
 from bolide.record.decode import each_message
-from bolide.store.checkpoint import Checkpoint
+from bolide.store.checkpoint import MARK_AT, Checkpoint
 from bolide.store.deletions import FILE
 from bolide.store.disk_os import OsDisk
 from bolide.store.index_file import IndexSizes
@@ -133,3 +133,12 @@ def test_a_repair_of_a_store_that_the_original_has_used_forgets_deletions_for_go
     repaired(tmp_path, HeldClock())
     assert not (tmp_path / FILE).exists()
     assert Checkpoint.decode((tmp_path / "checkpoint").read_bytes()).mark is not None
+
+
+def test_a_damaged_checkpoint_is_named_and_brings_no_deleted_topic_back(tmp_path: Path) -> None:
+    make(tmp_path, again=0, stop="clean")
+    data = bytearray((tmp_path / "checkpoint").read_bytes())
+    data[MARK_AT + 20] ^= 1
+    (tmp_path / "checkpoint").write_bytes(data)
+    assert exported(tmp_path) == []
+    assert any("the mark is damaged" in str(note) for note in examine(tmp_path).findings.notes)
