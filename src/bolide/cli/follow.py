@@ -62,12 +62,10 @@ async def stored(consumer: PullConsumer, spans: list[Span], tags: str) -> AsyncI
         await _refill(heap, number, readers[number])
 
 
-async def last_stored(
-    consumer: PullConsumer, spans: list[Span], tags: str, count: int
-) -> list[StoredMessage]:
-    """The last `count` of them."""
+async def last_stored(consumer: PullConsumer, spans: list[Span], count: int) -> list[StoredMessage]:
+    """The last `count` of them, whatever their tags."""
     kept: deque[StoredMessage] = deque(maxlen=count)
-    async for message in stored(consumer, spans, tags):
+    async for message in stored(consumer, spans, "*"):
         kept.append(message)
     return list(kept)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +17,7 @@ from bolide.model.errors import RouteNotFound
 
 if TYPE_CHECKING:
     from bolide.aio import StoredMessage
+    from bolide.model.topic import Subscription
 
 DEFAULT_FORMAT = r"%v\n"
 DEFAULT_LAST = 10
@@ -68,7 +70,7 @@ def tail(
     r"""Show a topic's messages: the last ones, then new ones as they come.
 
     Reads without joining a group: no consumer notices.
-    --last counts before --tag and --key choose.
+    --last counts before --tag and --key choose, --count after.
 
     [bold]Formats[/bold]: text with these marks, and \n \t \\ as usual
 
@@ -88,14 +90,15 @@ def tail(
     """
     from bolide.cli.layout import compile_format, json_line
     from bolide.cli.since import parse_since
+    from bolide.client.checks import subscription
     from bolide.net.clock import SystemClock
 
     write = json_line if as_json else compile_format(format_)
     plan = _Plan(
         topic=topic,
         since_ms=parse_since(since, SystemClock().now_ms()) if since is not None else None,
-        last=min(last, count or last) if since is None else None,
-        tags=" || ".join(tags) if tags else "*",
+        last=last if since is None else None,
+        tags=subscription(topic, " || ".join(tags) if tags else "*"),
         keys=frozenset(keys or ()),
         count=count,
         follow=follow,
@@ -115,10 +118,15 @@ class _Plan:
     topic: str
     since_ms: int | None
     last: int | None
-    tags: str
+    tags: "Subscription"
     keys: frozenset[str]
     count: int | None
     follow: bool
+
+    def wants(self, message: "StoredMessage") -> bool:
+        if self.tags.tags and message.tags not in self.tags.tags:
+            return False
+        return not self.keys or not self.keys.isdisjoint(message.keys)
 
 
 async def _tail_or_say_why_not(
@@ -135,21 +143,22 @@ async def _tail(nameserver: str, plan: _Plan, write: "Callable[[StoredMessage], 
     from bolide.cli.follow import arriving, last_stored, spans_of_last, spans_since, stored
 
     printer = _Printer(plan, write)
+    tags = plan.tags.expression
     async with PullConsumer(nameserver, group=GROUP) as consumer:
         if plan.last is not None:
             spans = await spans_of_last(consumer, plan.topic, plan.last)
-            for message in await last_stored(consumer, spans, plan.tags, plan.last):
-                if printer.print(message):
-                    break
+            wanted = filter(plan.wants, await last_stored(consumer, spans, plan.last))
+            for message in deque(wanted, maxlen=plan.count):
+                printer.print(message)
         else:
             spans = await spans_since(consumer, plan.topic, plan.since_ms)
-            async for message in stored(consumer, spans, plan.tags):
+            async for message in stored(consumer, spans, tags):
                 if printer.print(message):
                     break
         printer.flush()
         if not plan.follow or printer.is_done:
             return
-        async for message in arriving(consumer, plan.topic, spans, plan.tags, _once_in_a_row()):
+        async for message in arriving(consumer, plan.topic, spans, tags, _once_in_a_row()):
             if printer.print(message):
                 break
             printer.flush()
@@ -160,7 +169,7 @@ class _Printer:
     """Writes what was asked for and counts it."""
 
     def __init__(self, plan: _Plan, write: "Callable[[StoredMessage], bytes]") -> None:
-        self._keys = plan.keys
+        self._wants = plan.wants
         self._left = plan.count
         self._write = write
         self._out = sys.stdout.buffer
@@ -171,7 +180,7 @@ class _Printer:
 
     def print(self, message: "StoredMessage") -> bool:
         """Write it if it is wanted; whether that was the last one."""
-        if self._keys and self._keys.isdisjoint(message.keys):
+        if not self._wants(message):
             return False
         self._out.write(self._write(message))
         if self._left is not None:

@@ -25,7 +25,7 @@ DELIVER = "deliver"
 SKIP = "skip"
 
 _SHOWN_LENGTH = 64
-_NO_TAG = re.compile(r"[\s|<>=()'\"*]")
+_NO_TAG = re.compile(r"[\s|,<>=()'\"*]")
 
 
 def described(value: object) -> str:
@@ -109,7 +109,7 @@ def subscription(topic_name: str, tags: object, version: int = 0) -> Subscriptio
     for tag in sorted(found.tags):
         if _NO_TAG.search(tag):
             raise SubscriptionMalformed(
-                f"tags is * or tags separated by ||, as in 'paid || refunded', and {tag[:_SHOWN_LENGTH]!r} is"
-                " not a tag; SQL expressions are not supported yet"
+                f"{tag[:_SHOWN_LENGTH]!r} is not a tag: tags is * or one tag, and several tags are joined by ||,"
+                " as in 'paid || refunded'; SQL expressions are not supported yet"
             )
     return found

@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from bolide.client.checks import subscription
 from bolide.model.addresses import parse_addresses
 from bolide.model.errors import BolideError, ConfigError
 from bolide.model.limits import SPARK_OFFSETS_TEXT_MAX, SPARK_PULL_BYTES_MAX, SPARK_TASKS_MAX
 from bolide.model.names import check_group, check_topic
 from bolide.model.numbers import parse_count
 from bolide.model.offsets import MessageQueue
-from bolide.model.topic import Subscription
 from bolide.pipeline.columns_twin import BAD_BODIES
 
 EARLIEST = -2
@@ -204,7 +204,7 @@ def _topics(options: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _tags(options: Mapping[str, str]) -> str:
-    return Subscription.parse("", options.get("tags")).expression
+    return subscription("", options.get("tags", "*")).expression
 
 
 def _flag(options: Mapping[str, str], name: str, default: bool) -> bool:

@@ -111,6 +111,18 @@ def test_tail_picks_tags_and_keys(run: Run) -> None:
     assert both.split() == ["red2"]
 
 
+def test_tail_counts_what_tags_and_keys_chose_from_the_last_ones(run: Run) -> None:
+    run("topic", "create", "chosen", "--queues", "2")
+    for tag, key in (("red", "1"), ("red", "2"), ("blue", "3"), ("blue", "4")):
+        run("send", "chosen", "-m", f"{tag}{key}", "--tag", tag, "--key", key)
+    assert run("tail", "chosen", "--count", "1").split() == ["blue4"]
+    assert run("tail", "chosen", "--key", "1", "--count", "1").split() == ["red1"]
+    assert run("tail", "chosen", "--tag", "red", "--count", "1").split() == ["red2"]
+    assert run("tail", "chosen", "--no-follow", "--tag", "red", "--last", "2").split() == []
+    assert run("tail", "chosen", "--no-follow", "--tag", "red", "--last", "3").split() == ["red2"]
+    assert "is not a tag" in run("tail", "chosen", "--no-follow", "--tag", "a b", code=1)
+
+
 def test_a_topic_that_nobody_has_is_code_4_for_tail(run: Run) -> None:
     assert "nowhere" in run("tail", "nowhere", "--no-follow", code=4)
 

@@ -20,6 +20,7 @@ from bolide.aio import (
     PushConsumer,
     SubscriptionMalformed,
 )
+from bolide.client import checks
 from tests.unit.client.scripted import Cluster, cluster
 
 ADDRESS = "127.0.0.1:9876"
@@ -211,7 +212,13 @@ def test_what_is_no_tag_expression_is_refused_and_not_consumed_as_nothing(tags: 
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize("tags", ["*", "", " * ", "paid", "paid || refunded", "Größe||a-b_c.d/e:f,g%20"])
+@pytest.mark.parametrize("tags", ["paid,refunded", "paid, refunded", "paid | refunded", "paid||a,b"])
+def test_tags_that_are_joined_otherwise_are_refused_with_how_to_join_them(tags: str) -> None:
+    with pytest.raises(SubscriptionMalformed, match=r"several tags are joined by \|\|"):
+        checks.subscription("orders", tags)
+
+
+@pytest.mark.parametrize("tags", ["*", "", " * ", "paid", "paid || refunded", "Größe||a-b_c.d/e:f;g%20"])
 def test_tag_expressions_are_taken(tags: str) -> None:
     async def scenario() -> None:
         await PushConsumer(ADDRESS, group="g", listener=listen).subscribe("orders", tags)
