@@ -8,6 +8,7 @@ import pytest
 
 from bolide import Message, Producer
 from bolide.cli.main import main
+from bolide.model.limits import TOLD_QUEUES_MAX, TOPIC_QUEUES_MAX
 from bolide.testing import EmbeddedServer
 from tests.peers.ports import free_port
 
@@ -125,6 +126,17 @@ def test_tail_counts_what_tags_and_keys_chose_from_the_last_ones(run: Run) -> No
 
 def test_a_topic_that_nobody_has_is_code_4_for_tail(run: Run) -> None:
     assert "nowhere" in run("tail", "nowhere", "--no-follow", code=4)
+
+
+@pytest.mark.parametrize("option", ["--queues", "--read-queues", "--write-queues"])
+@pytest.mark.parametrize("number", [TOPIC_QUEUES_MAX + 1, TOLD_QUEUES_MAX, TOLD_QUEUES_MAX + 1])
+def test_too_many_queues_are_refused_with_the_bound_of_a_topic(run: Run, option: str, number: int) -> None:
+    assert f"less than or equal to {TOPIC_QUEUES_MAX}" in run(
+        "topic", "create", "wide", option, str(number), code=2
+    )
+    assert f"less than or equal to {TOPIC_QUEUES_MAX}" in run(
+        "topic", "update", "wide", option, str(number), code=2
+    )
 
 
 def test_a_failed_send_says_how_many_are_stored(run: Run) -> None:
