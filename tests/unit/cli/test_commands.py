@@ -124,6 +124,13 @@ def test_tail_counts_what_tags_and_keys_chose_from_the_last_ones(run: Run) -> No
     assert "is not a tag" in run("tail", "chosen", "--no-follow", "--tag", "a b", code=1)
 
 
+def test_tail_of_a_misspelled_topic_names_the_one_that_is_there(run: Run) -> None:
+    run("topic", "create", "greetings", "--if-not-exists")
+    said = run("tail", "greetngs", "--no-follow", code=4)
+    assert "did you mean greetings?" in said
+    assert "topic create" not in said
+
+
 def test_a_topic_that_nobody_has_is_code_4_for_tail(run: Run) -> None:
     assert "nowhere" in run("tail", "nowhere", "--no-follow", code=4)
 
