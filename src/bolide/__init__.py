@@ -18,7 +18,14 @@ _HOMES = {
     "bolide.client.results": ("PullBlock", "PullResult", "PullStatus", "SendReceipt", "SendStatus"),
     "bolide.model.errors": (
         *("BolideError", "CallTimeout", "ClientError", "ClientNotRunning", "ConfigError", "ConnectionLost"),
-        *("InvalidRequest", "MalformedRecord", "MessageIllegal", "ProtocolError", "RemoteError"),
+        *(
+            "InvalidRequest",
+            "MalformedRecord",
+            "MessageIllegal",
+            "NotWritable",
+            "ProtocolError",
+            "RemoteError",
+        ),
         *("RequestError", "RouteNotFound", "SubscriptionMalformed"),
     ),
     "bolide.model.message": ("Message", "StoredMessage"),

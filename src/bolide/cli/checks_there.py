@@ -1,6 +1,7 @@
 """Checks of `bolide doctor` on the servers: name servers, brokers at the addresses that clients are told, a probe."""
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 
 from bolide.admin.cluster import broker_settings, broker_state, cluster_info
 from bolide.admin.connection import AdminConnection
@@ -18,20 +19,26 @@ RIVALS = "rivalBrokerAddr"
 """What a broker of ours says when others have its name."""
 
 
-async def check_nameservers(addresses: list[str]) -> AsyncIterator[tuple[Finding, ClusterInfo | None]]:
-    """Each one by itself: clients work with any that is up, so one that is down is easily missed."""
-    for address in addresses:
-        async with AdminConnection(address, timeout_ms=TIMEOUT_MS) as server:
-            try:
-                info = await cluster_info(server)
-            except ConnectionLost as error:
-                yield wrong("name server", str(error), _start_hint(address)), None
-            except BolideError as error:
-                text = f"{address} accepts connections but does not answer like a name server: {error}"
-                advice = "Is this the name server's port (9876 by default), not a broker's?"
-                yield wrong("name server", text, advice), None
-            else:
-                yield good("name server", f"{address} answers"), info
+@dataclass(frozen=True, slots=True)
+class NameserverCheck:
+    """What was found at an address; `is_taken` when a server is there, of whatever kind."""
+
+    finding: Finding
+    is_taken: bool
+    info: ClusterInfo | None = None
+
+
+async def check_nameserver(address: str) -> NameserverCheck:
+    async with AdminConnection(address, timeout_ms=TIMEOUT_MS) as server:
+        try:
+            info = await cluster_info(server)
+        except ConnectionLost as error:
+            return NameserverCheck(wrong("name server", str(error), _start_hint(address)), is_taken=False)
+        except BolideError as error:
+            text = f"{address} accepts connections but does not answer like a name server: {error}"
+            advice = "Is this the name server's port (9876 by default), not a broker's?"
+            return NameserverCheck(wrong("name server", text, advice), is_taken=True)
+    return NameserverCheck(good("name server", f"{address} answers"), is_taken=True, info=info)
 
 
 async def check_brokers(info: ClusterInfo, clock: Clock) -> AsyncIterator[Finding]:

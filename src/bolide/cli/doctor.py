@@ -70,11 +70,17 @@ async def _checks(nameserver: str, data: Path, probe: bool) -> "AsyncIterator[Fi
     yield checks_here.check_clock(clock.now_ms())
     addresses = parse_addresses(nameserver)
     known = None
-    async for finding, info in checks_there.check_nameservers(addresses):
-        yield finding
-        known = known or info
+    silent = []
+    for (
+        address
+    ) in addresses:  # each by itself: clients work with any that is up, so one that is down is easily missed
+        found = await checks_there.check_nameserver(address)
+        yield found.finding
+        known = known or found.info
+        if not found.is_taken:
+            silent.append(address)
     if known is None:
-        for host, port in map(parse_address, addresses):
+        for host, port in map(parse_address, silent):
             if host in ("127.0.0.1", "localhost", "::1"):
                 yield checks_here.check_port("name server", port)
                 yield checks_here.check_port("broker", BROKER_PORT)

@@ -10,6 +10,7 @@ from bolide.cli.options import DEFAULT_NAMESERVER, AsJson, Nameserver, Yes
 from bolide.cli.output import counted, say, write_json, write_line, write_table
 from bolide.cli.since import format_moment
 from bolide.model.errors import ConfigError
+from bolide.model.limits import TOPIC_QUEUES_MAX
 
 if TYPE_CHECKING:
     from bolide.admin.topics import TopicDescription
@@ -24,13 +25,22 @@ Topic = Annotated[
     str, typer.Argument(metavar="TOPIC", help="The topic's name.", autocompletion=complete.topics)
 ]
 Queues = Annotated[
-    int | None, typer.Option("--queues", min=1, metavar="N", help="Read and write queues per broker.")
+    int | None,
+    typer.Option(
+        "--queues", min=1, max=TOPIC_QUEUES_MAX, metavar="N", help="Read and write queues per broker."
+    ),
 ]
 ReadQueues = Annotated[
-    int | None, typer.Option("--read-queues", min=1, metavar="N", help="Queues that consumers read.")
+    int | None,
+    typer.Option(
+        "--read-queues", min=1, max=TOPIC_QUEUES_MAX, metavar="N", help="Queues that consumers read."
+    ),
 ]
 WriteQueues = Annotated[
-    int | None, typer.Option("--write-queues", min=1, metavar="N", help="Queues that producers send to.")
+    int | None,
+    typer.Option(
+        "--write-queues", min=1, max=TOPIC_QUEUES_MAX, metavar="N", help="Queues that producers send to."
+    ),
 ]
 Perm = Annotated[
     str | None, typer.Option("--perm", metavar="PERM", help="What clients may do: rw, r, w or none.")

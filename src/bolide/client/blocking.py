@@ -103,7 +103,7 @@ class Producer:
 
         Raises:
             MessageIllegal, InvalidRequest: the message itself cannot be sent.
-            RouteNotFound: nobody has the topic, and nobody creates it.
+            RouteNotFound: nobody has the topic, and nobody creates it; as NotWritable, it may not be sent to.
             RemoteError: the broker refused; `response_code` says why.
             CallTimeout, ConnectionLost: no answer; the message may be stored or not.
         """

@@ -22,10 +22,10 @@ from bolide.model.errors import (
     ConnectionLost,
     InvalidRequest,
     MessageIllegal,
+    NotWritable,
     ProtocolError,
     RemoteError,
     RequestError,
-    RouteNotFound,
 )
 from bolide.model.message import BODY_BYTES_MAX, Message
 from bolide.model.names import DEFAULT_TOPIC
@@ -157,7 +157,7 @@ class Producer:
 
         Raises:
             MessageIllegal, InvalidRequest: the message itself cannot be sent.
-            RouteNotFound: nobody has the topic, and nobody creates it.
+            RouteNotFound: nobody has the topic, and nobody creates it; as NotWritable, it may not be sent to.
             RemoteError: the broker refused; `response_code` says why.
             CallTimeout, ConnectionLost: no answer; the message may be stored or not.
         """
@@ -227,7 +227,7 @@ class Producer:
             queues = route.writable(topic, TOPIC_QUEUES) if borrowed else route.writable(topic)
             self._writable[topic] = (route, queues)
         if not queues:
-            raise RouteNotFound(
+            raise NotWritable(
                 f"the topic {topic!r} has no queue that can be written to now:"
                 " its brokers are drained, or it does not permit writing"
             )

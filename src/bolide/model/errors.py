@@ -128,6 +128,10 @@ class RouteNotFound(ClientError):
     """No name server knows where the topic lives."""
 
 
+class NotWritable(RouteNotFound):
+    """The topic is there, and none of its queues may be sent to now."""
+
+
 class NoBroker(ClientError):
     """A name server answers, but no broker is registered with it: what the brokers have stored is unknown, not gone."""
 

@@ -8,6 +8,7 @@ import pytest
 
 from bolide import Message, Producer
 from bolide.cli.main import main
+from bolide.model.limits import TOLD_QUEUES_MAX, TOPIC_QUEUES_MAX
 from bolide.testing import EmbeddedServer
 from tests.peers.ports import free_port
 
@@ -123,13 +124,31 @@ def test_tail_counts_what_tags_and_keys_chose_from_the_last_ones(run: Run) -> No
     assert "is not a tag" in run("tail", "chosen", "--no-follow", "--tag", "a b", code=1)
 
 
+def test_tail_of_a_misspelled_topic_names_the_one_that_is_there(run: Run) -> None:
+    run("topic", "create", "greetings", "--if-not-exists")
+    said = run("tail", "greetngs", "--no-follow", code=4)
+    assert "did you mean greetings?" in said
+    assert "topic create" not in said
+
+
 def test_a_topic_that_nobody_has_is_code_4_for_tail(run: Run) -> None:
     assert "nowhere" in run("tail", "nowhere", "--no-follow", code=4)
 
 
+@pytest.mark.parametrize("option", ["--queues", "--read-queues", "--write-queues"])
+@pytest.mark.parametrize("number", [TOPIC_QUEUES_MAX + 1, TOLD_QUEUES_MAX, TOLD_QUEUES_MAX + 1])
+def test_too_many_queues_are_refused_with_the_bound_of_a_topic(run: Run, option: str, number: int) -> None:
+    assert f"less than or equal to {TOPIC_QUEUES_MAX}" in run(
+        "topic", "create", "wide", option, str(number), code=2
+    )
+    assert f"less than or equal to {TOPIC_QUEUES_MAX}" in run(
+        "topic", "update", "wide", option, str(number), code=2
+    )
+
+
 def test_a_failed_send_says_how_many_are_stored(run: Run) -> None:
     run("topic", "create", "closed", "--perm", "r")
-    assert "message 1 failed, 0 messages are stored" in run("send", "closed", "-m", "x", code=4)
+    assert "message 1 failed, 0 messages are stored" in run("send", "closed", "-m", "x", code=1)
     assert "contains" in run("send", "bad name", "-m", "x", code=2)
 
 
@@ -154,7 +173,9 @@ def test_doctor_recognises_a_broker_at_the_name_servers_address(
     server: EmbeddedServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["doctor", "-n", server.broker]) == 1
-    assert "not a broker's" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "not a broker's" in shown
+    assert "used by another program" not in shown
 
 
 def test_doctor_finds_an_advertised_address_that_cannot_be_reached(
