@@ -78,6 +78,7 @@ def test_an_input_that_takes_long_is_found_and_ended(monkeypatch: pytest.MonkeyP
 
 
 def test_an_input_that_takes_much_memory_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("/proc/self/clear_refs").write_text("5")  # what other tests have needed counts no more
     monkeypatch.setattr(campaign, "GROWTH_KIB_MAX", 0)
     grown: list[bytes] = []
     target = planted(read=lambda data: grown.append(b"x" * 2**26))
