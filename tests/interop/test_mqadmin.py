@@ -128,7 +128,7 @@ def test_write_permission_can_be_wiped_and_given_back(stage: Stage, server: Toge
         return "".join(re.findall(r'"perm":\s*(\d)', route))
 
     def is_wiped() -> bool:
-        """A registration with news brings the permission back, as with the original: whoever wants it gone looks again."""
+        """A registration with news brings the permission back, as with the original; so it is looked at again."""
         assert "] OK," in stage.admin(f"wipeWritePerm -b {broker}")
         return permission() == "4"
 
