@@ -247,6 +247,9 @@ class Link(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        if self._stops & _ABORTED:  # given up before anybody was there
+            self._transport.abort()
+            return
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES_MAX)
         peername = transport.get_extra_info("peername")
         if peername:

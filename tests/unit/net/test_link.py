@@ -1,6 +1,7 @@
 """Links: requests and calls over real sockets, errors, slow readers."""
 
 import asyncio
+import socket
 
 import pytest
 
@@ -9,9 +10,10 @@ from bolide.model.limits import REQUESTS_PER_TURN
 from bolide.net import link as link_module
 from bolide.net.caller import Caller
 from bolide.net.clock import SystemClock
+from bolide.net.commons import Commons
 from bolide.net.link import Link, encode_host
 from bolide.wire.command import COMPACT, Command, encode_frame
-from tests.unit.net.stage import Wire, eventually, pause, serving
+from tests.unit.net.stage import Bench, Wire, eventually, pause, serving
 from tests.unit.net.turns import counted_by_turn
 from tests.unit.store.stage import HeldClock
 
@@ -366,5 +368,22 @@ def test_a_large_answer_arrives_whole_and_the_next_one_behind_it(size: int) -> N
             assert large.body == body
             assert small.body == b"small"
             await caller.close()
+
+    asyncio.run(main())
+
+
+def test_a_link_that_was_given_up_before_its_connection_is_made_reads_nothing() -> None:
+    """It would take bytes that it never serves, until there is no memory left to receive into."""
+
+    async def main() -> None:
+        bench = Bench({})
+        link = Link(Commons(SystemClock(), serves=True), bench)
+        link.abort()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            transport, _ = await asyncio.get_running_loop().create_connection(lambda: link, sock=ours)
+            assert transport.is_closing()
+            await eventually(lambda: not link.is_open)
+        assert bench.opened == []
 
     asyncio.run(main())
