@@ -11,7 +11,7 @@ from bolide.model.json_pieces import Entries
 from bolide.model.limits import GROUP_TABLE_BYTES_MAX, GROUPS_MAX
 from bolide.model.topic import GroupConfig
 from bolide.store.disk import Disk
-from bolide.store.tables.persisted import PersistedTable, member_table, read_entries
+from bolide.store.tables.persisted import PersistedTable, member_table, read_entries, with_more
 
 
 class GroupTable(PersistedTable):
@@ -93,9 +93,5 @@ class GroupTable(PersistedTable):
     def _keep(self, config: GroupConfig) -> None:
         known = self._groups.get(config.name)
         more = group_bytes(config) - (0 if known is None else group_bytes(known))
-        if more > 0 and self._bytes + more > GROUP_TABLE_BYTES_MAX:
-            raise TableFull(
-                f"the groups take {self._bytes} bytes of {GROUP_TABLE_BYTES_MAX}: delete some before you add more"
-            )
+        self._bytes = with_more(self._bytes, more, GROUP_TABLE_BYTES_MAX, "groups")
         self._groups[config.name] = config
-        self._bytes += more

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from bolide.model import java_json, json_pieces
 from bolide.model.clock import Clock
 from bolide.model.data_version import DataVersion
-from bolide.model.errors import InvalidRequest
+from bolide.model.errors import InvalidRequest, TableFull
 from bolide.store.disk import Disk
 from bolide.store.small_file import SmallFile
 
@@ -110,6 +110,13 @@ def read_entries(members: Mapping[str, Any], key: str, read: Callable[[object], 
         except InvalidRequest as error:
             raise InvalidRequest(f"{name[:255]!r}: {error}") from None
     return found
+
+
+def with_more(taken: int, more: int, bytes_max: int, what: str) -> int:
+    """The bytes of a table that takes so many more in; `TableFull` where it may not have them."""
+    if more > 0 and taken + more > bytes_max:
+        raise TableFull(f"the {what} take {taken} bytes of {bytes_max}: delete some before you add more")
+    return taken + more
 
 
 def _nobody_listens() -> None:

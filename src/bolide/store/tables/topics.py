@@ -15,7 +15,7 @@ from bolide.model.json_pieces import Entries
 from bolide.model.limits import TOPIC_QUEUES_MAX, TOPIC_TABLE_BYTES_MAX, TOPICS_MAX
 from bolide.model.topic import TopicConfig
 from bolide.store.disk import Disk
-from bolide.store.tables.persisted import PersistedTable, read_entries
+from bolide.store.tables.persisted import PersistedTable, read_entries, with_more
 
 
 class TopicTable(PersistedTable):
@@ -110,9 +110,5 @@ class TopicTable(PersistedTable):
         """What the table holds must fit into a registration: see the limit."""
         known = self._topics.get(config.name)
         more = topic_bytes(config) - (0 if known is None else topic_bytes(known))
-        if more > 0 and self._bytes + more > TOPIC_TABLE_BYTES_MAX:
-            raise TableFull(
-                f"the topics take {self._bytes} bytes of {TOPIC_TABLE_BYTES_MAX}: delete some before you add more"
-            )
+        self._bytes = with_more(self._bytes, more, TOPIC_TABLE_BYTES_MAX, "topics")
         self._topics[config.name] = config
-        self._bytes += more
