@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from bolide.client import reader, rounds
+from tests.peers import frames
 from tests.peers.bolide import Bolide
 from tests.peers.server import Together
 
@@ -31,3 +32,11 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
 
     monkeypatch.setattr(reader, "wait_at_most", wait_at_most)
     return taken
+
+
+@pytest.fixture
+def bystander(server: Together) -> Iterator[frames.Connection]:
+    """A connection that was there before, and must work all along."""
+    with frames.Connection(server.broker) as connection:
+        yield connection
+        assert connection.ask(frames.SEND_MESSAGE_V2, frames.send_fields("bystander"), b"x").code == 0

@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.peers import frames
 from tests.peers.server import Together
+from tests.peers.waiting import PATIENCE_SECONDS, wait_until
 
 ONE_WAY = 2
 COMPACT_FORM = 0x01000000
@@ -134,3 +135,13 @@ def _cut(received: bytearray, answers: list[dict[str, Any]]) -> None:
         )
         at += 4 + length
     del received[:at]
+
+
+def takes_messages(server: Together, topic: str) -> None:
+    """The topic is there, and written to, when this returns."""
+    with frames.Connection(server.broker) as connection:
+        wait_until(
+            lambda: connection.ask(frames.SEND_MESSAGE_V2, frames.send_fields(topic), b"first").code == 0,
+            PATIENCE_SECONDS,
+            "the topic takes messages",
+        )

@@ -5,17 +5,15 @@ Whatever waits takes a bounded number of bytes, wakes nobody who wants something
 
 import select
 import socket
-from collections.abc import Iterator
 
 import pytest
 
 from bolide.broker.waiting_pulls import HELD_BYTES
 from bolide.model.limit import MIB
 from bolide.model.limits import HELD_BYTES_MAX, HELD_CONNECTION_BYTES_MAX
-from tests.attack.stage import ask_all, frame, grows_at_most, receive, strangers
+from tests.attack.stage import ask_all, frame, grows_at_most, receive, strangers, takes_messages
 from tests.peers import frames
 from tests.peers.server import Together
-from tests.peers.waiting import PATIENCE_SECONDS, wait_until
 
 PULL = 11
 FOUND, NOT_FOUND = 0, 19
@@ -23,22 +21,12 @@ MAY_WAIT = 4 + 2  # with its own subscription, and allowed to wait
 TOPIC = "held"
 
 
+pytestmark = pytest.mark.usefixtures("bystander")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def topic(server: Together) -> None:
-    with frames.Connection(server.broker) as connection:
-        wait_until(
-            lambda: connection.ask(frames.SEND_MESSAGE_V2, frames.send_fields(TOPIC), b"first").code == 0,
-            PATIENCE_SECONDS,
-            "the topic takes messages",
-        )
-
-
-@pytest.fixture(autouse=True)
-def bystander(server: Together) -> Iterator[None]:
-    """A connection that was there before, and must work all along."""
-    with frames.Connection(server.broker) as connection:
-        yield
-        assert connection.ask(frames.SEND_MESSAGE_V2, frames.send_fields("bystander"), b"x").code == 0
+    takes_messages(server, TOPIC)
 
 
 def pulls_at_the_end(

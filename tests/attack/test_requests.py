@@ -6,7 +6,6 @@ Each is refused or bounded, keeps little, and leaves others their turn.
 import json
 import select
 import struct
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from bolide.model.limits import (
     TOPIC_QUEUES_MAX,
     TOPICS_ASKED_MAX,
 )
-from tests.attack.stage import ONE_WAY, ask_all, frame, grows_at_most, strangers
+from tests.attack.stage import ONE_WAY, ask_all, frame, grows_at_most, strangers, takes_messages
 from tests.peers import frames
 from tests.peers.server import Together
 from tests.peers.waiting import PATIENCE_SECONDS, wait_until
@@ -32,22 +31,12 @@ BATCH = 320
 TOPIC = "plain"
 
 
+pytestmark = pytest.mark.usefixtures("bystander")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def topic(server: Together) -> None:
-    with frames.Connection(server.broker) as connection:
-        wait_until(
-            lambda: connection.ask(frames.SEND_MESSAGE_V2, frames.send_fields(TOPIC), b"first").code == 0,
-            PATIENCE_SECONDS,
-            "the topic takes messages",
-        )
-
-
-@pytest.fixture(autouse=True)
-def bystander(server: Together) -> Iterator[frames.Connection]:
-    """A connection that was there before, and must work all along."""
-    with frames.Connection(server.broker) as connection:
-        yield connection
-        assert connection.ask(frames.SEND_MESSAGE_V2, frames.send_fields("bystander"), b"x").code == 0
+    takes_messages(server, TOPIC)
 
 
 def heartbeat(
