@@ -15,7 +15,8 @@ HEAD = """# Settings of a broker, and of a name server
 
 A broker takes the keys of the original's `broker.conf`, from a properties file or TOML (`bolide broker -c FILE`) and
 from `--set key=value`, which wins. `bolide broker --check -c FILE` says all that is wrong with a file, with line
-numbers, starts nothing, and ends with 0 when a broker would start and with 1 when not.
+numbers, starts nothing, and ends with 0 when a broker takes the settings, with 1 when not, and with 2 when the file
+cannot be read. It tries neither addresses nor ports nor the store: those speak at the start.
 
 This page is written from [`broker/config.py`](../src/bolide/broker/config.py) and
 [`broker/foreign_settings.py`](../src/bolide/broker/foreign_settings.py) by `make fix`; a test holds them together.

@@ -80,4 +80,4 @@ class Remark(NamedTuple):
 
 
 def _verdict(found: Examined) -> str:
-    return "no broker starts with these settings" if found.problems else "a broker starts with these settings"
+    return "no broker starts with these settings" if found.problems else "a broker takes these settings"

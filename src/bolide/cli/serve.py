@@ -171,7 +171,8 @@ def broker(
     Options and --set win over the file, and the file over the environment.
     Without a name server it registers nowhere, and clients do not find it.
     Without storePathRootDir it stores in ~/store.
-    --check ends with 0 when a broker would start, and with 1 when not.
+    --check ends with 0 when a broker takes the settings, and with 1 when not;
+    it tries neither addresses nor the store.
 
     [bold]Examples[/bold]
 

@@ -215,6 +215,6 @@ async def _until_silent(things: Iterable[T], work: Callable[[T], Awaitable[bool]
         try:
             went_well &= await work(thing)
         except _SILENT as error:
-            log.warning("a broker does not answer, and is left alone for now: %s", error)
+            log.warning("a broker does not answer, and is asked again in the next round: %s", error)
             return False
     return went_well

@@ -70,7 +70,7 @@ def test_a_file_with_which_a_broker_starts_ends_with_0_and_starts_nothing(
     assert main(["broker", "--check", "-c", str(file)]) == 0
     warning, verdict = capsys.readouterr().out.splitlines()
     assert warning.startswith(f"{file}:5: warning: haListenPort=1: there is no replication here")
-    assert verdict == "0 problems, 1 warning: a broker starts with these settings"
+    assert verdict == "0 problems, 1 warning: a broker takes these settings"
     assert list(tmp_path.iterdir()) == [file]
 
 
