@@ -193,13 +193,11 @@ class MessageStore:
             self._sync_log()
             self._write_checkpoint()
         except StoreUnavailable as error:
-            log.warning("the checkpoint gets our mark later, it cannot be written yet: %s", error)
+            log.warning("the checkpoint gets our mark later: %s", error)
         except OSError as error:
             if error.errno not in NOT_NOW:
                 raise
-            log.warning(
-                "the checkpoint gets our mark later, it cannot be written yet: %s", error.strerror or error
-            )
+            log.warning("the checkpoint gets our mark later: %s", error.strerror or error)
 
     def _open_index(self, clean: bool) -> None:
         if self._options.index is not None:
