@@ -20,7 +20,8 @@ from bolide.model.errors import TooBusy
 from bolide.net.link import Link
 from bolide.net.turns import Slices
 from bolide.store.append import QueueTail, TopicLane
-from bolide.store.store import Appended, MessageStore, NewMessage
+from bolide.store.new_message import Appended, NewMessage
+from bolide.store.store import MessageStore
 from bolide.wire.send_run import SendRun
 
 log = logging.getLogger(__name__)

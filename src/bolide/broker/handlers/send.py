@@ -43,7 +43,7 @@ from bolide.record.codec import split_batch
 from bolide.record.layout import RECORD_CHECKSUM_BYTES
 from bolide.record.message_id import format_offset_id
 from bolide.rules.topic_creation import topic_for_send
-from bolide.store.store import NewMessage
+from bolide.store.new_message import NewMessage
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command, encode_frame
 from bolide.wire.frame import FrameReader, Intake, decode_frame, encode_send_answers, scan_frame
