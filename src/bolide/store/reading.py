@@ -263,8 +263,4 @@ class StoreReader:
 
     def head_at(self, log_offset: int) -> RecordHead | None:
         """The fixed part of the record that begins at this place of the log."""
-        segment = self._log.segment_of(log_offset)
-        if segment is None or not self._log.start <= log_offset < self._log.end:
-            return None
-        head = inspect_record(segment.view, log_offset - segment.base, segment.size, False)
-        return head if isinstance(head, RecordHead) and head.log_offset == log_offset else None
+        return self._log.head_at(log_offset) if self._log.start <= log_offset < self._log.end else None

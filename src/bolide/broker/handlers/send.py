@@ -118,9 +118,8 @@ class Sending(Part):
             raise InvalidRequest(
                 f"queue {queue_id} does not exist: the topic {topic.name} has {topic.queues} queues"
             )
-        if (
-            len(header.properties) > 2 * PROPERTIES_BYTES_MAX
-        ):  # too many even without those that are not stored
+        # Too many even without those that are not stored.
+        if len(header.properties) > 2 * PROPERTIES_BYTES_MAX:
             raise MessageIllegal(f"the properties have {len(header.properties)} characters")
         properties = parse_properties(header.properties)
         _refuse_what_is_not_kept(header, properties)
