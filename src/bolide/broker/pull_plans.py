@@ -107,7 +107,8 @@ class PullPlan:
         assert queue is not None, "there is no plan without one"
         result = state.store.reader.pull_at(cursor, offset, self.terms.limits, self.terms.filter)
         if self._commits:
-            state.offsets.commit(self._group, self._topic, self._queue_id, pull.commit_offset, queue.end)
+            end = queue.tail.next_offset
+            state.offsets.commit(self._group, self._topic, self._queue_id, pull.commit_offset, end)
         state.offsets.note_pull(self._group, self._topic, self._queue_id, GroupOffset(offset))
         if not result.count:
             cursor.release()  # most readers wait at the end of their queue

@@ -139,7 +139,7 @@ class StoreReader:
 
     def pull_at(self, cursor: "QueueCursor", offset: int, limits: PullLimits, filter: Filter) -> PullResult:
         queue = cursor.queue
-        end = 0 if queue is None else queue.end
+        end = 0 if queue is None else queue.tail.next_offset
         if queue is None or end == 0:
             return PullResult(PullStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
         start = queue.start
