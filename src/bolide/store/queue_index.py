@@ -14,7 +14,7 @@ from bolide.model.offsets import QueueOffset
 from bolide.store.append import QueueTail
 from bolide.store.deletions import Deletions
 from bolide.store.disk import Disk
-from bolide.store.file_names import place_of, queue_id_of
+from bolide.store.file_names import name_of, place_of, queue_id_of
 from bolide.store.folders import make_folder
 from bolide.store.handles import FileHandles, Unsynced
 from bolide.store.queue_entry import ENTRY, ENTRY_BYTES, GAP_SIZE
@@ -237,7 +237,7 @@ class ConsumeQueue:
         return kept
 
     def _path(self, at: int) -> str:
-        return f"{self._folder}{os.sep}{at - at % self._file_bytes:020d}"
+        return f"{self._folder}{os.sep}{name_of(at - at % self._file_bytes)}"
 
 
 class QueueIndex:

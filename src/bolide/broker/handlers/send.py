@@ -32,6 +32,7 @@ from bolide.model.message import (
     is_true,
     parse_properties,
 )
+from bolide.model.numbers import is_int32
 from bolide.model.offsets import LogOffset
 from bolide.model.properties import NOT_STORED, SCHEDULING
 from bolide.model.response_code import ResponseCode
@@ -192,7 +193,7 @@ class Sending(Part):
 def _check_numbers(header: SendRequest) -> None:
     """What a record stores in 32 bits must fit them."""
     for value in (header.queue_id, header.sys_flag, header.flag, header.reconsume_times):
-        if not -0x8000_0000 <= value <= 0x7FFF_FFFF:
+        if not is_int32(value):
             raise InvalidRequest(f"{value} is not a 32-bit number")
 
 
