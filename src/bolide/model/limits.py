@@ -88,6 +88,12 @@ TURN_MS_MAX: Final = Limit(
     "further ones wait, and have as many in each turn of the loop; first who has used least, every fourth time who has"
     " waited longest",
 )
+TURN_BYTES_MAX: Final = Limit(
+    512 * KIB,
+    Where.CONNECTION,
+    "bytes that connections which bring many at once bring together in one turn of the loop",
+    "they wait, and bring as many in each turn; first who has used least",
+)
 REQUESTS_PER_TURN: Final = Limit(
     64,
     Where.CONNECTION,
