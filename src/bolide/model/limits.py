@@ -68,6 +68,13 @@ IN_FLIGHT_OF_ONE_MAX: Final = Limit(
 LARGE_ANSWERS_MAX: Final = Limit(
     16, Where.CONNECTION, "large answers in the making for one connection", "further ones are refused as busy"
 )
+LARGE_ANSWER_SMALL_BYTES: Final = 256 * KIB
+LARGE_ANSWERS_AT_ONCE: Final = Limit(
+    4,
+    Where.CONNECTION,
+    f"answers in the making of which {LARGE_ANSWER_SMALL_BYTES // KIB} KiB are there already, of all connections",
+    "further ones go on when one of them is whole; shorter ones do not wait for them",
+)
 # A frame that its reader takes; the rest is for the header.
 LARGE_ANSWER_BYTES_MAX: Final = Limit(
     FRAME_BYTES_MAX - 64 * KIB,
