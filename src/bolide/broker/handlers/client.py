@@ -13,6 +13,7 @@ from bolide.broker.notices import Notices
 from bolide.broker.part import Part, Work, every
 from bolide.broker.state import BrokerState
 from bolide.machines.clients import Disconnect, Effects, Member, NotifyGroup, Refused
+from bolide.model.addresses import host_of
 from bolide.model.errors import ConsumerNotOnline, RequestError, StoreRefusal, TableFull
 from bolide.model.limits import HEARTBEAT_NEW_GROUPS_MAX, RETRY_TOPICS_PER_CONNECTION_MAX
 from bolide.model.names import retry_topic
@@ -144,7 +145,8 @@ class Clients(Part):
     def _admit(self, link: Link, consumer: ConsumerData) -> None:
         """Create the group where that is needed; an error says why it may not have members here."""
         settings = self._state.settings.now
-        group = self._state.groups.find(consumer.group, auto_create=settings.auto_create_group)
+        host = host_of(link.remote)
+        group = self._state.groups.find(consumer.group, auto_create=settings.auto_create_group, host=host)
         self._see_to_retry_topic(link, consumer, group)
 
     def _see_to_retry_topic(self, link: Link, consumer: ConsumerData, group: GroupConfig) -> None:
