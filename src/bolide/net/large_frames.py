@@ -10,7 +10,8 @@ import asyncio
 import logging
 from typing import Protocol
 
-from bolide.model.limits import LARGE_FRAME_BYTES_PER_S_MIN, LARGE_FRAMES_BYTES_MAX
+from bolide.model.limits import LARGE_FRAME_BYTES_PER_S_MIN
+from bolide.net.provoked import Provoked
 
 log = logging.getLogger(__name__)
 
@@ -50,8 +51,9 @@ class Receiver(Protocol):
 class LargeFrames:
     """At most one frame of each connection is here."""
 
-    def __init__(self, bytes_max: int = LARGE_FRAMES_BYTES_MAX) -> None:
+    def __init__(self, bytes_max: int, provoked: Provoked) -> None:
         self._bytes_max = int(bytes_max)
+        self._provoked = provoked
         self._sizes: dict[Receiver, int] = {}  # of those that have room
         self._waiting: dict[Receiver, int] = {}
         self._seen: dict[Receiver, int] = {}  # how much had come at the last look
@@ -109,7 +111,10 @@ class LargeFrames:
                 continue
             received = receiver.received_bytes
             if received < self._seen.get(receiver, -BYTES_PER_LOOK_MIN) + BYTES_PER_LOOK_MIN:
-                log.warning(
+                self._provoked.say(
+                    log,
+                    logging.WARNING,
+                    receiver.remote,
                     "closing the connection of %s: %d bytes of a frame have come, too slowly while others wait",
                     receiver.remote,
                     received,

@@ -6,7 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from bolide.net import large_frames as module
+from bolide.net.clock import SystemClock
 from bolide.net.large_frames import BYTES_PER_LOOK_MIN, STOPPED_LOOKS_MAX, LargeFrames
+from bolide.net.provoked import Provoked
 from tests.unit.net.stage import eventually
 
 
@@ -31,7 +33,7 @@ ONE, TWO, THREE = "one", "two", "three"
 
 def in_loop(test: Callable[[LargeFrames, dict[str, Receiver]], object]) -> None:
     async def main() -> None:
-        frames = LargeFrames(100)
+        frames = LargeFrames(100, Provoked(SystemClock()))
         outcome = test(frames, {name: Receiver(name) for name in (ONE, TWO, THREE)})
         if asyncio.iscoroutine(outcome):
             await outcome

@@ -19,6 +19,7 @@ from bolide.model.limits import HEARTBEAT_NEW_GROUPS_MAX, RETRY_TOPICS_PER_CONNE
 from bolide.model.names import retry_topic
 from bolide.model.topic import GroupConfig
 from bolide.net.link import Link
+from bolide.net.provoked import Provoked
 from bolide.net.registry import Handler
 from bolide.net.turns import Slices
 from bolide.rules.filters import filter_of
@@ -47,6 +48,7 @@ class Clients(Part):
     def __init__(self, state: BrokerState) -> None:
         self._state = state
         self._notices = Notices()
+        self._provoked = Provoked(state.clock)
         self._retry_topics: Counter[Link] = Counter()  # how many each connection has made
         self._expiring = Slices(self._expire_some)
 
@@ -139,7 +141,8 @@ class Clients(Part):
             except (RequestError, StoreRefusal) as error:
                 refused.append(f"{consumer.group!r}: {error}")
         if refused:  # in one line, however many a client names
-            log.warning("%s does not join %d groups, first %s", link.remote, len(refused), refused[0])
+            text = "%s does not join %d groups, first %s"
+            self._provoked.say(log, logging.WARNING, link.remote, text, link.remote, len(refused), refused[0])
         return tuple(admitted)
 
     def _admit(self, link: Link, consumer: ConsumerData) -> None:
@@ -167,7 +170,8 @@ class Clients(Part):
                 )
             )
         except TableFull as error:
-            log.info("the group %.255r has no retry topic yet: %s", group.name, error)
+            text = "the group %.255r has no retry topic yet: %s"
+            self._provoked.say(log, logging.INFO, link.remote, text, group.name, error)
         else:
             self._retry_topics[link] += known is None
 
@@ -181,14 +185,14 @@ class Clients(Part):
                 case Refused(group):
                     refused.append(group)
                 case Disconnect(link):
-                    log.info("closing the connection of %s: no heartbeat for two minutes", link.remote)
+                    text = "closing the connection of %s: no heartbeat for two minutes"
+                    self._provoked.say(log, logging.INFO, link.remote, text, link.remote)
                     link.close()
         if refused:
-            log.warning(
-                "no room for all groups of a client, or for what they subscribe to: %d left out, %r for one",
-                len(refused),
-                refused[0],
+            text = (
+                "no room for all groups of a client, or for what they subscribe to: %d left out, %r for one"
             )
+            self._provoked.say(log, logging.WARNING, "", text, len(refused), refused[0])
 
     # ---- who is there --------------------------------------------------------------------------------------
 
