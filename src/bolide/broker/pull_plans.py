@@ -50,7 +50,9 @@ class PullPlan:
         "shape",
     )
 
-    def __init__(self, plans: "PullPlans", state: BrokerState, shape: bytes, header: PullRequest) -> None:
+    def __init__(
+        self, plans: "PullPlans", state: BrokerState, link: Link, shape: bytes, header: PullRequest
+    ) -> None:
         """Raises what the general path would answer with."""
         self._plans = plans
         self.shape = shape
@@ -61,7 +63,7 @@ class PullPlan:
         self._queue_id = header.queue_id
         self._commits = bool(header.sys_flag & PullFlag.COMMIT_OFFSET)
         self._takes_group_s_word = not header.sys_flag & PullFlag.SUBSCRIPTION
-        self._terms = pull_terms(state, header)
+        self._terms = pull_terms(state, link, header)
         self._cursor = state.store.reader.cursor(header.topic, header.queue_id)
         self._made_from = self._basis()
 
@@ -171,7 +173,7 @@ class PullPlans:
             header = PullRequest.decode(request.fields)
             if not self._state.passes.may_pull(link, (header.topic, header.consumer_group)):
                 return
-            plan = PullPlan(self, self._state, shape, header)
+            plan = PullPlan(self, self._state, link, shape, header)
         except (RequestError, StoreRefusal):
             return
         if plan.has_queue:

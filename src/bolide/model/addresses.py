@@ -22,6 +22,15 @@ def parse_address(address: str) -> tuple[str, int]:
     return host, number
 
 
+def host_of(address: str) -> str:
+    """Of whoever is connected, without the port: a host has many connections, one after the other if need be.
+
+    >>> host_of("10.0.0.1:5000")
+    '10.0.0.1'
+    """
+    return address.rpartition(":")[0]
+
+
 def parse_addresses(addresses: str) -> list[str]:
     """A list separated by `;` or `,`, each checked."""
     parts = [part.strip() for part in addresses.replace(",", ";").split(";") if part.strip()]

@@ -133,7 +133,12 @@ PASSES_MAX: Final = Limit(
 # ---- broker ----------------------------------------------------------------------------------------------------
 
 TOPICS_MAX: Final = Limit(100_000, Where.BROKER, "topics", "no more are made")
-GROUPS_MAX: Final = Limit(100_000, Where.BROKER, "consumer groups", "no more are made")
+GROUPS_MAX: Final = Limit(
+    100_000,
+    Where.BROKER,
+    "consumer groups; a host makes no more than stay free for others",
+    "no more are made; above a quarter those go that have no settings, offsets and members",
+)
 # Each queue costs a folder once it is written to.
 TOPIC_QUEUES_MAX: Final = Limit(16_384, Where.BROKER, "queues of one topic", "refused")
 LANES_QUEUES_MAX: Final = Limit(
@@ -177,7 +182,10 @@ TOPIC_TABLE_BYTES_MAX: Final = Limit(
     32 * MIB, Where.BROKER, "bytes of all topics, as JSON", "no more are made, and none grows"
 )
 GROUP_TABLE_BYTES_MAX: Final = Limit(
-    64 * MIB, Where.BROKER, "bytes of all groups, as JSON", "no more are made, and none grows"
+    64 * MIB,
+    Where.BROKER,
+    "bytes of all groups, as JSON; a host brings no more than stay free for others",
+    "no more are made, and none grows; above a quarter as above",
 )
 OFFSETS_BYTES_MAX: Final = Limit(
     256 * MIB,

@@ -66,6 +66,18 @@ def test_a_group_that_does_not_want_its_retry_topic_gets_none(desk: Desk) -> Non
     assert "%RETRY%billing" not in desk.topics
 
 
+def test_groups_that_cannot_be_are_one_line_in_the_log_however_often_they_come(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    bad = tuple(ConsumerData(f"no/{number}") for number in range(64))
+    for port in range(20):
+        desk.ask(34, HeartbeatData("id", (), bad).encode(), by=f"10.6.6.6:{port}")
+    desk.ask(34, HeartbeatData("id", (), bad[:1]).encode(), by="10.0.0.1:5000")
+    said = [line for line in caplog.messages if "does not join" in line]
+    assert [line.partition(" does")[0] for line in said] == ["10.6.6.6:0", "10.0.0.1:5000"]
+    assert "19 lines" in said[1]
+
+
 def test_a_connection_makes_so_many_retry_topics_and_no_more(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
