@@ -33,15 +33,6 @@ def ask(nameserver: str, work: "Callable[[AdminConnection], Coroutine[Any, Any, 
     return asyncio.run(run())
 
 
-async def why_missing(nameserver: str, error: BolideError) -> BolideError:
-    """The reason behind a client's error: a topic that nobody has, or nobody there who could have one."""
-    from bolide.admin.cluster import why_missing as reason
-    from bolide.admin.connection import AdminConnection
-
-    async with AdminConnection(nameserver) as servers:
-        return await reason(servers, error)
-
-
 async def did_you_mean(nameserver: str, topic: str, error: BolideError) -> BolideError:
     """The error about a topic that is missing; where there is one of a close name, it names that instead."""
     from bolide.admin.connection import AdminConnection

@@ -9,14 +9,12 @@ import os
 import shlex
 import stat
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bolide.cli import complete
-from bolide.cli.ask import why_missing
 from bolide.cli.options import DEFAULT_NAMESERVER, Nameserver
 from bolide.cli.outcome import Partly, explain
 from bolide.cli.output import counted, reader_gone, say, write_json_line
@@ -102,7 +100,7 @@ def send(
     envelope = Envelope(topic, tag, tuple(keys or ()), _parse_properties(properties or ()))
     read = envelope.json if from_json else envelope.text
     unit = "line" if texts is None else "message"
-    sending = _Sending(read, unit, _print_receipt if receipts else None, partial(why_missing, nameserver))
+    sending = _Sending(read, unit, _print_receipt if receipts else None)
     try:
         asyncio.run(_send_all(nameserver, group, sending, texts))
     except KeyboardInterrupt:
@@ -134,12 +132,10 @@ class _Sending:
         read: "Callable[[bytes], Message]",
         unit: str,
         on_receipt: "Callable[[SendReceipt], None] | None",
-        reason_of: Callable[[BolideError], Awaitable[BolideError]],
     ) -> None:
         self._read = read
         self._unit = unit
         self._on_receipt = on_receipt
-        self._reason_of = reason_of
         self._free = asyncio.Semaphore(REQUESTS_AT_ONCE)
         self._failure: tuple[str, BolideError | OSError] | None = None
         self.sent = 0
@@ -152,8 +148,6 @@ class _Sending:
                 self._failed("reading stopped", error)
         if self._failure is not None:
             what, trouble = self._failure
-            if isinstance(trouble, BolideError):
-                trouble = await self._reason_of(trouble)
             stored = f"{counted(self.sent, 'message')} {'is' if self.sent == 1 else 'are'} stored"
             raise Partly(f"{what}, {stored}: {explain(trouble)}") from trouble
 
