@@ -12,6 +12,7 @@ from bolide.admin.connection import AdminConnection
 from bolide.model.errors import (
     BolideError,
     CallTimeout,
+    ConnectionLost,
     InvalidRequest,
     RemoteError,
     RouteNotFound,
@@ -54,6 +55,8 @@ class TopicDescription:
     configs: Mapping[str, TopicConfig]
     addresses: Mapping[str, str]
     queues: Sequence[QueueState]
+    silent: Mapping[str, str]
+    """Brokers that should have it and give no answer, and what is known of that: their part is missing."""
 
     @property
     def messages(self) -> int:
@@ -108,21 +111,33 @@ async def list_topics(servers: AdminConnection, *, system: bool = False) -> list
 
 
 async def describe_topic(
-    servers: AdminConnection, topic: str, *, broker: str | None = None
+    servers: AdminConnection, topic: str, *, broker: str | None = None, partly: bool = False
 ) -> TopicDescription:
-    """Settings by broker and the state of every queue, asked from the masters or from one of them."""
+    """Settings by broker and the state of every queue, asked from the masters or from one of them.
+
+    A broker that does not answer is an error; with `partly` only when no other one does.
+    """
     found = await _masters_of(servers, topic, broker)
     configs: dict[str, TopicConfig] = {}
     queues: list[QueueState] = []
+    silent: dict[str, str] = {}
     for one in found:
-        configs[one.broker_name] = await _topic_config(servers, one, topic)
-        fields = TopicRequest(topic).encode()
-        stats = await servers.ask(_master(one), RequestCode.GET_TOPIC_STATS_INFO, fields)
+        try:
+            config = await _topic_config(servers, one, topic)
+            fields = TopicRequest(topic).encode()
+            stats = await servers.ask(_master(one), RequestCode.GET_TOPIC_STATS_INFO, fields)
+        except (ConnectionLost, CallTimeout) as error:
+            silent[one.broker_name] = str(error)
+            if not partly or len(silent) == len(found):
+                raise
+            continue
+        configs[one.broker_name] = config
         queues += [
             QueueState(one.broker_name, queue.queue_id, bounds)
             for queue, bounds in sorted(decode_topic_stats(stats.body).items())
         ]
-    return TopicDescription(topic, configs, {one.broker_name: _master(one) for one in found}, queues)
+    addresses = {one.broker_name: _master(one) for one in found}
+    return TopicDescription(topic, configs, addresses, queues, silent)
 
 
 async def create_topic(

@@ -5,12 +5,17 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
 from bolide import Message, MessageQueue, Producer, PullConsumer
+from bolide.admin import topics
+from bolide.admin.connection import AdminConnection
 from bolide.cli.main import main
 from bolide.testing import EmbeddedServer
+from bolide.wire.bodies.route import BrokerData, TopicRoute
+from tests.peers.ports import free_port
 from tests.peers.waiting import PATIENCE_SECONDS
 from tests.unit.cli.shells import BOLIDE
 
@@ -208,3 +213,43 @@ def test_more_queues_and_fewer_write_queues_need_no_question(run: Run, server: E
     assert numbers(run, "grown") == (6, 6, 2 * EACH)
     run("topic", "update", "grown", "--write-queues", "1")
     assert numbers(run, "grown") == (6, 1, 2 * EACH)
+
+
+@pytest.fixture
+def dead(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name server still tells of a second broker, where nobody listens."""
+    address = f"127.0.0.1:{free_port()}"
+    asked = topics.topic_route
+
+    async def topic_route(servers: AdminConnection, topic: str) -> TopicRoute:
+        route = await asked(servers, topic)
+        gone = BrokerData(broker_name="broker-gone", cluster="DefaultCluster", addresses={0: address})
+        return replace(route, brokers=(*route.brokers, gone))
+
+    monkeypatch.setattr(topics, "topic_route", topic_route)
+    return address
+
+
+def test_a_description_without_a_broker_that_does_not_answer_says_so(
+    server: EmbeddedServer, run: Run, dead: str
+) -> None:
+    fill(server, "halved", 2)
+    shown = run("topic", "describe", "halved", code=3)
+    assert "halved: 10 messages in 2 queues on 1 broker" in shown
+    assert (
+        f"the broker 'broker-gone' does not answer, so its queues are missing here: cannot connect to {dead}"
+        in shown
+    )
+    assert '"broker-gone": "cannot connect to' in run("topic", "describe", "halved", "--json", code=3)
+
+
+def test_a_change_is_not_begun_while_a_broker_of_the_topic_does_not_answer(
+    server: EmbeddedServer, run: Run, dead: str
+) -> None:
+    fill(server, "kept", 2)
+    assert dead in run("topic", "update", "kept", "--queues", "4", code=3)
+
+
+def test_a_list_of_topics_says_whose_they_are(server: EmbeddedServer, run: Run) -> None:
+    fill(server, "listed", 1)
+    assert "of 1 broker that the name server knows: broker-a" in run("topic", "list")
