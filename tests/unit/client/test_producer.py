@@ -258,6 +258,22 @@ def test_a_topic_that_does_not_exist_borrows_the_default_topics_route() -> None:
     asyncio.run(scenario())
 
 
+def test_a_message_can_be_forwarded_with_its_properties_and_a_tag_of_any_client() -> None:
+    """Sent with tags, keys and all properties of what was read: the same twice is no contradiction."""
+
+    async def scenario() -> None:
+        async with cluster() as c, Producer(c.nameserver.address) as producer:
+            c.create("orders", 1)
+            given = {"TAGS": "a=b,(c)", "KEYS": "k l", "colour": "blue"}
+            for keys in ("k l", ["k", "l"]):
+                await producer.send(Message("orders", b"x", "a=b,(c)", keys, given))
+            await producer.send(Message("orders", b"x", properties=given))
+            for header in c.brokers[0].sends:
+                assert given.items() <= parse_properties(header.properties).items()
+
+    asyncio.run(scenario())
+
+
 def test_without_any_route_the_error_says_whom_it_asked_and_what_to_do() -> None:
     async def scenario() -> None:
         async with cluster() as c, Producer(c.nameserver.address) as producer:
