@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bolide.broker.config import BrokerConfig
+from bolide.cli.options import nameserver_variable
 from bolide.cli.output import counted, say_error
 from bolide.cli.settings import FileSettings, parse_assignments, read_settings
 from bolide.model.settings_table import Examined, Finding, SettingsError
@@ -64,6 +65,8 @@ class BrokerSettings:
                 yield Remark(0, "--set: ", text)
             elif key in self._option:
                 yield Remark(0, "--nameserver: ", text)
+            elif key == NAMESERVER and key not in self._given:
+                yield Remark(0, f"{nameserver_variable()}: ", text)
             elif key not in self._given:
                 yield Remark(0, f"{self._file}: " if self._file else "", text)
             else:
