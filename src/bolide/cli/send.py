@@ -9,12 +9,14 @@ import os
 import shlex
 import stat
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bolide.cli import complete
+from bolide.cli.ask import did_you_mean
 from bolide.cli.options import DEFAULT_NAMESERVER, Nameserver
 from bolide.cli.outcome import Partly, explain
 from bolide.cli.output import counted, reader_gone, say, write_json_line
@@ -100,7 +102,9 @@ def send(
     envelope = Envelope(topic, tag, tuple(keys or ()), _parse_properties(properties or ()))
     read = envelope.json if from_json else envelope.text
     unit = "line" if texts is None else "message"
-    sending = _Sending(read, unit, _print_receipt if receipts else None)
+    sending = _Sending(
+        read, unit, _print_receipt if receipts else None, partial(did_you_mean, nameserver, topic)
+    )
     try:
         asyncio.run(_send_all(nameserver, group, sending, texts))
     except KeyboardInterrupt:
@@ -132,10 +136,12 @@ class _Sending:
         read: "Callable[[bytes], Message]",
         unit: str,
         on_receipt: "Callable[[SendReceipt], None] | None",
+        reason_of: Callable[[BolideError], Awaitable[BolideError]],
     ) -> None:
         self._read = read
         self._unit = unit
         self._on_receipt = on_receipt
+        self._reason_of = reason_of
         self._free = asyncio.Semaphore(REQUESTS_AT_ONCE)
         self._failure: tuple[str, BolideError | OSError] | None = None
         self.sent = 0
@@ -148,6 +154,8 @@ class _Sending:
                 self._failed("reading stopped", error)
         if self._failure is not None:
             what, trouble = self._failure
+            if isinstance(trouble, BolideError):
+                trouble = await self._reason_of(trouble)
             stored = f"{counted(self.sent, 'message')} {'is' if self.sent == 1 else 'are'} stored"
             raise Partly(f"{what}, {stored}: {explain(trouble)}") from trouble
 

@@ -253,3 +253,23 @@ def test_a_change_is_not_begun_while_a_broker_of_the_topic_does_not_answer(
 def test_a_list_of_topics_says_whose_they_are(server: EmbeddedServer, run: Run) -> None:
     fill(server, "listed", 1)
     assert "of 1 broker that the name server knows: broker-a" in run("topic", "list")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["topic", "describe", "ordres"],
+        ["topic", "update", "ordres", "--queues", "4"],
+        ["topic", "delete", "ordres", "--yes"],
+        ["message", "find", "ordres", "--key", "k"],
+        ["message", "get", "7F0000015FA1257ECA984ACE66A50001", "--topic", "ordres"],
+        ["tail", "ordres", "--no-follow"],
+        ["send", "ordres", "x"],
+    ],
+)
+def test_every_command_names_the_topic_that_may_be_meant(
+    words: list[str], server: EmbeddedServer, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("topic", "create", "orders", "--if-not-exists")
+    monkeypatch.setattr("bolide.client.routes.DEFAULT_TOPIC", "none-on-demand")
+    assert "did you mean orders?" in run(*words, code=4)
