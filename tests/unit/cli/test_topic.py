@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from bolide import Message, MessageQueue, Producer, PullConsumer
+from bolide import Message, MessageQueue, Producer, PullConsumer, PushConsumer
 from bolide.admin import topics
 from bolide.admin.connection import AdminConnection
 from bolide.cli.main import main
@@ -172,9 +172,27 @@ def test_read_queues_go_when_every_group_has_consumed_them(run: Run, server: Emb
         patch.setattr("bolide.cli.progress.LOGGED_EVERY", 1)
         run("topic", "update", "drained", "--queues", "2", "--yes", "--quiet-time", "0")
     catching_up.join()
-    assert looks[0] == "queues 2 to 3: 'slow' has 4 left"
+    assert looks[0] == "queues 2 to 3: 'slow' has 4 left and no member connected"
     assert looks[-1] == "queues 2 to 3: nothing to wait for any more"
     assert numbers(run, "drained") == (2, 2, 2 * EACH)
+
+
+def test_a_group_that_nobody_may_ever_read_for_is_named_with_the_way_out(
+    run: Run, server: EmbeddedServer
+) -> None:
+    fill(server, "stuck", 2)
+    commit(server, "stuck", "gone", 1)
+    commit(server, "stuck", "done", EACH)
+    commit(server, "stuck", "here", 2)
+    run("topic", "create", "quiet")
+    here = PushConsumer(server.nameserver, group="here", listener=lambda messages: None)
+    here.subscribe("quiet")
+    with here:
+        told = run("topic", "update", "stuck", "--queues", "1", code=2)
+    assert f"'gone' has {EACH - 1} left and no member connected\n" in told
+    assert f"'here' has {EACH - 2} left\n" in told
+    assert "'done'" not in told
+    assert "say --force to go on without it" in told
 
 
 def test_a_topic_that_nothing_lies_in_waits_for_producers_alone(run: Run) -> None:
@@ -193,7 +211,7 @@ def test_ctrl_c_while_groups_are_waited_for_leaves_all_readable_and_says_how_to_
     with subprocess.Popen([BOLIDE, *words], stderr=subprocess.PIPE, text=True) as update:
         assert update.stderr is not None
         for line in update.stderr:
-            if "'slow' has" in line:
+            if line.startswith("queues 2 to 3: 'slow' has"):
                 break
         update.send_signal(signal.SIGINT)
         told = update.stderr.read()
