@@ -184,15 +184,18 @@ def test_a_group_that_nobody_may_ever_read_for_is_named_with_the_way_out(
     commit(server, "stuck", "gone", 1)
     commit(server, "stuck", "done", EACH)
     commit(server, "stuck", "here", 2)
-    run("topic", "create", "quiet")
-    here = PushConsumer(server.nameserver, group="here", listener=lambda messages: None)
-    here.subscribe("quiet")
+    told = threading.Event()
+    here = PushConsumer(
+        server.nameserver, group="here", listener=lambda messages: told.wait(PATIENCE_SECONDS)
+    )
+    here.subscribe("stuck")
     with here:
-        told = run("topic", "update", "stuck", "--queues", "1", code=2)
-    assert f"'gone' has {EACH - 1} left and no member connected\n" in told
-    assert f"'here' has {EACH - 2} left\n" in told
-    assert "'done'" not in told
-    assert "say --force to go on without it" in told
+        shown = run("topic", "update", "stuck", "--queues", "1", code=2)
+        told.set()
+    assert f"'gone' has {EACH - 1} left and no member connected\n" in shown
+    assert f"'here' has {EACH - 2} left\n" in shown
+    assert "'done'" not in shown
+    assert "say --force to go on without it" in shown
 
 
 def test_a_topic_that_nothing_lies_in_waits_for_producers_alone(run: Run) -> None:
