@@ -4,8 +4,9 @@ import random
 from typing import NamedTuple
 
 NAMES = ("a", "b", "TAGS", "_x$1", "Price")
-TEXTS = ("1", "-1", "0", "+7", "007", "5.5", "1e3", " 2 ", "3d", "NaN", "-Infinity", "0x1p3", "true", "TRUE", "x", "xyz",
-         "it's", "ä€", "2147483648", "-2147483649", "9223372036854775808", "1_0", "inf", "yx", "-0.0", "0.0")  # fmt: skip
+WHOLES = ("1", "-1", "0", "+7", "007", "2147483648", "-2147483649", "9223372036854775808", "1_0")
+DECIMALS = ("5.5", "1e3", " 2 ", "3d", "NaN", "-Infinity", "0x1p3", "inf", "-0.0", "0.0")
+TEXTS = (*WHOLES, *DECIMALS, "true", "TRUE", "x", "xyz", "yx", "it's", "ä€")
 NUMBERS = ("0", "1", "7", "5.5", "1E3", "2147483647", "2147483648", "4L", ".5", "5.", "9223372036854775807")
 ORDERS = ("<", "<=", ">", ">=")
 PLACES = ("CONTAINS", "STARTSWITH", "ENDSWITH")
@@ -52,7 +53,9 @@ def _predicate(chance: random.Random, depth: int) -> str:
     if kind in (1, 2):
         return f"{left} {chance.choice(('=', '<>'))} {_operand(chance, depth)}"
     if kind == 3:
-        return f"{left} {maybe_not}{_cased(chance, 'BETWEEN')} {_operand(chance, 0)} AND {_operand(chance, 0)}"
+        return (
+            f"{left} {maybe_not}{_cased(chance, 'BETWEEN')} {_operand(chance, 0)} AND {_operand(chance, 0)}"
+        )
     if kind == 4:
         return f"{left} {maybe_not}IN ({', '.join(_text(chance) for _ in range(chance.randrange(1, 8)))})"
     if kind == 5:

@@ -60,7 +60,7 @@ class Door:
         self, link: Link, run: SendRun, lanes: Sequence[TopicLane | None], first: int
     ) -> tuple[int, bool]:
         """Store plain sends from row `first` on; the first row that was not stored, and whether it needs a decision."""
-        if not self._safety.has_room:
+        if not self._safety.at_once and not self._safety.has_room:
             return first, True
         appended = self._store.append_run(
             run.rows, run.log_offsets, run.buffer, run.properties, lanes, first, run.count, link.remote_host

@@ -34,7 +34,7 @@ class HeldPull:
 
     link: Link
     frame: bytes
-    """The request as it would come again, without what a pull does not need."""
+    """The request as it would come again."""
     key: QueueKey
     offset: int
     filter: Filter

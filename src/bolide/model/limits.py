@@ -221,7 +221,10 @@ EXPRESSION_LENGTH_MAX: Final = Limit(
     32_768, Where.BROKER, "characters of a tag or SQL expression", "the request is refused"
 )
 SQL_DEPTH_MAX: Final = Limit(
-    32, Where.BROKER, "levels of parentheses, signs and NOT in an SQL expression", "the subscription is refused"
+    32,
+    Where.BROKER,
+    "levels of parentheses, signs and NOT in an SQL expression",
+    "the subscription is refused",
 )
 SQL_TERMS_MAX: Final = Limit(
     128, Where.BROKER, "properties and values in an SQL expression", "the subscription is refused"

@@ -100,6 +100,11 @@ cdef bint is_message(
     )
 
 
+cdef bint wants(examine, record, RecordLook* look, int64_t* examined) except -1:
+    examined[0] += look.properties_length
+    return examine(record)
+
+
 def collect(
     bytes entries not None,
     Py_ssize_t first,
@@ -154,14 +159,11 @@ def collect(
                         record, &entry, topic, queue_id, queue_offset + scanned, check, &look
                     ):
                         damaged += 1
-                    else:
-                        if examine is not None:
-                            examined += look.properties_length
-                        if examine is None or examine(segment[place : place + entry.size]):
-                            chosen[taken].at = record
-                            chosen[taken].size = entry.size
-                            taken += 1
-                            total += entry.size
+                    elif examine is None or wants(examine, segment[place : place + entry.size], &look, &examined):
+                        chosen[taken].at = record
+                        chosen[taken].size = entry.size
+                        taken += 1
+                        total += entry.size
             scanned += 1
             at += ENTRY_BYTES
         data = PyBytes_FromStringAndSize(NULL, total)

@@ -69,11 +69,11 @@ def collect(
 ) -> tuple[int, int, int, bytes]:
     """The records of a pull: entries scanned from `first`, records taken, records damaged, and their bytes.
 
-    Stops before `log_offset_end`, at the first entry of another segment, at `count_max` messages, before their
-    size passes `size_bytes_max`, or when enough properties were examined; the first message is always taken.  Passed over are messages that the filter does not
-    want, entries that are none (those of size 2147483647, which fill gaps, and zeros), those of
-    records before `log_offset_start`, and those that do not point at a record of their size and place whose checksums
-    hold, as far as `check` asks for them (see `record/layout.py`).
+    Stops before `log_offset_end`, at the first entry of another segment, at `count_max` messages, before their size
+    passes `size_bytes_max`, or when enough properties were examined; the first message is always taken.  Passed over
+    are messages that the filter does not want, entries that are none (those of size 2147483647, which fill gaps, and
+    zeros), those of records before `log_offset_start`, and those that do not point at a record of their size and place
+    whose checksums hold, as far as `check` asks for them (see `record/layout.py`).
 
     The first entry must be that of `queue_offset` in this queue of this topic, and its record must say so; an empty
     topic stands for a queue whose messages belong to other topics too.

@@ -9,12 +9,18 @@ import re
 from collections.abc import Coroutine, Sequence
 from typing import NamedTuple
 
-from bolide.broker.door import Door
 from bolide.broker.lanes import Lanes
 from bolide.broker.part import Part
 from bolide.broker.state import BrokerState
 from bolide.model import names
-from bolide.model.errors import InvalidRequest, MessageIllegal, PermissionDenied, RequestError, StoreRefusal
+from bolide.model.errors import (
+    InvalidRequest,
+    MessageIllegal,
+    PermissionDenied,
+    RequestError,
+    StoreRefusal,
+    StoreUnavailable,
+)
 from bolide.model.limits import BATCH_ODD_MESSAGES_MAX, FRAME_BYTES_MAX
 from bolide.model.message import (
     NAME_END,
@@ -124,8 +130,8 @@ class Sending(Part):
             stored = _append(state, _messages(state, link, request, header, topic.name, queue_id))
         answer = _answer(state, request, queue_id, stored)
         end = stored.end if properties.get(Property.WAIT) != "false" else LogOffset(0)
-        if (written := self._state.new_topics.unwritten(topic.name)) is not None:
-            return _answer_when_known(state.door, written, answer, end)
+        if state.new_topics.is_unwritten(topic.name):
+            return _answer_when_known(state, answer, end)
         state.door.when_kept(end, lambda kept: _answer_kept(link, request, answer, kept))
         return None
 
@@ -175,7 +181,7 @@ class Sending(Part):
 
     def _may_run(self, topic: TopicConfig) -> bool:
         """Whether plain messages to this topic need no decision at the moment."""
-        if self._state.new_topics.unwritten(topic.name) is not None:
+        if self._state.new_topics.is_unwritten(topic.name):
             return False
         return self._state.settings.now.writable or not topic.order
 
@@ -191,13 +197,16 @@ def _check_numbers(header: SendRequest) -> None:
             raise InvalidRequest(f"{value} is not a 32-bit number")
 
 
-async def _answer_when_known(
-    door: Door, written: "asyncio.Future[None]", answer: Command, end: LogOffset
-) -> Command:
+async def _answer_when_known(state: BrokerState, answer: Command, end: LogOffset) -> Command:
     """The answer for a message of a new topic: when topics.json holds the topic, and the message is kept."""
-    await asyncio.shield(written)
+    try:
+        await state.new_topics.known()
+    except StoreUnavailable as error:
+        answer.code = ResponseCode.FLUSH_DISK_TIMEOUT
+        answer.remark = f"the message is stored: {error}"
+        return answer
     kept: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-    door.when_kept(end, kept.set_result)
+    state.door.when_kept(end, kept.set_result)
     if not await asyncio.shield(kept):
         _say_late(answer)
     return answer

@@ -113,9 +113,8 @@ class _Parser:
         for side, side_at in ((left, at), (right, right_at)):
             if side == Constant(None):
                 refuse(self._expression, side_at, "nothing equals NULL; write IS NULL or IS NOT NULL")
-        if isinstance(left, Constant) and isinstance(right, Constant):
-            if isinstance(left.value, bool) and not isinstance(right.value, bool):
-                refuse(self._expression, at, "a truth value cannot equal what is none")
+        if isinstance(left, Constant) and isinstance(left.value, bool) and _is_no_truth(right):
+            refuse(self._expression, at, "a truth value cannot equal what is none")
         return Equal(left, right)
 
     def _comparison(self) -> Node:
@@ -211,7 +210,10 @@ class _Parser:
         """Each is looked at for each message."""
         self._terms_seen += 1
         if self._terms_seen > limits.SQL_TERMS_MAX:
-            self._refuse(token, f"it has more than {limits.SQL_TERMS_MAX} properties and values; a list behind IN is one")
+            self._refuse(
+                token,
+                f"it has more than {limits.SQL_TERMS_MAX} properties and values; a list behind IN is one",
+            )
         if token.kind is Kind.NAME:
             self._names.add(token.text)
             if len(self._names) > limits.SQL_NAMES_MAX:
@@ -271,6 +273,10 @@ class _Parser:
 
     def _refuse(self, token: Token, why: str) -> NoReturn:
         refuse(self._expression, token.at, why)
+
+
+def _is_no_truth(node: Node) -> bool:
+    return isinstance(node, Constant) and not isinstance(node.value, bool)
 
 
 def _shown(token: Token) -> str:

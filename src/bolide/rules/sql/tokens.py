@@ -8,8 +8,9 @@ from typing import NamedTuple, NoReturn
 from bolide.model.errors import SubscriptionMalformed
 
 KEYWORDS = frozenset(
-    "NOT AND OR BETWEEN IN TRUE FALSE NULL IS CONTAINS STARTSWITH ENDSWITH".split()
-)  # in any case of letters; names of properties have theirs
+    ("NOT", "AND", "OR", "BETWEEN", "IN", "TRUE", "FALSE", "NULL", "IS", "CONTAINS", "STARTSWITH", "ENDSWITH")
+)
+"""In any case of letters; names of properties have theirs."""
 
 
 class Kind(Enum):

@@ -96,9 +96,7 @@ class Has:
     is_negated: bool
 
 
-Node: TypeAlias = (
-    Constant | Property | Negative | Flag | Not | And | Or | Equal | Order | IsNull | In | Has
-)
+Node: TypeAlias = Constant | Property | Negative | Flag | Not | And | Or | Equal | Order | IsNull | In | Has
 
 
 def is_condition(node: Node) -> bool:
