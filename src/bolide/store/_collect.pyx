@@ -120,8 +120,7 @@ def collect(
     int64_t queue_offset,
     int check,
 ):
-    cdef object codes = None
-    cdef object examine = None
+    cdef object codes = None, examine = None
     cdef const unsigned char* at = <const unsigned char*>PyBytes_AS_STRING(entries) + first * ENTRY_BYTES
     cdef Py_ssize_t available = len(entries) // ENTRY_BYTES - first
     cdef Py_ssize_t scanned = 0, taken = 0, damaged = 0, limit = min(count_max, available), number
