@@ -86,7 +86,8 @@ class PullPlan:
     @property
     def size(self) -> int:
         """About the bytes that it takes, without what it has read ahead."""
-        return PLAN_BYTES + len(self.shape) + CODE_BYTES * len(self.terms.filter.codes or ())
+        filter = self.terms.filter
+        return PLAN_BYTES + len(self.shape) + CODE_BYTES * len(filter.codes or ()) + filter.examine_bytes
 
     @property
     def has_messages(self) -> bool:

@@ -9,6 +9,7 @@ from bolide.model.errors import (
     GroupNotFound,
     InvalidRequest,
     PermissionDenied,
+    RequestError,
     SubscriptionMissing,
     SubscriptionOutdated,
 )
@@ -16,7 +17,7 @@ from bolide.model.filter import Filter
 from bolide.model.limits import HOLD_MS_MAX, PULL_BULK_BYTES_MAX, PULL_BULK_MESSAGES_MAX
 from bolide.model.topic import TAG, GroupConfig, Subscription
 from bolide.net.link import Link
-from bolide.rules.filters import filter_of
+from bolide.rules.filters import SQL, filter_of
 from bolide.store.reading import PullLimits
 from bolide.wire.bodies.group import MessageModel
 from bolide.wire.headers.pull import PullFlag, PullRequest
@@ -51,7 +52,14 @@ def pull_terms(state: BrokerState, link: Link, header: PullRequest) -> PullTerms
         subscription = Subscription.parse(header.topic, header.subscription, header.sub_version, kind)
     else:
         subscription = _known_subscription(state, header, group)
-    return PullTerms(filter_of(subscription), _limits(state, header), _wait_ms(state, header))
+    return PullTerms(wanted_by(state, subscription), _limits(state, header), _wait_ms(state, header))
+
+
+def wanted_by(state: BrokerState, subscription: Subscription) -> Filter:
+    """The filter of a subscription, if this broker honours it."""
+    if subscription.expression_type == SQL and not state.settings.now.property_filter:
+        raise RequestError("this broker takes no SQL expressions (enablePropertyFilter=false)")
+    return filter_of(subscription)
 
 
 def _group(state: BrokerState, link: Link, name: str) -> GroupConfig:

@@ -245,7 +245,25 @@ ID_LENGTH_MAX: Final = Limit(
     255, Where.BROKER, "characters of a client id or a producer group", "the request is refused"
 )
 EXPRESSION_LENGTH_MAX: Final = Limit(
-    32_768, Where.BROKER, "characters of a tag expression", "the request is refused"
+    32_768, Where.BROKER, "characters of a tag or SQL expression", "the request is refused"
+)
+SQL_DEPTH_MAX: Final = Limit(
+    32,
+    Where.BROKER,
+    "levels of parentheses, signs and NOT in an SQL expression",
+    "the subscription is refused",
+)
+SQL_TERMS_MAX: Final = Limit(
+    128, Where.BROKER, "properties and values in an SQL expression", "the subscription is refused"
+)
+SQL_NAMES_MAX: Final = Limit(
+    32, Where.BROKER, "different properties in an SQL expression", "the subscription is refused"
+)
+EXAMINED_BYTES_MAX: Final = Limit(
+    128 * KIB,
+    Where.BROKER,
+    "bytes of properties that one pull with an SQL expression looks through",
+    "it is answered with what it has found, and comes back for more",
 )
 CLIENT_BODY_BYTES_MAX: Final = Limit(
     2 * MIB, Where.BROKER, "bytes of a heartbeat, a client check or a lock request", "the request is refused"
