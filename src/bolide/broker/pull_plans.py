@@ -40,7 +40,9 @@ class PullPlan:
         *("_takes_group_s_word", "_topic", "key", "pass_key", "shape", "terms"),
     )
 
-    def __init__(self, plans: "PullPlans", state: BrokerState, shape: bytes, header: PullRequest) -> None:
+    def __init__(
+        self, plans: "PullPlans", state: BrokerState, link: Link, shape: bytes, header: PullRequest
+    ) -> None:
         """Raises what the general path would answer with."""
         self._plans = plans
         self.shape = shape
@@ -52,7 +54,7 @@ class PullPlan:
         self._queue_id = header.queue_id
         self._commits = bool(header.sys_flag & PullFlag.COMMIT_OFFSET)
         self._takes_group_s_word = not header.sys_flag & PullFlag.SUBSCRIPTION
-        self.terms = pull_terms(state, header)
+        self.terms = pull_terms(state, link, header)
         self._cursor = state.store.reader.cursor(header.topic, header.queue_id)
         self._made_from = self._basis()
         self._looked_at: tuple[object, ...] = ()  # the tables, as they were when all of that held last
@@ -84,7 +86,8 @@ class PullPlan:
     @property
     def size(self) -> int:
         """About the bytes that it takes, without what it has read ahead."""
-        return PLAN_BYTES + len(self.shape) + CODE_BYTES * len(self.terms.filter.codes or ())
+        filter = self.terms.filter
+        return PLAN_BYTES + len(self.shape) + CODE_BYTES * len(filter.codes or ()) + filter.examine_bytes
 
     @property
     def has_messages(self) -> bool:
@@ -173,7 +176,7 @@ class PullPlans:
             header = PullRequest.decode(request.fields)
             if not self._state.passes.may_pull(link, (header.topic, header.consumer_group)):
                 return
-            plan = PullPlan(self, self._state, shape, header)
+            plan = PullPlan(self, self._state, link, shape, header)
         except (RequestError, StoreRefusal):
             return
         if plan.has_messages:

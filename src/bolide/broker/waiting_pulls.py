@@ -49,7 +49,8 @@ class HeldPull:
     @property
     def size(self) -> int:
         """About the bytes that it takes."""
-        return HELD_BYTES + len(self.frame) + CODE_BYTES * len(self.filter.codes or ())
+        filter = self.filter
+        return HELD_BYTES + len(self.frame) + CODE_BYTES * len(filter.codes or ()) + filter.examine_bytes
 
 
 class WaitingPulls:

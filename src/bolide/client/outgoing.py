@@ -110,9 +110,11 @@ def _properties(message: Message, message_id: str) -> str:
     checks.number("flag", message.flag, INT32_MIN, INT32_MAX, MessageIllegal)
     properties = _pairs(message.properties)
     if message.tags is not None and message.tags != "":
-        properties[Property.TAGS] = checks.text("tags", message.tags, MessageIllegal, example="paid")
+        _give(properties, Property.TAGS, "tags", checks.tag(message.tags))
+    elif Property.TAGS in properties:
+        checks.tag(properties[Property.TAGS])
     if keys := _keys(message.keys):
-        properties[Property.KEYS] = keys
+        _give(properties, Property.KEYS, "keys", keys)
     properties[Property.UNIQUE_KEY] = message_id
     text = format_properties(properties)
     if text.isascii() and len(text) <= PROPERTIES_BYTES_MAX:
@@ -139,7 +141,17 @@ def _keys(keys: object) -> str:
         not isinstance(keys, Iterable) or isinstance(keys, bytes | bytearray | memoryview | Mapping)
     ):
         raise MessageIllegal(f"keys is a list of texts, as in ['42'], not {checks.described(keys)}")
-    return " ".join([checks.text("each of keys", key, MessageIllegal, example="42") for key in keys])
+    return " ".join([checks.key(key) for key in keys])
+
+
+def _give(properties: dict[str, str], name: str, argument: str, value: str) -> None:
+    """A property that has an argument of its own; who forwards a message gives the same twice."""
+    if properties.get(name, value).split() != value.split():
+        raise MessageIllegal(
+            f"{argument} says {checks.described(value)}, and properties has another {name},"
+            f" {checks.described(properties[name])}: give it once, as {argument}"
+        )
+    properties[name] = value
 
 
 def _pairs(properties: object) -> dict[str, str]:

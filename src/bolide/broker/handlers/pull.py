@@ -92,7 +92,7 @@ class Pulling(Part):
         """Messages from an offset, now or when there are some."""
         state = self._state
         header = PullRequest.decode(request.fields)
-        terms = pull_terms(state, header)
+        terms = pull_terms(state, link, header)
         if header.sys_flag & PullFlag.COMMIT_OFFSET:
             commit(state, header.consumer_group, header.topic, header.queue_id, header.commit_offset)
         result = _read(state, header, terms)
@@ -134,7 +134,7 @@ class Pulling(Part):
             else:
                 state = self._state
                 state.passes.check_pull(held.link, request, (header.topic, header.consumer_group))
-                terms = pull_terms(state, header)
+                terms = pull_terms(state, held.link, header)
                 queue = state.store.queues.find(header.topic, header.queue_id)
                 if terms.filter == held.filter and queue is not None and queue is held.queue:
                     # What was looked at while it waited is not looked at again.
