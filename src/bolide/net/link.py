@@ -10,7 +10,8 @@ import asyncio
 import ipaddress
 import logging
 import struct
-from typing import Protocol, cast
+from collections.abc import Awaitable
+from typing import Protocol, TypeVar, cast
 
 from bolide.model.errors import BolideError, CallTimeout, ConnectionLost, ProtocolError
 from bolide.model.limits import IN_FLIGHT_OF_ONE_MAX, REQUESTS_PER_TURN, WRITE_BUFFER_BYTES_MAX
@@ -21,6 +22,8 @@ from bolide.wire.pull_frame import PullFrame
 from bolide.wire.send_run import SendRun
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 SILENT_MS = 3_000
 """When a call has timed out and nothing at all has come for so long, the connection is given up."""
@@ -214,6 +217,10 @@ class Link(asyncio.BufferedProtocol):
         if self._stops & _BUSY and self._in_flight <= IN_FLIGHT_OF_ONE_MAX // 2:
             self._start(_BUSY)
 
+    def charged(self, outcome: Awaitable[T]) -> Awaitable[T]:
+        """What a request waits for; the time that it takes of the loop's counts as used by this connection."""
+        return self._round.charged(self, outcome)
+
     # ---- what the server asks now and then -----------------------------------------------------------------
 
     @property
@@ -287,11 +294,12 @@ class Link(asyncio.BufferedProtocol):
                 if type(item) is SendRun:
                     assert self._hot is not None
                     requests_max = min(left, 1 if round_.is_over else REQUESTS_PER_LOOK)
+                    since_ms = began_ms or round_.look()
                     row, requests = self._hot.on_sends(self, item, requests_max)
                     if row < item.count:
                         reader.give_back(item, row)
                     if requests or self._large:
-                        began_ms = began_ms or round_.begin()
+                        began_ms = round_.began(since_ms)
                         left = left - requests if round_.goes_on() else 0
                 elif type(item) is Command:
                     if round_.is_over:
@@ -314,6 +322,8 @@ class Link(asyncio.BufferedProtocol):
                         item.token.set_result(item.command)
             if left <= 0:
                 self._rest(round_.look() - began_ms if began_ms else 0)
+            elif began_ms:
+                round_.charge(self, round_.now_ms - began_ms)
             if self._stops:
                 reader.set_aside()
             if reader.kept != self._part or reader.large_bytes != self._large or self._late is not None:
