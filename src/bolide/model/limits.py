@@ -101,6 +101,12 @@ TURN_MS_MAX: Final = Limit(
     "further ones wait, and have as many in each turn of the loop; first who has used least, every fourth time who has"
     " waited longest",
 )
+TURN_BYTES_MAX: Final = Limit(
+    512 * KIB,
+    Where.CONNECTION,
+    "bytes that connections which bring many at once bring together in one turn of the loop",
+    "they wait, and bring as many in each turn; first who has used least",
+)
 REQUESTS_PER_TURN: Final = Limit(
     64,
     Where.CONNECTION,
@@ -127,7 +133,12 @@ PASSES_MAX: Final = Limit(
 # ---- broker ----------------------------------------------------------------------------------------------------
 
 TOPICS_MAX: Final = Limit(100_000, Where.BROKER, "topics", "no more are made")
-GROUPS_MAX: Final = Limit(100_000, Where.BROKER, "consumer groups", "no more are made")
+GROUPS_MAX: Final = Limit(
+    100_000,
+    Where.BROKER,
+    "consumer groups; a host makes no more than stay free for others",
+    "no more are made; above a quarter those go that have no settings, offsets and members",
+)
 # Each queue costs a folder once it is written to.
 TOPIC_QUEUES_MAX: Final = Limit(16_384, Where.BROKER, "queues of one topic", "refused")
 LANES_QUEUES_MAX: Final = Limit(
@@ -171,7 +182,10 @@ TOPIC_TABLE_BYTES_MAX: Final = Limit(
     32 * MIB, Where.BROKER, "bytes of all topics, as JSON", "no more are made, and none grows"
 )
 GROUP_TABLE_BYTES_MAX: Final = Limit(
-    64 * MIB, Where.BROKER, "bytes of all groups, as JSON", "no more are made, and none grows"
+    64 * MIB,
+    Where.BROKER,
+    "bytes of all groups, as JSON; a host brings no more than stay free for others",
+    "no more are made, and none grows; above a quarter as above",
 )
 OFFSETS_BYTES_MAX: Final = Limit(
     256 * MIB,
@@ -231,7 +245,25 @@ ID_LENGTH_MAX: Final = Limit(
     255, Where.BROKER, "characters of a client id or a producer group", "the request is refused"
 )
 EXPRESSION_LENGTH_MAX: Final = Limit(
-    32_768, Where.BROKER, "characters of a tag expression", "the request is refused"
+    32_768, Where.BROKER, "characters of a tag or SQL expression", "the request is refused"
+)
+SQL_DEPTH_MAX: Final = Limit(
+    32,
+    Where.BROKER,
+    "levels of parentheses, signs and NOT in an SQL expression",
+    "the subscription is refused",
+)
+SQL_TERMS_MAX: Final = Limit(
+    128, Where.BROKER, "properties and values in an SQL expression", "the subscription is refused"
+)
+SQL_NAMES_MAX: Final = Limit(
+    32, Where.BROKER, "different properties in an SQL expression", "the subscription is refused"
+)
+EXAMINED_BYTES_MAX: Final = Limit(
+    128 * KIB,
+    Where.BROKER,
+    "bytes of properties that one pull with an SQL expression looks through",
+    "it is answered with what it has found, and comes back for more",
 )
 CLIENT_BODY_BYTES_MAX: Final = Limit(
     2 * MIB, Where.BROKER, "bytes of a heartbeat, a client check or a lock request", "the request is refused"

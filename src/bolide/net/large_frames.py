@@ -15,6 +15,7 @@ import logging
 from typing import Protocol
 
 from bolide.model.limits import LARGE_FRAME_S_MAX, LARGE_FRAMES_BYTES_MAX, ORDINARY_FRAME_BYTES_MAX
+from bolide.net.provoked import Provoked
 
 log = logging.getLogger(__name__)
 
@@ -54,10 +55,10 @@ class Receiver(Protocol):
 class LargeFrames:
     """At most one frame of each connection is here."""
 
-    def __init__(self, bytes_max: int = LARGE_FRAMES_BYTES_MAX) -> None:
+    def __init__(self, provoked: Provoked, bytes_max: int = LARGE_FRAMES_BYTES_MAX) -> None:
         quarter = int(bytes_max) // 4
-        self._ordinary = Room(3 * quarter)
-        self._larger = Room(quarter)
+        self._ordinary = Room(3 * quarter, provoked)
+        self._larger = Room(quarter, provoked)
 
     @property
     def kept(self) -> int:
@@ -81,8 +82,9 @@ class LargeFrames:
 class Room:
     """For frames that wait for each other.  An empty one takes any frame."""
 
-    def __init__(self, bytes_max: int) -> None:
+    def __init__(self, bytes_max: int, provoked: Provoked) -> None:
         self._bytes_max = bytes_max
+        self._provoked = provoked
         self._sizes: dict[Receiver, int] = {}  # of those that have room
         self._waiting: dict[Receiver, int] = {}
         self._seen: dict[Receiver, int] = {}  # how much had come at the last look
@@ -139,7 +141,10 @@ class Room:
             received = receiver.received_bytes
             due = size // LOOKS_PER_FRAME_MAX
             if received < self._seen.get(receiver, -due) + due:
-                log.warning(
+                self._provoked.say(
+                    log,
+                    logging.WARNING,
+                    receiver.remote,
                     "closing the connection of %s: %d bytes of a frame have come, too slowly while others wait",
                     receiver.remote,
                     received,

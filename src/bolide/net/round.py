@@ -6,6 +6,9 @@ here, and in each turn those who wait have as many again, first whoever has used
 how many connections ask for much: who asks for little waits for one share, and not for all of them.  While somebody
 waits, all that requests take is charged to their connections, also what they do later, in slices.
 
+Bytes take time too, for which no request pays: they are copied.  So whoever has brought many with one read waits as
+well, and in each turn no more of them come back than it has bytes for.
+
 There may always be somebody who has used less, if only by connecting anew.  So some of the turns begin with whoever has
 waited longest: everybody is served after so many of them as there were others before him.
 """
@@ -18,7 +21,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from bolide.model.clock import Clock
-from bolide.model.limits import TURN_MS_MAX
+from bolide.model.limits import INTAKE_BYTES, TURN_BYTES_MAX, TURN_MS_MAX
 
 T = TypeVar("T")
 
@@ -28,6 +31,14 @@ TURNS_PER_ELDER = 4
 LITTLE_PER_LOOK = 8
 """Pulls and the like, of all connections, between two looks at the clock."""
 
+MANY_BYTES = 64 * 1024
+"""Whoever brings so many with one read waits."""
+
+READS_PER_TURN = TURN_BYTES_MAX // INTAKE_BYTES
+"""So many of them come back in one turn, because each may bring as many as fit."""
+
+MANY_BYTES_MS = 1
+"""What such a read counts for: more than it takes, so that whoever brings little comes before."""
 
 CREDIT_MS = 20
 """So much less than the others whoever was idle counts as having used: it comes before them, and not for long."""
@@ -38,6 +49,9 @@ class Waiter(Protocol):
 
     used_ms: int
     """The time that its requests have taken; kept here."""
+
+    brought_many: bool
+    """Whether it waits after a read of many bytes."""
 
     def rested(self) -> None:
         """It is its turn."""
@@ -89,7 +103,7 @@ class Round:
 
     def wait(self, waiter: Waiter, used_ms: int) -> None:
         """`rested` is called in one of the next turns."""
-        self._charge(waiter, used_ms)
+        self._charge(waiter, used_ms + MANY_BYTES_MS if waiter.brought_many else used_ms)
         self._number += 1
         self._waiting[self._number] = waiter
         heapq.heappush(self._least, (waiter.used_ms, self._number))
@@ -137,12 +151,14 @@ class Round:
         self._open(self.look())
         self._turns += 1
         is_elders = self._turns % TURNS_PER_ELDER == 0
+        reads = READS_PER_TURN
         try:
             for _ in range(len(self._waiting)):
                 waiter = self._elder() if is_elders else self._modest()
                 is_elders = False
+                reads -= waiter.brought_many
                 waiter.rested()
-                if not self.goes_on():
+                if not self.goes_on() or not reads:
                     break
         finally:
             self._until_ms = 0

@@ -98,7 +98,9 @@ class Server:
         for _ in range(min(LOOKED_AT_PER_TURN, len(self._swept))):
             link = self._swept.popleft()
             if link.is_open and link.idle_ms(now_ms) > IDLE_MS_MAX:
-                log.info("closing the idle connection of %s", link.remote)
+                self._commons.provoked.say(
+                    log, logging.INFO, link.remote, "closing the idle connection of %s", link.remote
+                )
                 link.abort()  # who does not read lets nothing through, and would stay for ever
                 closed += 1
                 if closed == CLOSED_PER_TURN:

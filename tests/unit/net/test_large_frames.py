@@ -7,7 +7,9 @@ import pytest
 
 from bolide.model.limits import FRAME_BYTES_MAX, ORDINARY_FRAME_BYTES_MAX
 from bolide.net import large_frames as module
+from bolide.net.clock import SystemClock
 from bolide.net.large_frames import LOOK_S, LOOKS_PER_FRAME_MAX, STOPPED_LOOKS_MAX, LargeFrames, Room
+from bolide.net.provoked import Provoked
 from tests.unit.net.stage import eventually
 
 
@@ -32,7 +34,7 @@ ONE, TWO, THREE = "one", "two", "three"
 
 def in_loop(test: Callable[[Room, dict[str, Receiver]], object]) -> None:
     async def main() -> None:
-        frames = Room(100)
+        frames = Room(100, Provoked(SystemClock()))
         outcome = test(frames, {name: Receiver(name) for name in (ONE, TWO, THREE)})
         if asyncio.iscoroutine(outcome):
             await outcome
@@ -102,7 +104,7 @@ def test_forty_slow_frames_keep_an_honest_one_out_for_some_looks_only() -> None:
     honest = Receiver("honest")
 
     async def main() -> None:
-        frames = LargeFrames()
+        frames = LargeFrames(Provoked(SystemClock()))
         for receiver in [*slow, honest]:
             frames.ask(receiver, 4 * 1024**2)
         looks = 0
@@ -119,7 +121,7 @@ def test_forty_slow_frames_keep_an_honest_one_out_for_some_looks_only() -> None:
 
 def test_a_message_does_not_wait_for_frames_that_are_longer_than_messages() -> None:
     async def main() -> None:
-        frames = LargeFrames()
+        frames = LargeFrames(Provoked(SystemClock()))
         longer = [Receiver(str(number)) for number in range(4)]
         assert [frames.ask(one, FRAME_BYTES_MAX + 4) for one in longer] == [True, False, False, False]
         messages = [Receiver(str(number)) for number in range(4)]

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from bolide.model.limits import REQUESTS_PER_TURN, TURN_MS_MAX
+from bolide.model.limits import REQUESTS_PER_TURN, TURN_BYTES_MAX, TURN_MS_MAX
 from bolide.net import commons as commons_module
 from bolide.net import link as link_module
 from bolide.net.link import Link
-from bolide.net.round import Round
+from bolide.net.round import MANY_BYTES, Round
 from bolide.wire.command import Command, encode_frame
 from bolide.wire.peer import Peer
 from bolide.wire.pull_frame import PullFrame
@@ -88,6 +88,33 @@ def test_however_many_connections_want_much_a_turn_does_as_much_as_for_one() -> 
     asyncio.run(main())
 
 
+def test_however_many_connections_bring_large_frames_a_turn_receives_as_much_as_for_a_few() -> None:
+    """But for the first read of each, before which nobody knows that it brings many."""
+    greedy, frames = 20, 4
+
+    async def main() -> None:
+        known: set[Link] = set()
+
+        def bytes_of(link: Link, count: int) -> int:
+            if link in known and count >= MANY_BYTES:
+                return count
+            known.add(link)
+            return 0
+
+        async with serving({1: lambda _, request: request.answer()}) as (_, server, address):
+            wires = [await Wire.connect(address) for _ in range(greedy)]
+            with counted_by_turn(Link, "buffer_updated", bytes_of) as received:
+                for wire in wires:
+                    wire.send(LARGE * frames)
+                for wire in wires:
+                    assert [(await wire.next()).code for _ in range(frames)] == [0] * frames
+            assert received.total > greedy * len(LARGE)
+            assert received.most <= TURN_BYTES_MAX
+            await eventually(lambda: server.kept_bytes == 0)
+
+    asyncio.run(main())
+
+
 def test_a_request_that_waits_for_its_turn_is_charged() -> None:
     async def main() -> None:
         desk = Desk()
@@ -160,6 +187,7 @@ class Somebody:
     def __init__(self, round_: Round) -> None:
         self._round = round_
         self.used_ms = 0
+        self.brought_many = False
         self.is_here = True
         self.rested()
 
