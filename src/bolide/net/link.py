@@ -10,8 +10,7 @@ import asyncio
 import ipaddress
 import logging
 import struct
-from collections.abc import Awaitable
-from typing import Protocol, TypeVar, cast
+from typing import Protocol, cast
 
 from bolide.model.errors import BolideError, CallTimeout, ConnectionLost, ProtocolError
 from bolide.model.limits import IN_FLIGHT_OF_ONE_MAX, REQUESTS_PER_TURN, WRITE_BUFFER_BYTES_MAX
@@ -23,8 +22,6 @@ from bolide.wire.pull_frame import PullFrame
 from bolide.wire.send_run import SendRun
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 SILENT_MS = 3_000
 """When a call has timed out and nothing at all has come for so long, the connection is given up."""
@@ -89,7 +86,7 @@ class Link(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self._stops = 0
-        self._round = commons.round
+        self.round = commons.round
         self._late: Command | None = None  # a request that came when others had their turn
         self._in_flight = 0
         self.used_ms = 0  # see net/round.py
@@ -219,10 +216,6 @@ class Link(asyncio.BufferedProtocol):
         if self._stops & _BUSY and self._in_flight <= IN_FLIGHT_OF_ONE_MAX // 2:
             self._start(_BUSY)
 
-    def charged(self, outcome: Awaitable[T]) -> Awaitable[T]:
-        """What a request waits for; the time that it takes of the loop's counts as used by this connection."""
-        return self._round.charged(self, outcome)
-
     # ---- what the server asks now and then -----------------------------------------------------------------
 
     @property
@@ -285,7 +278,7 @@ class Link(asyncio.BufferedProtocol):
         left: int = REQUESTS_PER_TURN
         began_ms = 0
         try:
-            reader, round_ = self._reader, self._round
+            reader, round_ = self._reader, self.round
             if self._late is not None and not self._stops:
                 began_ms, late, self._late = round_.begin(), self._late, None
                 self._service.on_request(self, late)
@@ -379,7 +372,7 @@ class Link(asyncio.BufferedProtocol):
         """Let others have their turn."""
         if not self._stops & _RESTS:
             self._stop(_RESTS)
-            self._round.wait(self, used_ms)
+            self.round.wait(self, used_ms)
 
     def rested(self) -> None:
         """It is its turn again."""
