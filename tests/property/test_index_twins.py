@@ -10,6 +10,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bolide.model.limits import INDEXED_WORDS_MAX
 from bolide.record.codec_twin import encode_record
 from tests.property.twins import INDEXES, outcome
 
@@ -20,7 +21,7 @@ START_MS = 1_700_000_000_000
 
 WORDS = ("Aa", "BB", "k1", "k2", "", "ü", "😀x", "long-enough-to-be-hashed-four-at-a-time")
 VALUES = st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join).map(str.encode) | st.sampled_from(
-    (b"\xff\xfe", b"a\x01b", b" ", b"\xe2 x", b"\t")
+    (b"\xff\xfe", b"a\x01b", b" ", b"\xe2 x", b"\t", b"many  " * INDEXED_WORDS_MAX + b"last")
 )
 PAIR = st.tuples(
     st.sampled_from([b"UNIQ_KEY", b"KEYS", b"TAGS", b"KEY", b"TAGS2", b"U", b""]),

@@ -275,6 +275,13 @@ QUERY_MESSAGES_MAX: Final = Limit(64, Where.BROKER, "messages found by a key", "
 QUERY_BYTES_MAX: Final = Limit(
     8 * MIB, Where.BROKER, "bytes of messages found by a key", "the newest are given"
 )
+# A word of KEYS is an entry of twenty bytes: without a bound a message costs the index many times its size.
+INDEXED_WORDS_MAX: Final = Limit(
+    128,
+    Where.BROKER,
+    "words of its KEYS by which one message is found",
+    "it is stored, and not found by others",
+)
 UNSAFE_ANSWERS_MAX: Final = Limit(
     65_536, Where.BROKER, "answers that wait for the disk", "messages are refused until there are fewer"
 )
