@@ -259,10 +259,12 @@ CLIENTS_BYTES_MAX: Final = Limit(
     "bytes of groups and subscriptions of all connections",
     "whoever has most loses one, or the newcomer gets none",
 )
-LOCKS_MAX: Final = Limit(
-    131_072,
+# A usual lock takes half a KiB.
+LOCKS_BYTES_MAX: Final = Limit(
+    64 * MIB,
     Where.BROKER,
-    "queues locked for ordered consumption; a host takes no more than stay free for others",
+    "bytes of locks for ordered consumption; a host takes no more than stay free for others, and a quarter is for hosts"
+    " with few",
     "no more are locked, those held are renewed",
 )
 LOCK_QUEUES_MAX: Final = Limit(4096, Where.BROKER, "queues of one lock request", "the request is refused")
