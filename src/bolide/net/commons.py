@@ -23,7 +23,7 @@ class Commons:
         self.intake = Intake()
         self.header_bytes_max = HEADER_BYTES_MAX if serves else FRAME_BYTES_MAX
         self.budget = Budget(KEPT_BYTES_MAX if serves else sys.maxsize)
-        self.large_frames = LargeFrames(LARGE_FRAMES_BYTES_MAX if serves else sys.maxsize, provoked)
+        self.large_frames = LargeFrames(provoked, LARGE_FRAMES_BYTES_MAX if serves else sys.maxsize)
         self.round = Round(clock)
         self.provoked = provoked
 

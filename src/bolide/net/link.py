@@ -15,6 +15,7 @@ from typing import Protocol, cast
 from bolide.model.errors import BolideError, CallTimeout, ConnectionLost, ProtocolError
 from bolide.model.limits import IN_FLIGHT_OF_ONE_MAX, REQUESTS_PER_TURN, WRITE_BUFFER_BYTES_MAX
 from bolide.net.commons import Commons
+from bolide.net.round import MANY_BYTES
 from bolide.wire.command import Command, encode_frame, encode_head
 from bolide.wire.peer import Answer, Peer
 from bolide.wire.pull_frame import PullFrame
@@ -89,6 +90,7 @@ class Link(asyncio.BufferedProtocol):
         self._late: Command | None = None  # a request that came when others had their turn
         self._in_flight = 0
         self.used_ms = 0  # see net/round.py
+        self.brought_many = False
         self._going_on: asyncio.Handle | None = None
         self._drained: asyncio.Future[None] | None = None
         self._loop = asyncio.get_running_loop()
@@ -264,7 +266,12 @@ class Link(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         self._heard = True
         self._reader.received(nbytes)
-        self._serve()
+        if nbytes < MANY_BYTES or not self._commons.serves:
+            self._serve()
+        else:
+            self.brought_many = True
+            self._serve()
+            self._rest(0)
 
     def _serve(self) -> None:
         """Take what has been received, as long as nothing speaks against it, and not too much at once."""
@@ -367,6 +374,7 @@ class Link(asyncio.BufferedProtocol):
     def rested(self) -> None:
         """It is its turn again."""
         self._stops &= ~_RESTS
+        self.brought_many = False
         self._go_on()
 
     def _go_on(self) -> None:

@@ -110,6 +110,9 @@ class Server:
     # ---- Service: the server stands between its links and the service to know them all ---------------------
 
     def on_open(self, link: Link) -> None:
+        if not link.remote_host:  # reset before it was accepted; a message of it would come from nowhere
+            link.abort()
+            return
         if len(self.links) >= self._connections_max or link.descriptor >= self._descriptors_max:
             if not self._refuses:  # said when it begins: who is refused may try again all the time
                 log.warning("refusing %s and others: %d connections are open", link.remote, len(self.links))

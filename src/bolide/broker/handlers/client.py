@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from bolide.broker.notices import Notices
 from bolide.broker.part import Part, Work, every
+from bolide.broker.pull_terms import wanted_by
 from bolide.broker.state import BrokerState
 from bolide.machines.clients import Disconnect, Effects, Member, NotifyGroup, Refused
 from bolide.model.addresses import host_of
@@ -22,7 +23,6 @@ from bolide.net.link import Link
 from bolide.net.provoked import Provoked
 from bolide.net.registry import Handler
 from bolide.net.turns import Slices
-from bolide.rules.filters import filter_of
 from bolide.rules.topic_creation import topic_for_retry
 from bolide.wire.bodies.connection import (
     ClientConnection,
@@ -122,7 +122,7 @@ class Clients(Part):
         """46: any answer but success keeps a consumer from starting, so it learns here what it would miss later."""
         check = ClientCheck.decode(request.body)
         if check.subscription is not None:
-            filter_of(check.subscription)
+            wanted_by(self._state, check.subscription)
         return request.answer()
 
     def _admitted(self, link: Link, consumers: tuple[ConsumerData, ...]) -> tuple[ConsumerData, ...]:

@@ -1,5 +1,7 @@
 """Heartbeats, members, locks and the table of groups."""
 
+from dataclasses import replace
+
 import pytest
 
 from bolide.broker.handlers import client
@@ -8,7 +10,13 @@ from bolide.broker.handlers.lock import Locks
 from bolide.broker.notices import TOLD_PER_ROUND
 from bolide.machines import locks
 from bolide.model import java_json
-from bolide.model.errors import ConsumerNotOnline, GroupNotFound, InvalidRequest, RequestError
+from bolide.model.errors import (
+    ConsumerNotOnline,
+    GroupNotFound,
+    InvalidRequest,
+    RequestError,
+    SubscriptionMalformed,
+)
 from bolide.model.json_pieces import PIECE_ENTRIES
 from bolide.model.limits import HEARTBEAT_NEW_GROUPS_MAX, LOCK_QUEUES_MAX
 from bolide.model.offsets import MessageQueue
@@ -341,12 +349,18 @@ def test_a_lock_request_names_a_group_and_a_client(desk: Desk) -> None:
             desk.ask(41, body)
 
 
-def test_a_consumer_with_a_filter_we_do_not_have_learns_it_at_its_start(desk: Desk) -> None:
+def test_a_consumer_learns_at_its_start_what_is_wrong_with_its_filter(desk: Desk) -> None:
     tag, sql = Subscription.parse("t", "A"), Subscription("t", "a > 3", expression_type="SQL92")
-    assert desk.ask(46, ClientCheck("c", "g", tag).encode()).code == 0
-    assert desk.ask(46, ClientCheck("c", "g", None).encode()).code == 0
-    with pytest.raises(RequestError, match="by tag only"):
+    for subscription in (tag, sql, None):
+        assert desk.ask(46, ClientCheck("c", "g", subscription).encode()).code == 0
+    with pytest.raises(SubscriptionMalformed, match="character 3"):
+        desk.ask(46, ClientCheck("c", "g", replace(sql, expression="a ! 3")).encode())
+    with pytest.raises(RequestError, match="CLASS"):
+        desk.ask(46, ClientCheck("c", "g", replace(sql, expression_type="CLASS")).encode())
+    desk.ask(25, b"enablePropertyFilter=false")
+    with pytest.raises(RequestError, match="enablePropertyFilter"):
         desk.ask(46, ClientCheck("c", "g", sql).encode())
+    assert desk.ask(46, ClientCheck("c", "g", tag).encode()).code == 0
 
 
 # ---- the table of groups
