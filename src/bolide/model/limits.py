@@ -298,10 +298,12 @@ CLIENTS_BYTES_MAX: Final = Limit(
     "bytes of groups and subscriptions of all connections",
     "whoever has most loses one, or the newcomer gets none",
 )
-LOCKS_MAX: Final = Limit(
-    131_072,
+# A usual lock takes half a KiB.
+LOCKS_BYTES_MAX: Final = Limit(
+    64 * MIB,
     Where.BROKER,
-    "queues locked for ordered consumption; a host takes no more than stay free for others",
+    "bytes of locks for ordered consumption; a host takes no more than stay free for others, and a quarter is for hosts"
+    " with few",
     "no more are locked, those held are renewed",
 )
 LOCK_QUEUES_MAX: Final = Limit(4096, Where.BROKER, "queues of one lock request", "the request is refused")
@@ -313,6 +315,13 @@ TOPICS_ASKED_MAX: Final = Limit(
 QUERY_MESSAGES_MAX: Final = Limit(64, Where.BROKER, "messages found by a key", "the newest are given")
 QUERY_BYTES_MAX: Final = Limit(
     8 * MIB, Where.BROKER, "bytes of messages found by a key", "the newest are given"
+)
+# A word of KEYS is an entry of twenty bytes: without a bound a message costs the index many times its size.
+INDEXED_WORDS_MAX: Final = Limit(
+    128,
+    Where.BROKER,
+    "words of its KEYS by which one message is found",
+    "it is stored, and not found by others",
 )
 UNSAFE_ANSWERS_MAX: Final = Limit(
     65_536, Where.BROKER, "answers that wait for the disk", "messages are refused until there are fewer"

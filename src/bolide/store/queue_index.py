@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterator
 
 from bolide.model.errors import StoreError
+from bolide.model.limits import STORE_FILE_BYTES_MAX
 from bolide.model.offsets import QueueOffset
 from bolide.store.append import QueueTail
 from bolide.store.deletions import Deletions
@@ -246,7 +247,10 @@ class QueueIndex:
     def __init__(self, disk: Disk, root: str, file_bytes: int) -> None:
         self._disk = disk
         self._folder = os.path.join(root, "consumequeue")
-        self._file_bytes = -(-file_bytes // ENTRY_BYTES) * ENTRY_BYTES
+        # Whole entries, as in the original; and no more than a file may have.
+        self._file_bytes = (
+            min(-(-file_bytes // ENTRY_BYTES), STORE_FILE_BYTES_MAX // ENTRY_BYTES) * ENTRY_BYTES
+        )
         self._handles = FileHandles(disk)
         self._topics: dict[str, dict[int, ConsumeQueue]] = {}
         self.deletions = Deletions(disk, root)
