@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from bolide import Message, MessageQueue, Producer, PullConsumer, PushConsumer
+from bolide import Message, MessageQueue, Producer, PullConsumer, PushConsumer, StoredMessage
 from bolide.admin import topics
 from bolide.admin.connection import AdminConnection
 from bolide.cli.main import main
@@ -185,9 +185,11 @@ def test_a_group_that_nobody_may_ever_read_for_is_named_with_the_way_out(
     commit(server, "stuck", "done", EACH)
     commit(server, "stuck", "here", 2)
     told = threading.Event()
-    here = PushConsumer(
-        server.nameserver, group="here", listener=lambda messages: told.wait(PATIENCE_SECONDS)
-    )
+
+    def listener(messages: list[StoredMessage]) -> None:
+        told.wait(PATIENCE_SECONDS)
+
+    here = PushConsumer(server.nameserver, group="here", listener=listener)
     here.subscribe("stuck")
     with here:
         shown = run("topic", "update", "stuck", "--queues", "1", code=2)
