@@ -124,6 +124,6 @@ def test_ctrl_c_while_modules_are_imported_is_code_130_and_no_traceback(
         def __getattr__(self, name: str) -> object:
             raise KeyboardInterrupt
 
-    monkeypatch.setitem(sys.modules, "bolide.cli.run", Interrupted())  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "bolide.cli.run", Interrupted())
     assert main(["--help"]) == 130
     assert capsys.readouterr().err == ""
