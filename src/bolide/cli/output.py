@@ -3,7 +3,8 @@
 import io
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 from bolide.model.printable import printable, printable_json, printable_lines
@@ -95,9 +96,17 @@ def say_error(text: str) -> None:
 
 
 def show(text: str) -> None:
-    """A result whose last word is the exit code: the work goes on when nobody reads the words any more."""
+    """A line of a result whose last word is the exit code."""
+    with read_or_not():
+        print(text)
+
+
+@contextmanager
+def read_or_not() -> Iterator[None]:
+    """For results whose last word is the exit code: it stays the same when nobody reads the words any more."""
     try:
-        print(text, flush=True)
+        yield
+        sys.stdout.flush()
     except BrokenPipeError:
         reader_gone()
 
