@@ -14,7 +14,7 @@ TABLE_WIDTH_MAX = 10_000
 
 def prepare_streams() -> None:
     """Closed descriptors lead nowhere, so that no socket or file takes their place; characters that a terminal does
-    not have are escaped, so that none of them is an error.
+    not have are escaped, so that none of them is an error.  A dumb terminal has ASCII alone, and gets no lines around text.
     """
     for descriptor in range(3):
         try:
@@ -25,7 +25,9 @@ def prepare_streams() -> None:
     sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
+        is_dumb = sys.stdout.isatty() and not can_be_steered(sys.stdout)
+        encoding = "ascii" if is_dumb else sys.stdout.encoding
+        sys.stdout.reconfigure(encoding=encoding, errors="backslashreplace")
 
 
 def write_json(value: Any) -> None:

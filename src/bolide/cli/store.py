@@ -154,7 +154,9 @@ def export(
         str, typer.Option("--since", metavar="WHEN", help="Stored from then on: a span like 2h, an ISO time.")
     ] = "beginning",
     until: Annotated[str, typer.Option("--until", metavar="WHEN", help="Stored before that.")] = "end",
-    form: Annotated[str, typer.Option("--format", "-f", help="jsonl or parquet.")] = "jsonl",
+    form: Annotated[
+        str, typer.Option("--format", "-f", metavar="FORMAT", help="jsonl or parquet.")
+    ] = "jsonl",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of standard output.")
     ] = None,

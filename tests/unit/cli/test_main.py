@@ -21,6 +21,8 @@ def test_every_command_explains_itself(words: list[str], capsys: pytest.CaptureF
     assert main([*words, "--help"]) == 0
     shown = capsys.readouterr()
     assert " ".join(["bolide", *words]) in shown.out
+    for kind in ("<str>", "<path>", "<int", "<list"):
+        assert kind not in shown.out
     assert shown.err == ""
 
 
