@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 from tests.bench import report
+from tests.bench.attacks.kinds import ATTACKS
 from tests.bench.descriptors import limit_descriptors
 from tests.bench.rows import CALLBACKS, KEYS
 from tests.bench.run import run
@@ -20,6 +21,7 @@ def main() -> int:
     options = _parser().parse_args()
     scale = SMOKE if options.smoke else QUICK if options.quick else FULL
     chosen, sides = _listed(options.rows, KEYS), _listed(options.sides, tuple(KINDS))
+    attacks = _listed(options.attacks, tuple(ATTACKS))
     if report.LOAD_AT_START > BUSY_LOAD:
         _say(f"warning: the machine is busy (load average {report.LOAD_AT_START:.2f}); ratios will suffer")
     if OURS in sides and not Path(sys.executable).with_name("bolide").exists():
@@ -29,7 +31,7 @@ def main() -> int:
         java.build(java.LATEST)
     limit_descriptors()
     with tempfile.TemporaryDirectory(prefix="bolide-bench-", dir=options.dir) as home:
-        samples = run(chosen, sides, scale, Path(home), _say)
+        samples = run(chosen, sides, scale, Path(home), _say, attacks)
     lines = report.lines_of(samples)
     page = report.write(options.out, lines, samples, scale)
     print(page.read_text())
@@ -47,6 +49,9 @@ def _parser() -> argparse.ArgumentParser:
         "--smoke", action="store_true", help="only whether the benchmark runs; figures mean nothing"
     )
     parser.add_argument("--rows", default=",".join(KEYS), help=f"workloads to run, of {', '.join(KEYS)}")
+    parser.add_argument(
+        "--attacks", default=",".join(ATTACKS), help="which of the row attacks, in this order"
+    )
     parser.add_argument("--sides", default=",".join(KINDS), help="servers to run, of bolide, apache")
     parser.add_argument("--out", type=Path, default=java.ROOT / "bench-results", help="where the results go")
     parser.add_argument("--dir", type=Path, help="where the stores live while it runs (some gigabytes)")

@@ -32,7 +32,14 @@ class Samples:
         return self.values.get((side, workload, figure), [])
 
 
-def run(chosen: Collection[str], sides: Collection[str], scale: Scale, home: Path, say: Say) -> Samples:
+def run(
+    chosen: Collection[str],
+    sides: Collection[str],
+    scale: Scale,
+    home: Path,
+    say: Say,
+    attacks: Collection[str] = tuple(ATTACKS),
+) -> Samples:
     """A-B, B-A, A-B …: the order turns every round so that neither side always comes first."""
     samples = Samples()
     for number in range(scale.rounds):
@@ -48,7 +55,7 @@ def run(chosen: Collection[str], sides: Collection[str], scale: Scale, home: Pat
     if OURS in sides and CALLBACKS in chosen:
         _run_callbacks(scale, home, samples, say)
     for side in sides if ATTACKED in chosen else ():
-        _run_attacks(side, scale, home / f"{ATTACKED}-{side}", samples, say)
+        _run_attacks(side, attacks, scale, home / f"{ATTACKED}-{side}", samples, say)
     return samples
 
 
@@ -106,9 +113,11 @@ def _run_callbacks(scale: Scale, home: Path, samples: Samples, say: Say) -> None
     samples.notes += table_of(found)
 
 
-def _run_attacks(name: str, scale: Scale, home: Path, samples: Samples, say: Say) -> None:
+def _run_attacks(
+    name: str, attacks: Collection[str], scale: Scale, home: Path, samples: Samples, say: Say
+) -> None:
     """One after the other on one server; where theirs does not survive one, the next has a fresh server."""
-    left = deque(ATTACKS)
+    left = deque(attacks)
     while left:
         try:
             with running_side(name, home) as side:

@@ -152,6 +152,8 @@ class BrokerConfig(SettingsTable):
     index_slots: int = number("maxHashSlotNum", 5_000_000, 1, 100_000_000, "slots of an index file")
     index_entries: int = number("maxIndexNum", 20_000_000, 2, 80_000_000, "keys in an index file")
     # ---- pulling
+    property_filter: bool = flag(
+        "enablePropertyFilter", True, "whether groups may say by an SQL expression which messages they want", live=True)
     long_polling: bool = flag(
         "longPollingEnable", True, "whether a pull waits for messages as long as its client asks for", live=True)
     short_polling_ms: int = number(

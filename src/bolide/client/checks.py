@@ -43,6 +43,8 @@ def described(value: object) -> str:
 
 def number(what: str, value: object, least: int, most: int, error: type[BolideError] = ConfigError) -> int:
     """A whole number of any kind (numpy has its own), within its bounds."""
+    if type(value) is int and least <= value <= most:  # as nearly always
+        return value
     try:
         if isinstance(value, bool):
             raise TypeError

@@ -6,7 +6,7 @@ an answer of a distant broker.
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from bolide.client import checks
 from bolide.model.errors import MessageIllegal
@@ -31,8 +31,7 @@ _INT32_MAX = 0x7FFF_FFFF
 _U16 = struct.Struct(">H")
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
+class Outgoing(NamedTuple):
     """One message as a send request carries it."""
 
     topic: str
@@ -55,7 +54,7 @@ def packed(outgoing: Outgoing) -> Outgoing:
     body = pack_body(outgoing.body)
     if len(body) >= len(outgoing.body):
         return outgoing
-    return replace(outgoing, body=body, sys_flag=int(SysFlag.COMPRESSED | SysFlag.COMPRESSION_ZLIB))
+    return outgoing._replace(body=body, sys_flag=int(SysFlag.COMPRESSED | SysFlag.COMPRESSION_ZLIB))
 
 
 def prepare_batch(messages: Sequence[Message], message_ids: Sequence[str]) -> Outgoing:
@@ -139,9 +138,11 @@ def _keys(keys: object) -> str:
     """One text, or several, as the property that holds them."""
     if isinstance(keys, str):
         return keys
-    if not isinstance(keys, Iterable) or isinstance(keys, bytes | bytearray | memoryview | Mapping):
+    if not isinstance(keys, list | tuple) and (
+        not isinstance(keys, Iterable) or isinstance(keys, bytes | bytearray | memoryview | Mapping)
+    ):
         raise MessageIllegal(f"keys is a list of texts, as in ['42'], not {checks.described(keys)}")
-    return " ".join(map(checks.key, keys))
+    return " ".join([checks.key(key) for key in keys])
 
 
 def _give(properties: dict[str, str], name: str, argument: str, value: str) -> None:
@@ -155,7 +156,7 @@ def _give(properties: dict[str, str], name: str, argument: str, value: str) -> N
 
 
 def _pairs(properties: object) -> dict[str, str]:
-    if not isinstance(properties, Mapping):
+    if not isinstance(properties, dict | Mapping):  # a dict is known for one at once
         raise MessageIllegal(
             f"properties is a dict of texts, as in {{'colour': 'blue'}}, not {checks.described(properties)}"
         )

@@ -29,6 +29,15 @@ def parse_address(address: str) -> tuple[str, int]:
     return host, number
 
 
+def host_of(address: str) -> str:
+    """Of whoever is connected, without the port: a host has many connections, one after the other if need be.
+
+    >>> host_of("10.0.0.1:5000")
+    '10.0.0.1'
+    """
+    return address.rpartition(":")[0]
+
+
 def check_host(setting: str, host: str) -> None:
     """Whether a setting can be an address without a port.  Whether it is somebody's, only the network knows.
 

@@ -15,6 +15,7 @@ from typing import Protocol, cast
 from bolide.model.errors import BolideError, CallTimeout, ConnectionLost, ProtocolError
 from bolide.model.limits import IN_FLIGHT_OF_ONE_MAX, REQUESTS_PER_TURN, WRITE_BUFFER_BYTES_MAX
 from bolide.net.commons import Commons
+from bolide.net.round import MANY_BYTES
 from bolide.wire.command import Command, encode_frame, encode_head
 from bolide.wire.peer import Answer, Peer
 from bolide.wire.pull_frame import PullFrame
@@ -89,6 +90,7 @@ class Link(asyncio.BufferedProtocol):
         self._late: Command | None = None  # a request that came when others had their turn
         self._in_flight = 0
         self.used_ms = 0  # see net/round.py
+        self.brought_many = False
         self._going_on: asyncio.Handle | None = None
         self._drained: asyncio.Future[None] | None = None
         self._loop = asyncio.get_running_loop()
@@ -264,7 +266,12 @@ class Link(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         self._heard = True
         self._reader.received(nbytes)
-        self._serve()
+        if nbytes < MANY_BYTES or not self._commons.serves:
+            self._serve()
+        else:
+            self.brought_many = True
+            self._serve()
+            self._rest(0)
 
     def _serve(self) -> None:
         """Take what has been received, as long as nothing speaks against it, and not too much at once."""
@@ -319,7 +326,9 @@ class Link(asyncio.BufferedProtocol):
             if reader.kept != self._part or reader.large_bytes != self._large or self._late is not None:
                 self._count_part()
         except BolideError as error:
-            log.warning("closing the connection of %s: %s", self.remote, error)
+            self._commons.provoked.say(
+                log, logging.WARNING, self.remote, "closing the connection of %s: %s", self.remote, error
+            )
             self.abort()
         except Exception:  # it would stay open and never be read from again
             log.exception("closing the connection of %s after an unforeseen error", self.remote)
@@ -365,6 +374,7 @@ class Link(asyncio.BufferedProtocol):
     def rested(self) -> None:
         """It is its turn again."""
         self._stops &= ~_RESTS
+        self.brought_many = False
         self._go_on()
 
     def _go_on(self) -> None:

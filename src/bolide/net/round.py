@@ -5,6 +5,9 @@ the event loop together; pulls too, which look at the clock now and then.  Whoev
 here, and in each turn those who wait have as many again, first whoever has used least so far.  So it does not matter
 how many connections ask for much: who asks for little waits for one share, and not for all of them.
 
+Bytes take time too, for which no request pays: they are copied.  So whoever has brought many with one read waits as
+well, and in each turn no more of them come back than it has bytes for.
+
 There may always be somebody who has used less, if only by connecting anew.  So some of the turns begin with whoever has
 waited longest: everybody is served after so many of them as there were others before him.
 """
@@ -14,7 +17,7 @@ import heapq
 from typing import Protocol
 
 from bolide.model.clock import Clock
-from bolide.model.limits import TURN_MS_MAX
+from bolide.model.limits import INTAKE_BYTES, TURN_BYTES_MAX, TURN_MS_MAX
 
 TURNS_PER_ELDER = 4
 """One of so many turns begins with whoever has waited longest."""
@@ -22,6 +25,14 @@ TURNS_PER_ELDER = 4
 LITTLE_PER_LOOK = 8
 """Pulls and the like, of all connections, between two looks at the clock."""
 
+MANY_BYTES = 64 * 1024
+"""Whoever brings so many with one read waits."""
+
+READS_PER_TURN = TURN_BYTES_MAX // INTAKE_BYTES
+"""So many of them come back in one turn, because each may bring as many as fit."""
+
+MANY_BYTES_MS = 1
+"""What such a read counts for: more than it takes, so that whoever brings little comes before."""
 
 CREDIT_MS = 20
 """So much less than the others whoever was idle counts as having used: it comes before them, and not for long."""
@@ -32,6 +43,9 @@ class Waiter(Protocol):
 
     used_ms: int
     """The time that its requests have taken; kept here."""
+
+    brought_many: bool
+    """Whether it waits after a read of many bytes."""
 
     def rested(self) -> None:
         """It is its turn."""
@@ -79,6 +93,8 @@ class Round:
 
     def wait(self, waiter: Waiter, used_ms: int) -> None:
         """`rested` is called in one of the next turns."""
+        if waiter.brought_many:
+            used_ms += MANY_BYTES_MS
         waiter.used_ms = max(waiter.used_ms, self._floor_ms - CREDIT_MS) + used_ms
         self._number += 1
         self._waiting[self._number] = waiter
@@ -99,12 +115,14 @@ class Round:
         self._open()
         self._turns += 1
         is_elders = self._turns % TURNS_PER_ELDER == 0
+        reads = READS_PER_TURN
         try:
             for _ in range(len(self._waiting)):
                 waiter = self._elder() if is_elders else self._modest()
                 is_elders = False
+                reads -= waiter.brought_many
                 waiter.rested()
-                if not self.goes_on():
+                if not self.goes_on() or not reads:
                     break
         finally:
             self._until_ms = 0

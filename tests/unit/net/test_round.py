@@ -3,7 +3,7 @@
 import asyncio
 
 from bolide.model.limits import TURN_MS_MAX
-from bolide.net.round import CREDIT_MS, LITTLE_PER_LOOK, TURNS_PER_ELDER, Round
+from bolide.net.round import CREDIT_MS, LITTLE_PER_LOOK, READS_PER_TURN, TURNS_PER_ELDER, Round
 from tests.unit.net.stage import next_turn
 from tests.unit.store.stage import HeldClock
 
@@ -24,12 +24,15 @@ class Stage:
 class Waiter:
     """Has always more to do, if it is greedy; each go takes so long."""
 
-    def __init__(self, stage: Stage, name: str, takes_ms: int = 0, *, greedy: bool = False) -> None:
+    def __init__(
+        self, stage: Stage, name: str, takes_ms: int = 0, *, greedy: bool = False, brought_many: bool = False
+    ) -> None:
         self._stage = stage
         self._name = name
         self._takes_ms = takes_ms
         self._greedy = greedy
         self.used_ms = 0
+        self.brought_many = brought_many
 
     def rested(self) -> None:
         self._stage.served.append(self._name)
@@ -127,6 +130,23 @@ def test_where_no_time_passes_each_has_one_go_per_turn() -> None:
         Waiter(stage, "modest").wait()
         assert await stage.turn() == ["greedy", "modest"]
         assert await stage.turn() == ["greedy"]
+
+    asyncio.run(main())
+
+
+def test_of_those_who_bring_many_bytes_a_few_come_back_in_each_turn_and_who_brings_little_before_them() -> (
+    None
+):
+    async def main() -> None:
+        stage = Stage()
+        for _ in range(10 * READS_PER_TURN):
+            Waiter(stage, "much", greedy=True, brought_many=True).wait()
+        for _ in range(2 * CREDIT_MS):
+            assert await stage.turn() == ["much"] * READS_PER_TURN
+        little = Waiter(stage, "little")
+        for _ in range(TURNS_PER_ELDER):
+            little.wait()
+            assert sorted(await stage.turn()) == ["little"] + ["much"] * READS_PER_TURN
 
     asyncio.run(main())
 

@@ -4,10 +4,11 @@ import asyncio
 
 import pytest
 
-from bolide.model.limits import REQUESTS_PER_TURN, TURN_MS_MAX
+from bolide.model.limits import REQUESTS_PER_TURN, TURN_BYTES_MAX, TURN_MS_MAX
 from bolide.net import commons as commons_module
 from bolide.net import link as link_module
 from bolide.net.link import Link
+from bolide.net.round import MANY_BYTES
 from bolide.wire.command import Command, encode_frame
 from bolide.wire.peer import Peer
 from bolide.wire.pull_frame import PullFrame
@@ -82,6 +83,33 @@ def test_however_many_connections_want_much_a_turn_does_as_much_as_for_one() -> 
                 for wire in wires[1:]:
                     assert [(await wire.next()).opaque for _ in range(10)] == list(range(10))
             assert served.most <= 2
+            await eventually(lambda: server.kept_bytes == 0)
+
+    asyncio.run(main())
+
+
+def test_however_many_connections_bring_large_frames_a_turn_receives_as_much_as_for_a_few() -> None:
+    """But for the first read of each, before which nobody knows that it brings many."""
+    greedy, frames = 20, 4
+
+    async def main() -> None:
+        known: set[Link] = set()
+
+        def bytes_of(link: Link, count: int) -> int:
+            if link in known and count >= MANY_BYTES:
+                return count
+            known.add(link)
+            return 0
+
+        async with serving({1: lambda _, request: request.answer()}) as (_, server, address):
+            wires = [await Wire.connect(address) for _ in range(greedy)]
+            with counted_by_turn(Link, "buffer_updated", bytes_of) as received:
+                for wire in wires:
+                    wire.send(LARGE * frames)
+                for wire in wires:
+                    assert [(await wire.next()).code for _ in range(frames)] == [0] * frames
+            assert received.total > greedy * len(LARGE)
+            assert received.most <= TURN_BYTES_MAX
             await eventually(lambda: server.kept_bytes == 0)
 
     asyncio.run(main())
@@ -217,8 +245,11 @@ def test_the_beginning_of_a_frame_is_charged_until_it_is_whole_or_nobody_brings_
     asyncio.run(main())
 
 
+ROOM_FOR_TWO = 2 * len(LARGE) // 3 * 4 + 8
+
+
 def test_large_frames_that_fit_come_in_and_the_others_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commons_module, "LARGE_FRAMES_BYTES_MAX", 2 * len(LARGE))
+    monkeypatch.setattr(commons_module, "LARGE_FRAMES_BYTES_MAX", ROOM_FOR_TWO)
 
     async def main() -> None:
         async with serving({1: echo}) as (_, server, address):
@@ -242,7 +273,7 @@ def test_large_frames_that_fit_come_in_and_the_others_wait(monkeypatch: pytest.M
 def test_a_large_frame_that_stands_still_makes_way_for_those_that_wait(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(commons_module, "LARGE_FRAMES_BYTES_MAX", len(LARGE))
+    monkeypatch.setattr(commons_module, "LARGE_FRAMES_BYTES_MAX", 0)  # room for one
     monkeypatch.setattr("bolide.net.large_frames.LOOK_S", 0.05)
 
     async def main() -> None:
@@ -262,11 +293,11 @@ def test_a_large_frame_that_stands_still_makes_way_for_those_that_wait(
 def test_a_whole_large_frame_that_waits_for_its_turn_is_not_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(commons_module, "LARGE_FRAMES_BYTES_MAX", len(LARGE))
+    monkeypatch.setattr(commons_module, "LARGE_FRAMES_BYTES_MAX", 0)  # room for one
 
     async def main() -> None:
         async with serving({1: echo}, clock=HeldClock()) as (bench, server, address):
-            frames, round_ = server._commons.large_frames, server._commons.round
+            frames, round_ = server._commons.large_frames._ordinary, server._commons.round
             wire, other = await Wire.connect(address), await Wire.connect(address)
             wire.send(LARGE[:-1])
             await eventually(lambda: bench.opened[0].received_bytes == len(LARGE) - 1)
