@@ -14,7 +14,7 @@ TABLE_WIDTH_MAX = 10_000
 
 def prepare_streams() -> None:
     """Closed descriptors lead nowhere, so that no socket or file takes their place; characters that a terminal does
-    not have are escaped, so that none of them is an error.  A dumb terminal has ASCII alone, and gets no lines around text.
+    not have are escaped, so that none of them is an error.  A dumb terminal has ASCII alone, without lines around text.
     """
     for descriptor in range(3):
         try:
