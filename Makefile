@@ -77,7 +77,8 @@ bench: setup  ## measure against the real peers in one run
 	$(BIN)/python -m tests.bench
 
 wheel: setup  ## dist/bolide-….whl, for other environments on this kind of machine
-	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
+	@$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
+	@ls -t dist/bolide-*.whl | head -n 1 | sed "s|^|$(CURDIR)/|"
 
 lock: setup  ## write the locks again; UPGRADE=--upgrade moves to the newest versions allowed
 	$(BIN)/uv pip compile $(LOCK_OPTIONS) --extra dev pyproject.toml -o requirements/dev.txt

@@ -35,6 +35,7 @@ _AREAS = (
         True,
         """
         aclEnable=false authenticationEnabled=false authorizationEnabled=false useTLS=false
+        tlsEnable=false tls.enable=false
         """,
     ),
     _Area(

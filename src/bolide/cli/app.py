@@ -62,12 +62,17 @@ app.command(rich_help_panel=OPERATIONS)(doctor.doctor)
 
 
 def command() -> Any:
-    """The whole command line, ready to be called.  A flag takes no value, so its help names no kind of value."""
+    """The whole command line, ready to be called.
+
+    A flag takes no value, so its help names no kind of value; what an argument is, its name says and not a type.
+    """
     whole = typer.main.get_command(app)
     for one in every_command(whole):
         for parameter in one.get_params(typer.Context(one, help_option_names=HELP_NAMES)):
             if getattr(parameter, "is_flag", False):
                 parameter.metavar = ""
+            if parameter.param_type_name == "argument":
+                parameter.display_type_rich = lambda ctx: None
     return whole
 
 

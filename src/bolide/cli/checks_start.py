@@ -4,7 +4,7 @@ port.  Nothing is made and nothing is started.
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bolide.broker.config import BrokerConfig
@@ -12,6 +12,16 @@ from bolide.cli.standalone import check_directory
 from bolide.model.errors import ConfigError
 from bolide.model.settings_table import Examined, Finding
 from bolide.store.disk_os import OsDisk
+
+
+def examine_start(settings: Mapping[str, str]) -> Examined:
+    """All that is to be said of a broker's settings, and when they are sound, of a start with them."""
+    found = BrokerConfig.examine(settings)
+    if not found.problems:
+        here = check_start(BrokerConfig(**found.values))
+        found.problems.extend(here.problems)
+        found.warnings.extend(here.warnings)
+    return found
 
 
 def check_start(config: BrokerConfig) -> Examined:

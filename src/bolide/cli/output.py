@@ -3,7 +3,8 @@
 import io
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 from bolide.model.printable import printable, printable_json, printable_lines
@@ -13,7 +14,7 @@ TABLE_WIDTH_MAX = 10_000
 
 def prepare_streams() -> None:
     """Closed descriptors lead nowhere, so that no socket or file takes their place; characters that a terminal does
-    not have are escaped, so that none of them is an error.
+    not have are escaped, so that none of them is an error.  A dumb terminal has ASCII alone, without lines around text.
     """
     for descriptor in range(3):
         try:
@@ -24,7 +25,9 @@ def prepare_streams() -> None:
     sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
+        is_dumb = sys.stdout.isatty() and not can_be_steered(sys.stdout)
+        encoding = "ascii" if is_dumb else sys.stdout.encoding
+        sys.stdout.reconfigure(encoding=encoding, errors="backslashreplace")
 
 
 def write_json(value: Any) -> None:
@@ -95,9 +98,17 @@ def say_error(text: str) -> None:
 
 
 def show(text: str) -> None:
-    """A result whose last word is the exit code: the work goes on when nobody reads the words any more."""
+    """A line of a result whose last word is the exit code."""
+    with read_or_not():
+        print(text)
+
+
+@contextmanager
+def read_or_not() -> Iterator[None]:
+    """For results whose last word is the exit code: it stays the same when nobody reads the words any more."""
     try:
-        print(text, flush=True)
+        yield
+        sys.stdout.flush()
     except BrokenPipeError:
         reader_gone()
 

@@ -102,8 +102,8 @@ def send(
     envelope = Envelope(topic, tag, tuple(keys or ()), _parse_properties(properties or ()))
     read = envelope.json if from_json else envelope.text
     unit = "line" if texts is None else "message"
-    meant = partial(did_you_mean, nameserver, topic)
-    sending = _Sending(read, unit, _print_receipt if receipts else None, meant)
+    reason_of = partial(did_you_mean, nameserver, topic)
+    sending = _Sending(read, unit, _print_receipt if receipts else None, reason_of)
     try:
         asyncio.run(_send_all(nameserver, group, sending, texts))
     except KeyboardInterrupt:

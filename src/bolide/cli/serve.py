@@ -20,10 +20,17 @@ from typing import Annotated, Any, Protocol
 import typer
 
 from bolide.cli.logs import set_up_logging
-from bolide.cli.options import DEFAULT_DATA, Data, Settings, Verbose, nameserver_of_environment
+from bolide.cli.options import (
+    DEFAULT_DATA,
+    Data,
+    Settings,
+    Verbose,
+    nameserver_of_environment,
+    nameserver_variable,
+)
 from bolide.cli.outcome import CannotStart, ExitCode, StoreFailed
 from bolide.cli.output import say
-from bolide.cli.settings import naming_file, parse_assignments, read_settings
+from bolide.cli.settings import parse_assignments
 from bolide.model.errors import BolideError, RecoveryInterrupted, StoreError
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -125,19 +132,22 @@ def nameserver(
         bolide nameserver
         bolide nameserver --host 10.0.0.5 --data /var/lib/bolide
     """
+    from bolide.cli.server_settings import Given, ServerSettings
     from bolide.nameserver.app import NameServer
     from bolide.nameserver.config import NameServerConfig
 
     set_up_logging(verbose)
-    given = read_settings(config, "nameserver") if config else {}
+    options: dict[str, Given] = {}
     if data is not None:
-        given["kvConfigPath"] = str(data.expanduser() / "kvConfig.json")
+        options["kvConfigPath"] = Given("--data", str(data.expanduser() / "kvConfig.json"))
     if host is not None:
-        given["bindAddress"] = host
+        options["bindAddress"] = Given("--host", host)
     if port is not None:
-        given["listenPort"] = str(port)
-    with naming_file(config, own := parse_assignments(settings or ())):
-        server = NameServer(NameServerConfig.from_settings(given | own))
+        options["listenPort"] = Given("--port", str(port))
+    chosen = ServerSettings(NameServerConfig, config, settings or (), options, {}).config()
+    if chosen is None:
+        raise typer.Exit(ExitCode.USAGE)
+    server = NameServer(chosen)
 
     def announce() -> None:
         print(f"name server listens on {server.config.host}:{server.port}", flush=True)
@@ -183,14 +193,18 @@ def broker(
         bolide broker -n 10.0.0.5:9876 --set brokerName=broker-b
     """
     from bolide.broker.app import Broker
-    from bolide.cli.broker_settings import BrokerSettings
+    from bolide.broker.config import BrokerConfig
+    from bolide.cli.checks_start import examine_start
     from bolide.cli.recovery import watch_recovery
+    from bolide.cli.server_settings import Given, ServerSettings
     from bolide.cli.standalone import check_directory
 
     set_up_logging(verbose)
-    given = BrokerSettings(config, settings or (), nameserver, nameserver_of_environment())
+    options = {} if nameserver is None else {"namesrvAddr": Given("--nameserver", nameserver)}
+    usual = {"namesrvAddr": Given(nameserver_variable(), nameserver_of_environment())}
+    given = ServerSettings(BrokerConfig, config, settings or (), options, usual)
     if check:
-        raise typer.Exit(ExitCode.OK if given.check() else ExitCode.FAILED)
+        raise typer.Exit(ExitCode.OK if given.check(examine_start(given.all)) else ExitCode.FAILED)
     chosen = given.config()
     if chosen is None:
         raise typer.Exit(ExitCode.USAGE)

@@ -4,16 +4,19 @@ All three become text under the original's key names; what the keys mean is the 
 `NameServerConfig`.
 """
 
+import difflib
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from bolide.model.errors import ConfigError
 from bolide.model.limits import SETTINGS_FILE_BYTES_MAX
 from bolide.model.numbers import is_int64
+
+SUFFIXES = (".conf", ".properties", ".toml")
+NAMED_MAX = 3
 
 _ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
@@ -49,17 +52,6 @@ def parse_assignments(words: Iterable[str]) -> dict[str, str]:
     return settings
 
 
-@contextmanager
-def naming_file(path: Path | None, own: Mapping[str, str]) -> Iterator[None]:
-    """What is wrong with a setting names its file too, unless `--set` gave it."""
-    try:
-        yield
-    except ConfigError as error:
-        if path is None or any(key in str(error) for key in own):
-            raise
-        raise ConfigError(f"{path}: {error}") from error
-
-
 def read_settings(path: Path, table: str) -> FileSettings:
     """From a file: TOML when its name ends so, else properties.
 
@@ -70,7 +62,7 @@ def read_settings(path: Path, table: str) -> FileSettings:
         with path.open("rb") as file:
             data = file.read(SETTINGS_FILE_BYTES_MAX + 1)
     except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+        raise ConfigError(f"cannot read {path}: {error.strerror}{_nearby(path)}") from error
     if len(data) > SETTINGS_FILE_BYTES_MAX:
         raise ConfigError(f"{path} is larger than {SETTINGS_FILE_BYTES_MAX} bytes: is it a settings file?")
     try:
@@ -78,6 +70,18 @@ def read_settings(path: Path, table: str) -> FileSettings:
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 text") from error
     return _parse_toml(path, text, table) if path.suffix == ".toml" else parse_properties_file(text)
+
+
+def _nearby(path: Path) -> str:
+    """What may have been meant by a path where nothing is: a file of a close name, or settings beside it."""
+    folder = path.absolute().parent
+    if path.exists():
+        return ""
+    if not folder.is_dir():
+        return f"; there is no directory {folder}"
+    names = sorted(entry.name for entry in folder.iterdir() if entry.suffix in SUFFIXES)
+    near = difflib.get_close_matches(path.name, names, n=1) or names[:NAMED_MAX]
+    return f"; there is {', '.join(map(repr, near))} in {folder}" if near else ""
 
 
 def parse_properties_file(text: str) -> FileSettings:

@@ -8,7 +8,7 @@ import typer
 
 from bolide.cli.options import AsJson
 from bolide.cli.outcome import ExitCode
-from bolide.cli.output import counted, say, write_json, write_json_line, write_line
+from bolide.cli.output import counted, read_or_not, say, write_json, write_json_line, write_line
 from bolide.cli.progress import progress_bar
 from bolide.cli.since import parse_since
 from bolide.model.errors import ConfigError, NothingFound
@@ -83,7 +83,8 @@ def verify(directory: Directory, as_json: AsJson = False) -> None:
     root = str(directory.expanduser())
     with progress_bar("checking", size_to_verify(OsDisk(), root)) as watch:
         found = examine(OsDisk(), root, progress=watch)
-    print_examination(found, root, as_json=as_json)
+    with read_or_not():
+        print_examination(found, root, as_json=as_json)
     if not found.is_sound:
         raise typer.Exit(ExitCode.FAILED)
 
@@ -117,8 +118,9 @@ def repair(
     with progress_bar("checking", total) as watch:
         plan = Repair(OsDisk(), root, SystemClock(), watch)
     try:
-        for step in plan.steps:
-            write_line(f"{step.file}: {step.what}")
+        with read_or_not():
+            for step in plan.steps:
+                write_line(f"{step.file}: {step.what}")
         if not apply or not plan.steps:
             _say_plan(len(plan.steps), len(plan.found.findings.damages))
             if not plan.found.is_sound:
@@ -152,7 +154,9 @@ def export(
         str, typer.Option("--since", metavar="WHEN", help="Stored from then on: a span like 2h, an ISO time.")
     ] = "beginning",
     until: Annotated[str, typer.Option("--until", metavar="WHEN", help="Stored before that.")] = "end",
-    form: Annotated[str, typer.Option("--format", "-f", help="jsonl or parquet.")] = "jsonl",
+    form: Annotated[
+        str, typer.Option("--format", "-f", metavar="FORMAT", help="jsonl or parquet.")
+    ] = "jsonl",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of standard output.")
     ] = None,

@@ -20,6 +20,10 @@ _WITHOUT_EFFECT = """
     serverNettyWorkerGroupEnable serverPooledByteBufAllocatorEnable enableShutdownGracefully shutdownWaitTimeSeconds
     useEpollNativeSelector
 """
+NO_TLS = (
+    "there is no encryption here yet: what is sent can be read on its way. Leave it out to accept that; SECURITY.md"
+    " says what to put in front"
+)
 _MUST_BE_OFF = "clusterTest supportActingMaster enableControllerInNamesrv"
 
 FOREIGN = {
@@ -28,6 +32,7 @@ FOREIGN = {
         key: Foreign(key, ("false",), "this is not available, the name server has no such mode", refused=True)
         for key in _MUST_BE_OFF.split()
     },
+    **{key: Foreign(key, ("false",), NO_TLS, refused=True) for key in ("useTLS", "tlsEnable", "tls.enable")},
 }
 """Settings of the original that this name server does not have, by key."""
 

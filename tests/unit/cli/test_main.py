@@ -21,6 +21,8 @@ def test_every_command_explains_itself(words: list[str], capsys: pytest.CaptureF
     assert main([*words, "--help"]) == 0
     shown = capsys.readouterr()
     assert " ".join(["bolide", *words]) in shown.out
+    for kind in ("<str>", "<path>", "<int", "<list"):
+        assert kind not in shown.out
     assert shown.err == ""
 
 
@@ -103,3 +105,27 @@ def test_declaring_the_commands_does_not_load_the_servers() -> None:
     loaded = {name for name in run.stdout.split() if name.startswith("bolide.")}
     assert "bolide.cli.topic" in loaded
     assert [name for name in loaded if name.split(".")[1] in heavy] == []
+
+
+def test_nothing_is_imported_before_ctrl_c_is_heard() -> None:
+    listing = "import sys; known = {*sys.modules}; import bolide.cli.main; print(*{*sys.modules} - known)"
+    run = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True)
+    loaded = set(run.stdout.split())
+    assert {name for name in loaded if name.startswith("bolide")} == {
+        "bolide",
+        "bolide.cli",
+        "bolide.cli.main",
+    }
+    assert loaded.isdisjoint({"typing", "enum", "re", "typer"})
+
+
+def test_ctrl_c_while_modules_are_imported_is_code_130_and_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Interrupted:
+        def __getattr__(self, name: str) -> object:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "bolide.cli.run", Interrupted())
+    assert main(["--help"]) == 130
+    assert capsys.readouterr().err == ""

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from bolide.broker.config import BrokerConfig
+from bolide.cli.main import main
 from bolide.cli.settings import parse_assignments, parse_properties_file, read_settings
 from bolide.model.errors import ConfigError
 from bolide.model.limits import SETTINGS_FILE_BYTES_MAX
@@ -88,3 +89,32 @@ def test_a_number_of_any_length_in_toml_is_refused_by_its_key(tmp_path: Path) ->
     path.write_text(f"listenPort = 0x{'f' * 5000}")
     with pytest.raises(ConfigError, match="listenPort must be text, a number of 64 bits"):
         read_settings(path, "broker")
+
+
+def test_every_problem_of_a_name_servers_file_is_said_with_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "namesrv.conf"
+    file.write_text("listenPort=9876\ntlsEnable=true\nclusterTest=true\nscanNotActiveBrokerInterval=0\n")
+    assert main(["nameserver", "-c", str(file), "--host", "a:1", "--set", "orderMessageEnable=perhaps"]) == 2
+    said = [
+        line.removeprefix("error: ").replace(str(file), "") for line in capsys.readouterr().err.splitlines()
+    ]
+    assert [line.split(" ")[0] + line.split(" ")[1] for line in said] == [
+        "--host:bindAddress",
+        "--set:orderMessageEnable",
+        ":2:tlsEnable=true:",
+        ":3:clusterTest=true:",
+        ":4:scanNotActiveBrokerInterval",
+    ]
+    assert "there is no encryption here yet" in said[2]
+
+
+def test_a_file_that_is_not_there_is_said_with_what_may_be_meant(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "broker.conf").touch()
+    assert main(["broker", "-c", str(tmp_path / "brokr.conf")]) == 2
+    assert f"there is 'broker.conf' in {tmp_path}" in capsys.readouterr().err
+    assert main(["broker", "-c", str(tmp_path / "conf" / "broker.conf")]) == 2
+    assert f"there is no directory {tmp_path}/conf" in capsys.readouterr().err

@@ -85,7 +85,9 @@ def test_who_wants_no_colour_gets_none() -> None:
 def test_a_dumb_terminal_gets_plain_text() -> None:
     env = {"TERM": "dumb", "BOLIDE_NAMESERVER": f"127.0.0.1:{free_port()}"}
     for words in (["doctor"], ["--help"], ["topic", "list"]):
-        assert not COLOR.search(on_a_terminal(*words, env=env)), words
+        shown = on_a_terminal(*words, env=env)
+        assert not COLOR.search(shown), words
+        assert shown.isascii(), words
 
 
 # ---- completion

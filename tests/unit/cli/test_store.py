@@ -9,6 +9,7 @@ import pytest
 
 from bolide.cli.main import main
 from tests.unit.cli.samples import sample
+from tests.unit.cli.shells import shell
 from tests.unit.offline.damaged import MESSAGES, original, root, write_at
 from tests.unit.offline.test_verify import record_at
 
@@ -50,6 +51,13 @@ def test_inspect_as_json_is_one_document(root: Path, run: Run) -> None:
     assert found["index"][0]["entries"] == 3 * MESSAGES
     assert found["groups"][0]["lag"] == 3
     assert found["tables"]["topics.json"]["counter"] == 3
+
+
+@pytest.mark.parametrize("verb", ["verify", "verify --json", "repair"])
+def test_a_verdict_on_a_store_does_not_depend_on_who_listens(root: Path, verb: str) -> None:
+    path, at, _ = record_at(root, 5)
+    write_at(path, at + 90, b"!")
+    assert shell(f"bolide store {verb} {root} | true").returncode == 1
 
 
 def test_verify_says_sound_with_code_0_and_damage_with_code_1(root: Path, run: Run) -> None:
