@@ -19,6 +19,7 @@ COMPILED = [
     "bolide.wire._pull",
     "bolide.record._checksum",
     "bolide.record._codec",
+    "bolide.rules.sql._judge",
     "bolide.store._append",
     "bolide.store._collect",
     "bolide.store._walk",

@@ -22,6 +22,7 @@ _HOMES = {
             "InvalidRequest",
             "MalformedRecord",
             "MessageIllegal",
+            "NoBroker",
             "NotWritable",
             "ProtocolError",
             "RemoteError",

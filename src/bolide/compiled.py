@@ -15,6 +15,7 @@ COMPILED_MODULES = (
     "bolide.wire._pull",
     "bolide.record._checksum",
     "bolide.record._codec",
+    "bolide.rules.sql._judge",
     "bolide.store._append",
     "bolide.store._collect",
     "bolide.store._walk",

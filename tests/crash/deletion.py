@@ -11,7 +11,8 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from bolide.store.store import MessageStore, NewMessage
+from bolide.store.new_message import NewMessage
+from bolide.store.store import MessageStore
 from tests.crash.disk import SimDisk
 from tests.crash.image import SECTOR_BYTES
 from tests.crash.ledger import expect, read_queue

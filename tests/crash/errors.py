@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 
 from bolide.model.errors import BolideError, StoreUnavailable
-from bolide.store.store import NewMessage
+from bolide.store.new_message import NewMessage
 from tests.crash.disk import SimDisk
 from tests.crash.ledger import Broken, expect
 from tests.crash.life import Life

@@ -19,8 +19,9 @@ from bolide.store.cleaning import StoreCleaning
 from bolide.store.flush import FlushPoint
 from bolide.store.index_file import IndexSizes
 from bolide.store.marks import Promise
+from bolide.store.new_message import NewMessage
 from bolide.store.segment import SegmentToMake
-from bolide.store.store import MessageStore, NewMessage, StoreOptions
+from bolide.store.store import MessageStore, StoreOptions
 from bolide.store.tables import OffsetTable
 from bolide.wire.frame import FrameReader, Intake
 from bolide.wire.send_run import SendRun

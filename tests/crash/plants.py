@@ -20,10 +20,11 @@ from bolide.store.failed_sync import FailedSync
 from bolide.store.flush import Durability, FlushPoint
 from bolide.store.handles import Unsynced
 from bolide.store.log import CommitLog
+from bolide.store.new_message import Appended, NewMessage
 from bolide.store.queue_index import QueueIndex
 from bolide.store.reading import StoreReader
 from bolide.store.segment import Segment, SegmentToMake
-from bolide.store.store import Appended, MessageStore, NewMessage
+from bolide.store.store import MessageStore
 from bolide.store.walk import LogWalk
 from tests.crash.disk import SimDisk, SimFile
 from tests.crash.image import PAGE_BYTES

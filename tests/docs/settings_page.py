@@ -15,8 +15,11 @@ HEAD = """# Settings of a broker, and of a name server
 
 A broker takes the keys of the original's `broker.conf`, from a properties file or TOML (`bolide broker -c FILE`) and
 from `--set key=value`, which wins. `bolide broker --check -c FILE` says all that is wrong with a file, with line
-numbers, starts nothing, and ends with 0 when a broker takes the settings, with 1 when not, and with 2 when the file
-cannot be read. It tries neither addresses nor ports nor the store: those speak at the start.
+numbers, starts nothing, and ends with 0 when a broker would start, with 1 when not, and with 2 when the file cannot be
+read. When the settings are sound it looks at this machine too: whether `bindAddress` and `brokerIP1` can be resolved
+and `listenPort` is free, whether the store can be written and its segments have the size that is set. A broker that
+runs on the store now is a warning, and its port is not tried: so a file can be checked before a restart. It connects
+nowhere: whether name servers answer, `bolide doctor` finds out.
 
 This page is written from [`broker/config.py`](../src/bolide/broker/config.py) and
 [`broker/foreign_settings.py`](../src/bolide/broker/foreign_settings.py) by `make fix`; a test holds them together.

@@ -10,6 +10,7 @@ from tests.interop import ledger
 from tests.interop.stage import Stage
 from tests.peers.clients import wait_received
 from tests.peers.waiting import PATIENCE_MS
+from tests.peers.witness import WitnessError
 
 pytestmark = pytest.mark.needs("java", "mvn")
 
@@ -97,3 +98,19 @@ def test_a_group_goes_on_where_it_stopped(stage: Stage) -> None:
     second.wait_received(50)
     ledger.assert_each_once(before, first.bodies)
     ledger.assert_each_once(after, second.bodies)
+
+
+def test_an_sql_expression_lets_only_its_messages_through(stage: Stage) -> None:
+    topic = stage.topic()
+    consumer = stage.consume(
+        topic, stage.name("group"), sql="TAGS IN ('red', 'blue') AND witness IS NOT NULL"
+    )
+    sent = stage.produce(topic, COUNT, tags=["red", "green", "blue", "black"]).finish().bodies
+    wanted = [body for body in sent if ledger.number(body) % 4 in (0, 2)]
+    consumer.wait_received(len(wanted))
+    ledger.assert_each_once(wanted, consumer.bodies)
+
+
+def test_a_consumer_whose_sql_expression_is_wrong_learns_the_place_at_its_start(stage: Stage) -> None:
+    with pytest.raises(WitnessError, match=r"character 8.*only numbers"):
+        stage.consume(stage.topic(), stage.name("group"), sql="TAGS > 'red'")

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bolide.model.filter import EVERYTHING, Filter
+from bolide.model.limits import EXAMINED_BYTES_MAX
 from bolide.record.codec import encode_record
 from bolide.record.layout import CHECK_LENGTHS, CHECK_SEALED, CHECK_SUMS, FIXED_BYTES, RECORD_CHECKSUM_BYTES
 from tests.property.twins import COLLECTS, outcome
@@ -37,6 +38,19 @@ CODES = st.sampled_from([None, frozenset({1}), frozenset({1, -(2**31)}), frozens
 EXAMINERS = st.sampled_from(
     [None, None, Contains(b"\0\0\0\x46"), Contains(b"b" * 150), Contains(b"not there")]
 )
+
+
+def test_both_stop_examining_records_after_so_many_bytes_and_call_the_next_one_wanted() -> None:
+    entries = b"".join(struct.pack(">qiq", number, 1, 0) for number in range(50))
+    for module in COLLECTS:
+        read: list[int] = []
+
+        def read_at(log_offset: int, read: list[int] = read) -> bytes:
+            read.append(log_offset)
+            return bytes(EXAMINED_BYTES_MAX // 10)
+
+        answer = module.first_wanted(entries, Filter(None, Contains(b"x")), 10**6, read_at)
+        assert (answer, len(read)) == ((11, True), 11)
 
 
 @given(ENTRIES, CODES, EXAMINERS, st.sampled_from([0, 500, 10**6, 2**63 - 1]))

@@ -6,6 +6,7 @@ from typing import Any
 from bolide.offline import _texts, texts_twin
 from bolide.pipeline import _columns, columns_twin
 from bolide.record import _checksum, _codec, checksum_twin, codec_twin
+from bolide.rules.sql import _judge, judge_twin
 from bolide.store import _append, _collect, _index, _walk, append_twin, collect_twin, index_twin, walk_twin
 from bolide.wire import _frame, _pull, frame_twin, pull_twin
 
@@ -18,6 +19,7 @@ COLLECTS: tuple[Any, Any] = (_collect, collect_twin)
 WALKS: tuple[Any, Any] = (_walk, walk_twin)
 INDEXES: tuple[Any, Any] = (_index, index_twin)
 COLUMNS: tuple[Any, Any] = (_columns, columns_twin)
+JUDGES: tuple[Any, Any] = (_judge, judge_twin)
 TEXTS: tuple[Any, Any] = (_texts, texts_twin)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from bolide.admin.connection import AdminConnection
-from bolide.model.errors import BolideError, ConfigError, NoBroker, RouteNotFound
+from bolide.model.errors import ConfigError, NoBroker, RouteNotFound
 from bolide.model.printable import printable
 from bolide.wire.bodies.properties import parse_settings
 from bolide.wire.bodies.route import BrokerData, ClusterInfo, decode_kv_table
@@ -23,24 +23,8 @@ async def brokers_there(servers: AdminConnection) -> ClusterInfo:
     """The same, or `NoBroker`: whoever has not found something asks this before saying that it does not exist."""
     info = await cluster_info(servers)
     if not info.brokers:
-        raise NoBroker(
-            f"the name server {';'.join(servers.nameservers)} knows no broker now, so nobody can tell which topics and"
-            " messages there are. They are where they were, in the brokers' stores: start the broker"
-            " (`bolide up`, `bolide broker -n ADDRESS`), or let `bolide doctor` find out why it is not registered"
-        )
+        raise NoBroker.at(servers.nameservers)
     return info
-
-
-async def why_missing(servers: AdminConnection, error: BolideError) -> BolideError:
-    """Why a topic was not found: as `error` says, or because there is no broker at all."""
-    if isinstance(error, RouteNotFound):
-        try:
-            await brokers_there(servers)
-        except NoBroker as nobody:
-            return nobody
-        except BolideError:
-            pass  # the first answer is the better one
-    return error
 
 
 async def broker_state(servers: AdminConnection, address: str) -> dict[str, str]:

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 from bolide.admin.connection import AdminConnection
 from bolide.admin.topics import TopicDescription
+from bolide.model.errors import RemoteError
 from bolide.model.offsets import MessageQueue
 from bolide.model.topic import TopicConfig
 from bolide.net.ticks import pause
 from bolide.wire.bodies.offset import decode_consume_stats
 from bolide.wire.bodies.topic import QueueBounds, decode_groups, decode_topic_stats
-from bolide.wire.codes import RequestCode
-from bolide.wire.headers.group import ConsumeStatsRequest
+from bolide.wire.codes import RequestCode, ResponseCode
+from bolide.wire.headers.group import ConsumeStatsRequest, GroupRequest
 from bolide.wire.headers.topic import TopicRequest
 
 LOOK_S = 1.0
@@ -33,6 +34,8 @@ class Rest:
     bounds: Mapping[MessageQueue, QueueBounds]
     behind: Mapping[str, int]
     """For each group that reads the topic, or has: how many messages of these queues it has not consumed."""
+    absent: frozenset[str] = frozenset()
+    """Those of them that are behind and have no member connected: nobody may ever consume that."""
 
     @property
     def messages(self) -> int:
@@ -56,6 +59,7 @@ async def look(servers: AdminConnection, topic: TopicDescription, going: Going) 
     """How things stand now, by the brokers' own account."""
     bounds: dict[MessageQueue, QueueBounds] = {}
     behind: Counter[str] = Counter()
+    absent: set[str] = set()
     for name, queue_ids in going.items():
         address = topic.addresses[name]
         asked = TopicRequest(topic.name).encode()
@@ -68,8 +72,11 @@ async def look(servers: AdminConnection, topic: TopicDescription, going: Going) 
         bounds |= here
         groups = await servers.ask(address, RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, asked)
         for group in decode_groups(groups.body):
-            behind[group] += await _behind(servers, address, topic.name, group, here)
-    return Rest(bounds, behind)
+            left = await _behind(servers, address, topic.name, group, here)
+            behind[group] += left
+            if left and await _is_absent(servers, address, group):
+                absent.add(group)
+    return Rest(bounds, behind, frozenset(absent))
 
 
 async def until_consumed(
@@ -110,6 +117,16 @@ async def _behind(
         for queue, progress in decode_consume_stats(answer.body).items()
         if queue in bounds
     )
+
+
+async def _is_absent(servers: AdminConnection, address: str, group: str) -> bool:
+    try:
+        await servers.ask(address, RequestCode.GET_CONSUMER_CONNECTION_LIST, GroupRequest(group).encode())
+    except RemoteError as error:
+        if error.response_code != ResponseCode.CONSUMER_NOT_ONLINE:
+            raise
+        return True
+    return False
 
 
 def _ends(rest: Rest) -> dict[MessageQueue, int]:

@@ -4,6 +4,7 @@ A change goes to every master of a cluster, or to one broker, and is over when t
 clients.  Making a topic smaller is more than one change: see `shrink.py`.
 """
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,6 +13,7 @@ from bolide.admin.connection import AdminConnection
 from bolide.model.errors import (
     BolideError,
     CallTimeout,
+    ConnectionLost,
     InvalidRequest,
     RemoteError,
     RouteNotFound,
@@ -19,6 +21,7 @@ from bolide.model.errors import (
 )
 from bolide.model.limits import TOLD_QUEUES_MAX
 from bolide.model.names import RETRY_PREFIX, check_topic, is_system_topic, reply_topic
+from bolide.model.printable import printable
 from bolide.model.topic import Permission, TopicConfig
 from bolide.net.ticks import pause
 from bolide.wire.bodies.route import BrokerData, TopicList, TopicRoute
@@ -31,6 +34,9 @@ VISIBLE_MS = 10_000
 """How long a change may take to reach the name servers; the original's brokers need a moment."""
 
 VISIBLE_POLL_S = 0.05
+
+CLOSE = 0.8
+"""How alike two names are when one may be the other, misspelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,8 @@ class TopicDescription:
     configs: Mapping[str, TopicConfig]
     addresses: Mapping[str, str]
     queues: Sequence[QueueState]
+    silent: Mapping[str, str]
+    """Brokers that should have it and give no answer, and what is known of that: their part is missing."""
 
     @property
     def messages(self) -> int:
@@ -107,22 +115,44 @@ async def list_topics(servers: AdminConnection, *, system: bool = False) -> list
     return sorted(topics)
 
 
+async def near_topic(servers: AdminConnection, topic: str) -> str | None:
+    """A topic whose name is so much like this one that it may be meant; None where there is none, or this one."""
+    try:
+        topics = await list_topics(servers)
+    except RemoteError:
+        return None  # a name server may keep its list to itself
+    near = difflib.get_close_matches(topic, topics, n=1, cutoff=CLOSE)
+    return near[0] if near and topic not in topics else None
+
+
 async def describe_topic(
-    servers: AdminConnection, topic: str, *, broker: str | None = None
+    servers: AdminConnection, topic: str, *, broker: str | None = None, partly: bool = False
 ) -> TopicDescription:
-    """Settings by broker and the state of every queue, asked from the masters or from one of them."""
+    """Settings by broker and the state of every queue, asked from the masters or from one of them.
+
+    A broker that does not answer is an error; with `partly` only when no other one does.
+    """
     found = await _masters_of(servers, topic, broker)
     configs: dict[str, TopicConfig] = {}
     queues: list[QueueState] = []
+    silent: dict[str, str] = {}
     for one in found:
-        configs[one.broker_name] = await _topic_config(servers, one, topic)
-        fields = TopicRequest(topic).encode()
-        stats = await servers.ask(_master(one), RequestCode.GET_TOPIC_STATS_INFO, fields)
+        try:
+            config = await _topic_config(servers, one, topic)
+            fields = TopicRequest(topic).encode()
+            stats = await servers.ask(_master(one), RequestCode.GET_TOPIC_STATS_INFO, fields)
+        except (ConnectionLost, CallTimeout) as error:
+            silent[one.broker_name] = str(error)
+            if not partly or len(silent) == len(found):
+                raise
+            continue
+        configs[one.broker_name] = config
         queues += [
             QueueState(one.broker_name, queue.queue_id, bounds)
             for queue, bounds in sorted(decode_topic_stats(stats.body).items())
         ]
-    return TopicDescription(topic, configs, {one.broker_name: _master(one) for one in found}, queues)
+    addresses = {one.broker_name: _master(one) for one in found}
+    return TopicDescription(topic, configs, addresses, queues, silent)
 
 
 async def create_topic(
@@ -181,17 +211,26 @@ async def delete_topic(servers: AdminConnection, topic: str) -> list[str]:
 
 async def topic_route(servers: AdminConnection, topic: str) -> TopicRoute:
     """What clients are told; `RouteNotFound` says what to do when no broker has the topic."""
+    route = await _route_or_none(servers, topic)
+    if route is None:
+        there = await brokers_there(servers)
+        near = await near_topic(servers, topic)
+        meant = f"did you mean {printable(near)}? If not," if near else "see `bolide topic list`, or"
+        raise RouteNotFound(
+            f"no broker that is up ({listed(there.brokers)}) has a topic {topic!r}: {meant}"
+            f" create it with `bolide topic create {topic}`"
+        )
+    return route
+
+
+async def _route_or_none(servers: AdminConnection, topic: str) -> TopicRoute | None:
     fields = RouteRequest(check_topic(topic), accept_standard_json_only=True).encode()
     try:
         answer = await servers.ask_nameserver(RequestCode.GET_ROUTEINFO_BY_TOPIC, fields)
     except RemoteError as error:
-        if error.response_code == ResponseCode.TOPIC_NOT_EXIST:
-            there = await brokers_there(servers)
-            raise RouteNotFound(
-                f"no broker that is up ({listed(there.brokers)}) has a topic {topic!r}: see `bolide topic list`,"
-                f" or create it with `bolide topic create {topic}`"
-            ) from error
-        raise
+        if error.response_code != ResponseCode.TOPIC_NOT_EXIST:
+            raise
+        return None
     return TopicRoute.decode(answer.body)
 
 
@@ -270,9 +309,8 @@ async def _until_visible(servers: AdminConnection, wanted: Mapping[str, TopicCon
 
 
 async def _is_visible(servers: AdminConnection, wanted: Mapping[str, TopicConfig], topic: str) -> bool:
-    try:
-        route = await topic_route(servers, topic)
-    except RouteNotFound:
+    route = await _route_or_none(servers, topic)
+    if route is None:
         return False
     told = {queue.broker_name: (queue.read_queues, queue.write_queues, queue.perm) for queue in route.queues}
     return all(

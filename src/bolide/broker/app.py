@@ -266,11 +266,13 @@ def _advertised_host(config: BrokerConfig, addresses: Addresses) -> str:
     """The address that clients are told: the configured one, else the bound one, else the one towards others."""
     if not config.advertised_host and config.bind_host in ("", "0.0.0.0", "::"):
         return addresses.outward(v6=config.bind_host == "::")
+    key = "brokerIP1" if config.advertised_host else "bindAddress"
     host = config.advertised_host or config.bind_host
     try:
         return addresses.resolve(host)
     except OSError as error:
-        raise ConfigError(f"the address {host!r} cannot be resolved: {error}; set brokerIP1") from error
+        why = error.strerror or error
+        raise ConfigError(f"{key} is {host!r}, which this machine cannot resolve: {why}") from error
 
 
 def _unique_ids(identity: Identity, surroundings: Surroundings) -> UniqueIds:

@@ -41,7 +41,8 @@ class Checkpointer:
         self._settings = settings
         self._clock = surroundings.clock
         self._on_failure = on_failure
-        self._thread = SyncThread(surroundings.threads("bolide-checkpoint"))
+        threads = surroundings.threads("bolide-checkpoint")
+        self._thread = SyncThread(threads, "the consume queues", store.durability, NOT_OF_THE_DISK)
         # What a recovery has found is not left waiting for the next one.
         waits_ms = 0 if store.checkpoints.end < store.log.end else settings().flush_queues_thorough_ms
         self._due_ms = self._clock.monotonic_ms() + waits_ms
@@ -84,12 +85,11 @@ class Checkpointer:
         try:
             await self._thread.sync(point.sync)
         except OSError as error:
-            if error.errno in NOT_OF_THE_DISK:
+            if self._thread.is_final(error):
+                self._thread.failed(error)
+                self._on_failure()
+            else:
                 self._unsynced.met(error)
-                return
-            log.critical("syncing the consume queues failed: %s", error)
-            self._store.durability.failed(error)
-            self._on_failure()
             return
         self._unsynced.over()
         try:
@@ -101,12 +101,8 @@ class Checkpointer:
         self._store.checkpoint_reached(point)
 
     def close(self) -> None:
-        """End the thread.  A sync that outlived its task may have failed since."""
-        error = self._thread.close()
-        if error is None or error.errno in NOT_OF_THE_DISK or self._store.durability.failure is not None:
-            return
-        log.critical("the last sync of the consume queues failed: %s", error)
-        self._store.durability.failed(error)
+        """End the thread."""
+        self._thread.close()
 
     def _is_due(self) -> bool:
         now_ms = self._clock.monotonic_ms()

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from bolide.broker.config import BrokerConfig
 from bolide.net.surroundings import Surroundings
-from bolide.net.ticks import ticks
+from bolide.net.ticks import pause, ticks
 from bolide.net.trouble import Trouble, goes_on
 from bolide.net.turns import in_turns
 from bolide.store.cleaning import StoreCleaning
@@ -183,8 +183,7 @@ class Cleaner:
     @goes_on("retention")
     async def _clean_regularly(self) -> None:
         interval_s = self._settings().clean_interval_ms / 1000
-        async for _ in ticks(interval_s * (FIRST_RUN_INTERVALS - 1)):
-            break
+        await pause(interval_s * (FIRST_RUN_INTERVALS - 1))
         async for _ in ticks(interval_s):
             try:
                 await self.clean()
@@ -310,8 +309,7 @@ class Cleaner:
             if folder is not None:
                 deleted += 1
                 await self._in_thread(self._cleaning.sync_folder, folder)
-            async for _ in ticks(pause_s if folder is not None else 0):
-                break
+            await pause(pause_s if folder is not None else 0)
         if deleted:
             log.info("deleted %d queue files whose messages have expired", deleted)
         return deleted

@@ -7,9 +7,11 @@ has and this broker has not stands in `foreign_settings.py`.
 import dataclasses
 import os
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from bolide.broker.foreign_settings import FOREIGN
+from bolide.model.addresses import check_addresses, check_host
 from bolide.model.errors import ConfigError
 from bolide.model.limits import HOLD_MS_MAX, PULL_BYTES_MAX, PULL_COUNT_MAX
 from bolide.model.setting import choice, flag, number, text
@@ -62,10 +64,14 @@ class BrokerConfig(SettingsTable):
     role: str = choice(
         "brokerRole", ("ASYNC_MASTER",), "what it is to other brokers of its name",
         hint=f"{NO_REPLICAS}. ASYNC_MASTER accepts that")
-    nameservers: str = text("namesrvAddr", "", "name servers to register with, host:port, with ; between them")
-    bind_host: str = text("bindAddress", "0.0.0.0", "the address to listen on", length=(0, 255))
+    nameservers: str = text(
+        "namesrvAddr", "", "name servers to register with, host:port, with ; between them",
+        more=partial(check_addresses, "namesrvAddr"))
+    bind_host: str = text(
+        "bindAddress", "0.0.0.0", "the address to listen on", length=(0, 255), more=partial(check_host, "bindAddress"))
     advertised_host: str = text(
-        "brokerIP1", "", "the address that clients are told; this machine's own one if it is empty", length=(0, 255))
+        "brokerIP1", "", "the address that clients are told; this machine's own one if it is empty", length=(0, 255),
+        more=partial(check_host, "brokerIP1"))
     port: int = number(
         "listenPort", 10911, 0, 65535, "the port to listen on; clients of 4.4 and older use the one two below")
     # ---- topics and groups
@@ -146,6 +152,8 @@ class BrokerConfig(SettingsTable):
     index_slots: int = number("maxHashSlotNum", 5_000_000, 1, 100_000_000, "slots of an index file")
     index_entries: int = number("maxIndexNum", 20_000_000, 2, 80_000_000, "keys in an index file")
     # ---- pulling
+    property_filter: bool = flag(
+        "enablePropertyFilter", True, "whether groups may say by an SQL expression which messages they want", live=True)
     long_polling: bool = flag(
         "longPollingEnable", True, "whether a pull waits for messages as long as its client asks for", live=True)
     short_polling_ms: int = number(

@@ -20,7 +20,8 @@ from bolide.model.errors import TooBusy
 from bolide.net.link import Link
 from bolide.net.turns import Slices
 from bolide.store.append import QueueTail, TopicLane
-from bolide.store.store import Appended, MessageStore, NewMessage
+from bolide.store.new_message import Appended, NewMessage
+from bolide.store.store import MessageStore
 from bolide.wire.send_run import SendRun
 
 log = logging.getLogger(__name__)
@@ -60,7 +61,7 @@ class Door:
         self, link: Link, run: SendRun, lanes: Sequence[TopicLane | None], first: int
     ) -> tuple[int, bool]:
         """Store plain sends from row `first` on; the first row that was not stored, and whether it needs a decision."""
-        if not self._safety.has_room:
+        if not self._safety.at_once and not self._safety.has_room:
             return first, True
         appended = self._store.append_run(
             run.rows, run.log_offsets, run.buffer, run.properties, lanes, first, run.count, link.remote_host

@@ -30,7 +30,7 @@ class Flusher:
         self._settings = settings
         self._clock = surroundings.clock
         self._safety = safety
-        self._thread = SyncThread(surroundings.threads("bolide-sync"))
+        self._thread = SyncThread(surroundings.threads("bolide-sync"), "the commit log", store.durability)
         self._wanted = asyncio.Event()
         self._last_sync_ms = self._clock.monotonic_ms()
         self.failure: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
@@ -63,11 +63,8 @@ class Flusher:
                 await self._sync()
 
     def close(self) -> None:
-        """End the thread.  A sync that outlived its task may have failed since."""
-        error = self._thread.close()
-        if error is not None and self._store.durability.failure is None:
-            log.critical("the last sync of the commit log failed: %s", error)
-            self._store.durability.failed(error)
+        """End the thread."""
+        self._thread.close()
 
     def _is_due(self) -> bool:
         config = self._settings()

@@ -144,14 +144,15 @@ _AREAS = (
         """,
     ),
     _Area(
-        "there are no SQL filters here: subscriptions with one are refused",
+        "an SQL expression is asked of each message when it is read, and of those that come back not at all",
         False,
         """
-        bitMapLengthConsumeQueueExt=64 enableCalcFilterBitMap=false enablePropertyFilter=false
-        expectConsumerNumUseFilter=32 filterDataCleanTimeSpan=86400000 filterServerNums=0 filterSupportRetry=false
-        mappedFileSizeConsumeQueueExt=50331648 maxErrorRateOfBloomFilter=20
+        bitMapLengthConsumeQueueExt=64 enableCalcFilterBitMap=false expectConsumerNumUseFilter=32
+        filterDataCleanTimeSpan=86400000 filterSupportRetry=false mappedFileSizeConsumeQueueExt=50331648
+        maxErrorRateOfBloomFilter=20
         """,
     ),
+    _Area("there are no filter servers here", False, "filterServerNums=0"),
     _Area(
         "there are no light queues and topics here",
         False,

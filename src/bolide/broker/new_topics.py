@@ -1,7 +1,7 @@
 """NewTopics: topics that topics.json does not hold yet.
 
 A message of such a topic is not acknowledged before the file holds it: a broker killed in between would have messages
-of a topic that nobody knows.
+of a topic that nobody knows.  While the file cannot be written, its sender hears that.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ class NewTopics:
     def __init__(self, topics: TopicTable, files: TableFiles) -> None:
         self._topics = topics
         self._files = files
-        self._unwritten: dict[str, asyncio.Future[None]] = {}
+        self._unwritten: dict[str, asyncio.Future[None]] = {}  # done when the file holds the topic
 
     def put(self, topic: TopicConfig) -> None:
         """Create the topic or change it."""
@@ -25,9 +25,12 @@ class NewTopics:
             written = self._unwritten[topic.name] = self._files.written(self._topics)
             written.add_done_callback(lambda _: self._known(topic.name, written))
 
-    def unwritten(self, topic: str) -> "asyncio.Future[None] | None":
-        """What to wait for before a message of this topic may be acknowledged; None for a topic that is on disk."""
-        return self._unwritten.get(topic)
+    def is_unwritten(self, topic: str) -> bool:
+        return topic in self._unwritten
+
+    async def known(self) -> None:
+        """Wait until the file holds all topics of this moment; `StoreUnavailable` when it cannot be written now."""
+        await self._files.saved(self._topics)
 
     def _known(self, topic: str, written: "asyncio.Future[None]") -> None:
         """The file holds it, unless it was deleted and made again meanwhile."""

@@ -10,12 +10,12 @@ from operator import is_
 
 from bolide.broker.pull_terms import pull_terms
 from bolide.broker.state import BrokerState
-from bolide.model.errors import BolideError, RequestError, StoreRefusal
+from bolide.model.errors import RequestError, StoreRefusal
 from bolide.model.limits import PLAN_SHAPE_BYTES_MAX, PLANS_BYTES_MAX
 from bolide.model.offsets import GroupOffset
 from bolide.net.link import Link
 from bolide.store.queue_entry import ENTRY_BYTES
-from bolide.store.reading import WINDOW_ENTRIES
+from bolide.store.reading import WINDOW_ENTRIES, PullResult
 from bolide.wire.command import Command
 from bolide.wire.frame import encode_found
 from bolide.wire.headers.pull import PullFlag, PullRequest
@@ -36,34 +36,28 @@ class PullPlan:
     """What a pull of one shape comes to, whatever offset it asks for."""
 
     __slots__ = (
-        "_commits",
-        "_cursor",
-        "_group",
-        "_made_from",
-        "_plans",
-        "_queue_id",
-        "_state",
-        "_takes_group_s_word",
-        "_terms",
-        "_topic",
-        "pass_key",
-        "shape",
+        *("_commits", "_cursor", "_group", "_looked_at", "_made_from", "_plans", "_queue_id", "_state"),
+        *("_takes_group_s_word", "_topic", "key", "pass_key", "shape", "terms"),
     )
 
-    def __init__(self, plans: "PullPlans", state: BrokerState, shape: bytes, header: PullRequest) -> None:
+    def __init__(
+        self, plans: "PullPlans", state: BrokerState, link: Link, shape: bytes, header: PullRequest
+    ) -> None:
         """Raises what the general path would answer with."""
         self._plans = plans
         self.shape = shape
         self._state = state
         self._group = header.consumer_group
         self._topic = header.topic
+        self.key = (header.topic, header.queue_id)
         self.pass_key = (header.topic, header.consumer_group)
         self._queue_id = header.queue_id
         self._commits = bool(header.sys_flag & PullFlag.COMMIT_OFFSET)
         self._takes_group_s_word = not header.sys_flag & PullFlag.SUBSCRIPTION
-        self._terms = pull_terms(state, header)
+        self.terms = pull_terms(state, link, header)
         self._cursor = state.store.reader.cursor(header.topic, header.queue_id)
         self._made_from = self._basis()
+        self._looked_at: tuple[object, ...] = ()  # the tables, as they were when all of that held last
 
     def _basis(self) -> tuple[object, ...]:
         """Everything that the terms of a pull depend on.  Each is replaced when it changes, never altered."""
@@ -79,17 +73,27 @@ class PullPlan:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing has changed that it was made from."""
-        return all(map(is_, self._basis(), self._made_from))
+        """Whether nothing has changed that it was made from.  Between most pulls no table has changed at all."""
+        state = self._state
+        versions = (state.settings.version, state.topics.version, state.groups.version, state.clients.version)
+        if versions == self._looked_at:
+            return True
+        if not all(map(is_, self._basis(), self._made_from)):
+            return False
+        self._looked_at = versions
+        return True
 
     @property
     def size(self) -> int:
         """About the bytes that it takes, without what it has read ahead."""
-        return PLAN_BYTES + len(self.shape) + CODE_BYTES * len(self._terms.filter.codes or ())
+        filter = self.terms.filter
+        return PLAN_BYTES + len(self.shape) + CODE_BYTES * len(filter.codes or ()) + filter.examine_bytes
 
     @property
-    def has_queue(self) -> bool:
-        return self._cursor.queue is not None
+    def has_messages(self) -> bool:
+        """Whether its queue was ever written to."""
+        queue = self._cursor.queue
+        return queue is not None and queue.end > 0
 
     @property
     def entries_bytes(self) -> int:
@@ -99,30 +103,29 @@ class PullPlan:
         """Keep nothing in memory until the next pull."""
         self._cursor.release()
 
-    def serve(self, link: Link, pull: PullFrame) -> bool:
-        """Answer with messages; False, with nothing done, when there are none to be had at once."""
+    def serve(self, link: Link, pull: PullFrame) -> PullResult | None:
+        """Answer with messages; when there are none to be had, gives what was found instead."""
         cursor, state = self._cursor, self._state
-        queue = cursor.queue
-        offset = pull.queue_offset
-        if queue is None or not queue.start <= offset < queue.end:
+        queue, entries, offset = cursor.queue, cursor.entries, pull.queue_offset
+        assert queue is not None, "there is no plan without one"
+        result = state.store.reader.pull_at(cursor, offset, self.terms.limits, self.terms.filter)
+        if self._commits:
+            end = queue.tail.next_offset
+            state.offsets.commit(self._group, self._topic, self._queue_id, pull.commit_offset, end)
+        state.offsets.note_pull(self._group, self._topic, self._queue_id, GroupOffset(offset))
+        if not result.count:
             cursor.release()  # most readers wait at the end of their queue
-            return False
-        entries = cursor.entries
-        result = state.store.reader.pull_at(cursor, offset, self._terms.limits, self._terms.filter)
+            state.traffic.missed += 1
+            return result
         if cursor.entries is not entries:
             self._plans.reads_ahead(self)
-        if not result.count:
-            return False
-        if self._commits:
-            state.offsets.commit(self._group, self._topic, self._queue_id, pull.commit_offset, queue.end)
-        state.offsets.note_pull(self._group, self._topic, self._queue_id, GroupOffset(offset))
         state.traffic.found += 1
         state.traffic.transferred += result.count
         head = encode_found(
             pull.opaque, result.next_offset, result.offset_min, result.offset_max, len(result.data)
         )
         link.write_parts(head, result.data)
-        return True
+        return None
 
 
 class PullPlans:
@@ -152,40 +155,35 @@ class PullPlans:
         if len(self._reading) > READING_MAX:
             self._reading.popitem(last=False)[0].release()
 
-    def serve(self, link: Link, pull: PullFrame) -> bool:
-        """Answer a pull by its plan, if it has one, the connection may have it, and there are messages."""
-        plan = self._find(pull.shape)
-        if plan is None or not self._state.passes.may_pull(link, plan.pass_key):
-            return False
-        self._plans.move_to_end(pull.shape)
-        try:
-            return plan.serve(link, pull)
-        except (BolideError, OSError):  # the general path meets the same and says so
-            return False
+    def find(self, link: Link, shape: bytes) -> PullPlan | None:
+        """The plan of pulls of this shape, if there is one and the connection may have it."""
+        plan = self._plans.get(shape)
+        if plan is None:
+            return None
+        if not plan.holds:
+            self._forget(shape)
+            return None
+        if not self._state.passes.may_pull(link, plan.pass_key):
+            return None
+        self._plans.move_to_end(shape)
+        return plan
 
     def learn(self, link: Link, shape: bytes, request: Command) -> None:
         """Remember what a pull came to, unless it was refused or its queue was never written to."""
-        if len(shape) > PLAN_SHAPE_BYTES_MAX or SIGNATURE in request.fields or self._find(shape) is not None:
+        if len(shape) > PLAN_SHAPE_BYTES_MAX or SIGNATURE in request.fields or shape in self._plans:
             return
         try:
             header = PullRequest.decode(request.fields)
             if not self._state.passes.may_pull(link, (header.topic, header.consumer_group)):
                 return
-            plan = PullPlan(self, self._state, shape, header)
+            plan = PullPlan(self, self._state, link, shape, header)
         except (RequestError, StoreRefusal):
             return
-        if plan.has_queue:
+        if plan.has_messages:
             self._plans[shape] = plan
             self.bytes_kept += plan.size
             while self.bytes_kept > PLANS_BYTES_MAX:
                 self._forget(next(iter(self._plans)))
-
-    def _find(self, shape: bytes) -> PullPlan | None:
-        plan = self._plans.get(shape)
-        if plan is None or plan.holds:
-            return plan
-        self._forget(shape)
-        return None
 
     def _forget(self, shape: bytes) -> None:
         plan = self._plans.pop(shape)

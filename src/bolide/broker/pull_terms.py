@@ -1,19 +1,23 @@
-"""On what terms a pull is served: may this group read this queue, which messages of it, and how many?"""
+"""On what terms a pull is served: may this group read this queue, which messages of it, how many, and how long does it
+wait when there are none?"""
 
 from typing import NamedTuple
 
 from bolide.broker.state import BrokerState
+from bolide.model.addresses import host_of
 from bolide.model.errors import (
     GroupNotFound,
     InvalidRequest,
     PermissionDenied,
+    RequestError,
     SubscriptionMissing,
     SubscriptionOutdated,
 )
 from bolide.model.filter import Filter
-from bolide.model.limits import PULL_BULK_BYTES_MAX, PULL_BULK_MESSAGES_MAX
+from bolide.model.limits import HOLD_MS_MAX, PULL_BULK_BYTES_MAX, PULL_BULK_MESSAGES_MAX
 from bolide.model.topic import TAG, GroupConfig, Subscription
-from bolide.rules.filters import filter_of
+from bolide.net.link import Link
+from bolide.rules.filters import SQL, filter_of
 from bolide.store.reading import PullLimits
 from bolide.wire.bodies.group import MessageModel
 from bolide.wire.headers.pull import PullFlag, PullRequest
@@ -22,14 +26,16 @@ from bolide.wire.headers.pull import PullFlag, PullRequest
 class PullTerms(NamedTuple):
     filter: Filter
     limits: PullLimits
+    wait_ms: int
+    """0 for a pull that is answered at once, whatever it finds."""
 
 
-def pull_terms(state: BrokerState, header: PullRequest) -> PullTerms:
+def pull_terms(state: BrokerState, link: Link, header: PullRequest) -> PullTerms:
     """The terms; an error says why there are none."""
     config = state.settings.now
     if not config.readable:
         raise PermissionDenied(f"the broker {config.broker_name} may not be read now")
-    group = _group(state, header.consumer_group)
+    group = _group(state, link, header.consumer_group)
     if not group.consume_enable:
         raise PermissionDenied(f"the group {group.name} may not consume")
     topic = state.topics.require(header.topic)
@@ -46,13 +52,21 @@ def pull_terms(state: BrokerState, header: PullRequest) -> PullTerms:
         subscription = Subscription.parse(header.topic, header.subscription, header.sub_version, kind)
     else:
         subscription = _known_subscription(state, header, group)
-    return PullTerms(filter_of(subscription), _limits(state, header))
+    return PullTerms(wanted_by(state, subscription), _limits(state, header), _wait_ms(state, header))
 
 
-def _group(state: BrokerState, name: str) -> GroupConfig:
+def wanted_by(state: BrokerState, subscription: Subscription) -> Filter:
+    """The filter of a subscription, if this broker honours it."""
+    if subscription.expression_type == SQL and not state.settings.now.property_filter:
+        raise RequestError("this broker takes no SQL expressions (enablePropertyFilter=false)")
+    return filter_of(subscription)
+
+
+def _group(state: BrokerState, link: Link, name: str) -> GroupConfig:
     """The group, made on demand; for a name that cannot be one the original says that there is no such group."""
     try:
-        return state.groups.find(name, auto_create=state.settings.now.auto_create_group)
+        auto_create = state.settings.now.auto_create_group
+        return state.groups.find(name, auto_create=auto_create, host=host_of(link.remote))
     except InvalidRequest as error:
         raise GroupNotFound(str(error)) from None
 
@@ -87,3 +101,13 @@ def _limits(state: BrokerState, header: PullRequest) -> PullLimits:
         cold_bytes=min(header.max_msg_bytes or config.cold_bytes_max, config.cold_bytes_max),
         hot_bytes_behind=state.recent_bytes,
     )
+
+
+def _wait_ms(state: BrokerState, header: PullRequest) -> int:
+    if not header.sys_flag & PullFlag.SUSPEND:
+        return 0
+    config = state.settings.now
+    if not config.long_polling:
+        return config.short_polling_ms
+    # Clients give a pull up after 30 s, so it must be answered before, whatever it asks for.
+    return max(0, min(header.suspend_timeout_millis, HOLD_MS_MAX))

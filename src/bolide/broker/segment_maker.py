@@ -34,7 +34,9 @@ class SegmentMaker:
         self._store = store
         self._clock = surroundings.clock
         self._on_failure = on_failure
-        self._thread = SyncThread(surroundings.threads("bolide-segment"))
+        self._thread = SyncThread(
+            surroundings.threads("bolide-segment"), "the next commit-log segment", store.durability
+        )
         self._retry_ms = 0
         self._trouble = Trouble(
             log, "a segment is not made ahead; it is tried again before a message needs it", logging.WARNING
@@ -58,23 +60,15 @@ class SegmentMaker:
 
     async def _make(self, segment: SegmentToMake) -> None:
         try:
-            await self._thread.sync(lambda: _make(segment))
+            await self._thread.sync(segment.make)
             self._trouble.over()
         except StoreUnavailable as error:
             self._retry_ms = self._clock.monotonic_ms() + RETRY_MS
             self._trouble.met(error)
         except OSError as error:
-            log.critical("syncing the next commit-log segment failed: %s", error)
-            self._store.durability.failed(error)
+            self._thread.failed(error)
             self._on_failure()
 
     def close(self) -> None:
-        """End the thread.  A sync that outlived its task may have failed since."""
-        error = self._thread.close()
-        if error is not None and self._store.durability.failure is None:
-            log.critical("the last sync of a commit-log segment failed: %s", error)
-            self._store.durability.failed(error)
-
-
-def _make(segment: SegmentToMake) -> None:
-    segment.make()
+        """End the thread."""
+        self._thread.close()

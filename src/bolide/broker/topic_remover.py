@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from bolide.broker.sync_thread import SyncThread
 from bolide.net.surroundings import Surroundings
-from bolide.net.ticks import ticks
+from bolide.net.ticks import pause
 from bolide.net.trouble import Trouble, goes_on
 from bolide.store.disk import NOT_NOW
 from bolide.store.store import MessageStore
@@ -29,7 +29,8 @@ class TopicRemover:
         self._store = store
         self._trash = store.queues.trash
         self._on_failure = on_failure
-        self._thread = SyncThread(surroundings.threads("bolide-delete"))
+        threads = surroundings.threads("bolide-delete")
+        self._thread = SyncThread(threads, "the deletion of topics", store.durability, NOT_NOW)
         self._waiting: list[asyncio.Future[None]] = []
         self._wanted = asyncio.Event()
         self._trouble = Trouble(log, "the files of deleted topics stay for the moment")
@@ -56,7 +57,8 @@ class TopicRemover:
             except OSError as error:
                 if self._store.durability.failure is None:
                     self._trouble.met(error)
-                    await self._retry()
+                    await pause(RETRY_S)
+                    self._wanted.set()
 
     async def _settle(self) -> None:
         """One sync for all topics that were deleted before it began."""
@@ -65,9 +67,8 @@ class TopicRemover:
             await self._thread.sync(self._trash.settle)
         except Exception as error:
             self._waiting = waiting + self._waiting
-            if isinstance(error, OSError) and error.errno not in NOT_NOW:
-                log.critical("making the deletion of topics last failed: %s", error)
-                self._store.durability.failed(error)
+            if isinstance(error, OSError) and self._thread.is_final(error):
+                self._thread.failed(error)
                 self._on_failure()
             raise
         for gone in waiting:
@@ -76,19 +77,9 @@ class TopicRemover:
 
     async def _clear(self) -> None:
         """One topic after the other, unless somebody waits for a sync: that is short and goes first."""
-        found: list[bool] = [True]
-        while found.pop() and not self._wanted.is_set():
-            await self._thread.write(lambda: found.append(self._trash.clear_one()))
-
-    async def _retry(self) -> None:
-        async for _ in ticks(RETRY_S):
-            self._wanted.set()
-            return
+        while not self._wanted.is_set() and await self._thread.write(self._trash.clear_one):
+            pass
 
     def close(self) -> None:
-        """End the thread.  A sync that outlived its task may have failed since."""
-        error = self._thread.close()
-        if error is None or error.errno in NOT_NOW or self._store.durability.failure is not None:
-            return
-        log.critical("making the last deletion of a topic last failed: %s", error)
-        self._store.durability.failed(error)
+        """End the thread."""
+        self._thread.close()

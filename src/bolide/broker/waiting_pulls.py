@@ -34,7 +34,7 @@ class HeldPull:
 
     link: Link
     frame: bytes
-    """The request as it would come again, without what a pull does not need."""
+    """The request as it would come again."""
     key: QueueKey
     offset: int
     filter: Filter
@@ -49,7 +49,8 @@ class HeldPull:
     @property
     def size(self) -> int:
         """About the bytes that it takes."""
-        return HELD_BYTES + len(self.frame) + CODE_BYTES * len(self.filter.codes or ())
+        filter = self.filter
+        return HELD_BYTES + len(self.frame) + CODE_BYTES * len(filter.codes or ()) + filter.examine_bytes
 
 
 class WaitingPulls:

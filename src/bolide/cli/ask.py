@@ -1,7 +1,6 @@
 """How a command asks: a cluster, with one connection for one question, and the person who typed it."""
 
 import asyncio
-import difflib
 import sys
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,9 +17,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-CLOSE = 0.8
-"""How alike two names are when one may be the other, misspelled."""
-
 
 def ask(nameserver: str, work: "Callable[[AdminConnection], Coroutine[Any, Any, T]]") -> T:
     """Run an operation of `bolide.admin` to its end."""
@@ -33,29 +29,23 @@ def ask(nameserver: str, work: "Callable[[AdminConnection], Coroutine[Any, Any, 
     return asyncio.run(run())
 
 
-async def why_missing(nameserver: str, error: BolideError) -> BolideError:
-    """The reason behind a client's error: a topic that nobody has, or nobody there who could have one."""
-    from bolide.admin.cluster import why_missing as reason
-    from bolide.admin.connection import AdminConnection
-
-    async with AdminConnection(nameserver) as servers:
-        return await reason(servers, error)
-
-
 async def did_you_mean(nameserver: str, topic: str, error: BolideError) -> BolideError:
-    """The error about a topic that is missing; where there is one of a close name, it names that instead."""
+    """A client's error; one about a missing topic names the topic of a close name instead, where there is one."""
     from bolide.admin.connection import AdminConnection
-    from bolide.admin.topics import list_topics
+    from bolide.admin.topics import near_topic
 
+    if not isinstance(error, RouteNotFound):
+        return error
     try:
         async with AdminConnection(nameserver) as servers:
-            topics = await list_topics(servers)
+            near = await near_topic(servers, topic)
     except BolideError:
         return error  # the first answer is the better one
-    near = difflib.get_close_matches(topic, topics, n=1, cutoff=CLOSE)
-    if topic in topics or not near:
-        return error
-    return RouteNotFound(f"no broker has the topic {topic!r}: did you mean {printable(near[0])}?")
+    return (
+        RouteNotFound(f"no broker has the topic {topic!r}: did you mean {printable(near)}?")
+        if near
+        else error
+    )
 
 
 def confirm(question: str, *, yes: bool, stakes: str, otherwise: str) -> None:

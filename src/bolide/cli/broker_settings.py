@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bolide.broker.config import BrokerConfig
+from bolide.cli.checks_start import check_start
+from bolide.cli.options import nameserver_variable
 from bolide.cli.output import counted, say_error
 from bolide.cli.settings import FileSettings, parse_assignments, read_settings
 from bolide.model.settings_table import Examined, Finding, SettingsError
@@ -42,6 +44,10 @@ class BrokerSettings:
     def check(self) -> bool:
         """Print all that there is to say of them; whether a broker starts."""
         found = BrokerConfig.examine(self.all)
+        if not found.problems:
+            here = check_start(BrokerConfig(**found.values))
+            found.problems.extend(here.problems)
+            found.warnings.extend(here.warnings)
         remarks = [
             *(remark._replace(text=f"problem: {remark.text}") for remark in self._placed(found.problems)),
             *(remark._replace(text=f"warning: {remark.text}") for remark in self._placed(found.warnings)),
@@ -64,6 +70,8 @@ class BrokerSettings:
                 yield Remark(0, "--set: ", text)
             elif key in self._option:
                 yield Remark(0, "--nameserver: ", text)
+            elif key == NAMESERVER and key not in self._given:
+                yield Remark(0, f"{nameserver_variable()}: ", text)
             elif key not in self._given:
                 yield Remark(0, f"{self._file}: " if self._file else "", text)
             else:
@@ -80,4 +88,8 @@ class Remark(NamedTuple):
 
 
 def _verdict(found: Examined) -> str:
-    return "no broker starts with these settings" if found.problems else "a broker takes these settings"
+    return (
+        "no broker starts with these settings here"
+        if found.problems
+        else "a broker starts with these settings here"
+    )

@@ -3,11 +3,12 @@
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from bolide.admin.cluster import broker_settings, broker_state, cluster_info
+from bolide.admin.cluster import broker_settings, broker_state, cluster_info, listed
 from bolide.admin.connection import AdminConnection
 from bolide.aio import Message, Producer, PullConsumer
 from bolide.cli.checks_state import check_state
 from bolide.cli.findings import Finding, doubtful, good, wrong
+from bolide.cli.output import counted
 from bolide.model.clock import Clock
 from bolide.model.errors import BolideError, ConnectionLost
 from bolide.wire.bodies.route import ClusterInfo
@@ -48,6 +49,11 @@ async def check_brokers(info: ClusterInfo, clock: Clock) -> AsyncIterator[Findin
             "Start one with `bolide broker -n ADDRESS`; if one runs, look at its namesrvAddr and its log."
         )
         yield wrong("brokers", "no broker is registered with the name server", advice)
+    else:
+        yield good(
+            "brokers",
+            f"the name server knows {counted(len(info.brokers), 'broker')}: {listed(info.brokers)}",
+        )
     for name, broker in sorted(info.brokers.items()):
         if broker.master is None:
             yield doubtful("brokers", f"{name} has no master now: nobody can send to it", "Start its master.")
@@ -124,7 +130,7 @@ def _start_hint(address: str) -> str:
 
 def _advertise_hint(address: str) -> str:
     return (
-        f"The broker tells all clients to use {address}. Give it an address that they can reach:"
+        f"Is it up? If so: it tells all clients to use {address}. Give it an address that they can reach:"
         " brokerIP1=ADDRESS in broker.conf, or `bolide up --host 0.0.0.0 --set brokerIP1=ADDRESS`;"
         " in a container publish the port under the same number."
     )

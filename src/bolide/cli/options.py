@@ -18,6 +18,17 @@ NAMESERVER_VARIABLES = ["BOLIDE_NAMESERVER", "NAMESRV_ADDR"]
 
 DEFAULT_DATA = "~/.bolide/data"
 
+
+def _checked_nameserver(ctx: typer.Context, value: str) -> str:
+    """The same; where it is no address, the error says whose word that was."""
+    from bolide.model.addresses import check_addresses
+
+    source = ctx.get_parameter_source("nameserver")
+    is_given = source is not None and source.name == "COMMANDLINE"
+    check_addresses("--nameserver" if is_given else nameserver_variable(), value)
+    return value
+
+
 Nameserver = Annotated[
     str,
     typer.Option(
@@ -25,6 +36,7 @@ Nameserver = Annotated[
         "-n",
         metavar="ADDRESS",
         envvar=NAMESERVER_VARIABLES,
+        callback=_checked_nameserver,
         help="Name server, host:port; several with ';' between them.",
     ),
 ]
@@ -65,6 +77,11 @@ Settings = Annotated[
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Tell on stderr what the server does.")]
 
 
+def nameserver_variable() -> str:
+    """The variable that counts: the first that is set, else ours."""
+    return next(filter(os.environ.get, NAMESERVER_VARIABLES), NAMESERVER_VARIABLES[0])
+
+
 def nameserver_of_environment() -> str:
     """For servers, where settings of a file win over it; empty when nobody has set it."""
-    return next(filter(None, map(os.environ.get, NAMESERVER_VARIABLES)), "")
+    return os.environ.get(nameserver_variable(), "")

@@ -3,7 +3,6 @@
 The codes are a contract: scripts rely on them, and `bolide --help` lists them.
 """
 
-import errno
 import os
 from enum import IntEnum
 
@@ -22,6 +21,7 @@ from bolide.model.errors import (
     RouteNotFound,
 )
 from bolide.model.response_code import ResponseCode
+from bolide.store.disk import NO_SPACE
 
 
 class ExitCode(IntEnum):
@@ -119,7 +119,7 @@ def _hint(error: BaseException) -> str:
         return "Start a server with `bolide up`, or give the address of a running one with -n."
     if isinstance(error, ConnectionLost):
         return "That is where the name server says a broker is; `bolide doctor` finds out why it cannot be reached."
-    if isinstance(error, CannotStart) and os.strerror(errno.ENOSPC) in str(error):
+    if isinstance(error, CannotStart) and any(os.strerror(number) in str(error) for number in NO_SPACE):
         return (
             "The log grows in steps of mappedFileSizeCommitLog, 1 GiB by default: free some space,"
             " choose another disk (--data, storePathRootDir), or set smaller steps."

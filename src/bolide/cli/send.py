@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bolide.cli import complete
-from bolide.cli.ask import why_missing
+from bolide.cli.ask import did_you_mean
 from bolide.cli.options import DEFAULT_NAMESERVER, Nameserver
 from bolide.cli.outcome import Partly, explain
 from bolide.cli.output import counted, reader_gone, say, write_json_line
@@ -102,7 +102,9 @@ def send(
     envelope = Envelope(topic, tag, tuple(keys or ()), _parse_properties(properties or ()))
     read = envelope.json if from_json else envelope.text
     unit = "line" if texts is None else "message"
-    sending = _Sending(read, unit, _print_receipt if receipts else None, partial(why_missing, nameserver))
+    sending = _Sending(
+        read, unit, _print_receipt if receipts else None, partial(did_you_mean, nameserver, topic)
+    )
     try:
         asyncio.run(_send_all(nameserver, group, sending, texts))
     except KeyboardInterrupt:

@@ -162,7 +162,7 @@ def broker(
     ] = None,
     settings: Settings = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Say what is wrong with the settings, and start nothing.")
+        bool, typer.Option("--check", help="Say what would keep a broker from starting, and start nothing.")
     ] = False,
     verbose: Verbose = False,
 ) -> None:
@@ -171,8 +171,10 @@ def broker(
     Options and --set win over the file, and the file over the environment.
     Without a name server it registers nowhere, and clients do not find it.
     Without storePathRootDir it stores in ~/store.
-    --check ends with 0 when a broker takes the settings, and with 1 when not;
-    it tries neither addresses nor the store.
+    --check ends with 0 when a broker would start here now, and with 1 when not:
+    it looks at every setting, at addresses (bindAddress, brokerIP1, namesrvAddr),
+    at the store (writable, segments of the same size) and at the port. A broker that
+    runs on the store now is a warning, and its port is not tried. It connects nowhere.
 
     [bold]Examples[/bold]
 

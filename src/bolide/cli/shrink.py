@@ -83,6 +83,10 @@ class _Shrinking:
         say("  1. they are write queues no more; producers notice within half a minute")
         if self._wait.for_groups:
             say("  2. every group gets the time to consume what is inside")
+            for part in _late(rest):
+                say(f"     {part}")
+            if rest.absent:
+                say("     Who has no member may never be done: start one, or say --force to go on without it")
         else:
             say("  2. nobody waits for groups (--force): what one has not consumed by then, it does not get")
         say("  3. they are read queues no more")
@@ -124,10 +128,7 @@ class _Shrinking:
         return await update_topic(servers, topic, self._change, broker=self._broker)
 
     def _status(self, rest: "Rest", left_ms: int) -> str:
-        late = {group: left for group, left in rest.behind.items() if left and self._wait.for_groups}
-        parts = [f"{group!r} has {left} left" for group, left in sorted(late.items())[:NAMED_MAX]]
-        if len(late) > NAMED_MAX:
-            parts.append(f"{len(late) - NAMED_MAX} more groups have some")
+        parts = _late(rest) if self._wait.for_groups else []
         if left_ms:
             parts.append(f"producers have {-(-left_ms // 1000)} s more to notice")
         return f"{self._queues}: {', '.join(parts) or 'nothing to wait for any more'}"
@@ -140,7 +141,8 @@ class _Shrinking:
         before = max(config.write_queues for config in self._found.configs.values())
         return (
             f"{topic} has {self._change.write_queues} write queues now and all its read queues, so nothing is lost."
-            f" The same command goes on from here; `bolide topic update {topic} --write-queues {before}` goes back"
+            f" The same command goes on from here, with --force without waiting for groups;"
+            f" `bolide topic update {topic} --write-queues {before}` goes back"
         )
 
     @property
@@ -149,3 +151,13 @@ class _Shrinking:
         first = min(queues.start for queues in self._going.values())
         last = max(queues.stop for queues in self._going.values()) - 1
         return f"queue {first}" if first == last else f"queues {first} to {last}"
+
+
+def _late(rest: "Rest") -> list[str]:
+    """Who is waited for, and who of them may never come."""
+    late = sorted((group, left) for group, left in rest.behind.items() if left)
+    parts = [
+        f"{group!r} has {left} left" + (" and no member connected" if group in rest.absent else "")
+        for group, left in late[:NAMED_MAX]
+    ]
+    return parts + ([f"{len(late) - NAMED_MAX} more groups have some"] if len(late) > NAMED_MAX else [])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bolide.cli import complete
-from bolide.cli.ask import did_you_mean, why_missing
+from bolide.cli.ask import did_you_mean
 from bolide.cli.options import DEFAULT_NAMESERVER, Nameserver
 from bolide.cli.output import reader_gone, say
 from bolide.model.errors import RouteNotFound
@@ -135,10 +135,7 @@ async def _tail_or_say_why_not(
     try:
         await _tail(nameserver, plan, write)
     except RouteNotFound as error:
-        reason = await why_missing(nameserver, error)
-        if reason is error:
-            reason = await did_you_mean(nameserver, plan.topic, error)
-        raise reason from error
+        raise await did_you_mean(nameserver, plan.topic, error) from error
 
 
 async def _tail(nameserver: str, plan: _Plan, write: "Callable[[StoredMessage], bytes]") -> None:

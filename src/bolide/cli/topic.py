@@ -7,12 +7,14 @@ import typer
 from bolide.cli import complete
 from bolide.cli.ask import ask, confirm
 from bolide.cli.options import DEFAULT_NAMESERVER, AsJson, Nameserver, Yes
-from bolide.cli.output import counted, say, write_json, write_line, write_table
+from bolide.cli.outcome import ExitCode
+from bolide.cli.output import counted, say, say_error, write_json, write_line, write_table
 from bolide.cli.since import format_moment
 from bolide.model.errors import ConfigError
 from bolide.model.limits import TOPIC_QUEUES_MAX
 
 if TYPE_CHECKING:
+    from bolide.admin.connection import AdminConnection
     from bolide.admin.topics import TopicDescription
     from bolide.model.topic import Permission, TopicConfig
 
@@ -75,29 +77,53 @@ def list_(
     as_json: AsJson = False,
     nameserver: Nameserver = DEFAULT_NAMESERVER,
 ) -> None:
-    """Names of all topics, one per line."""
-    from bolide.admin.topics import list_topics
+    """Names of all topics, one per line.
 
-    topics = ask(nameserver, lambda servers: list_topics(servers, system=system))
+    A broker that is down is unknown to the name server, and so are its topics: stderr says whose these are.
+    """
+    from bolide.admin.cluster import listed
+
+    topics, brokers = ask(nameserver, lambda servers: _topics_and_brokers(servers, system))
     if as_json:
         write_json(topics)
     elif topics:
         for name in topics:
             write_line(name)
+        say(
+            f"{counted(len(topics), 'topic')} of {counted(len(brokers), 'broker')} that the name server knows:"
+            f" {listed(brokers)}"
+        )
     else:
         say("the brokers have no topics yet; `bolide topic create NAME` makes one, and so does a first send")
 
 
 @app.command()
 def describe(topic: Topic, as_json: AsJson = False, nameserver: Nameserver = DEFAULT_NAMESERVER) -> None:
-    """Settings on every broker, and each queue with its offsets and the time of its last message."""
+    """Settings on every broker, and each queue with its offsets and the time of its last message.
+
+    A broker that does not answer is named, with exit code 3, and the others are shown.
+    One that is down for good is unknown to the name server: count the brokers.
+    """
     from bolide.admin.topics import describe_topic
 
-    found = ask(nameserver, lambda servers: describe_topic(servers, topic))
+    found = ask(nameserver, lambda servers: describe_topic(servers, topic, partly=True))
     if as_json:
         write_json(_as_json(found))
-        return
-    print(f"{topic}: {counted(found.messages, 'message')} in {counted(len(found.queues), 'queue')}\n")
+    else:
+        _write_description(found)
+    for name, reason in found.silent.items():
+        say_error(
+            f"the broker {name!r} does not answer, so its queues are missing here: {reason}. `bolide doctor` looks."
+        )
+    if found.silent:
+        raise typer.Exit(ExitCode.UNREACHABLE)
+
+
+def _write_description(found: "TopicDescription") -> None:
+    brokers = counted(len(found.configs), "broker")
+    print(
+        f"{found.name}: {counted(found.messages, 'message')} in {counted(len(found.queues), 'queue')} on {brokers}\n"
+    )
     write_table(
         ("BROKER", "ADDRESS", "READ", "WRITE", "PERM"),
         [
@@ -258,6 +284,13 @@ def delete(
         say(f"deleted {topic} on {', '.join(names)}")
 
 
+async def _topics_and_brokers(servers: "AdminConnection", system: bool) -> "tuple[list[str], list[str]]":
+    from bolide.admin.cluster import cluster_info
+    from bolide.admin.topics import list_topics
+
+    return await list_topics(servers, system=system), list((await cluster_info(servers)).brokers)
+
+
 def _perm(text: str) -> "Permission":
     from bolide.model.topic import Permission
 
@@ -299,4 +332,5 @@ def _as_json(found: "TopicDescription") -> dict[str, Any]:
             }
             for queue in found.queues
         ],
+        "silent": dict(found.silent),
     }

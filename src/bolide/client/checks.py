@@ -11,7 +11,13 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from bolide.model.errors import BolideError, ConfigError, InvalidRequest, SubscriptionMalformed
+from bolide.model.errors import (
+    BolideError,
+    ConfigError,
+    InvalidRequest,
+    MessageIllegal,
+    SubscriptionMalformed,
+)
 from bolide.model.names import check_group, check_topic
 from bolide.model.numbers import INT64_MAX
 from bolide.model.offsets import GroupOffset, MessageQueue
@@ -25,6 +31,8 @@ DELIVER = "deliver"
 SKIP = "skip"
 
 _SHOWN_LENGTH = 64
+_BLANK = re.compile(r"\s")
+_NEVER_MATCHED = re.compile(r"\s|\|\|")
 _NO_TAG = re.compile(r"[\s|,<>=()'\"*]")
 
 
@@ -35,6 +43,8 @@ def described(value: object) -> str:
 
 def number(what: str, value: object, least: int, most: int, error: type[BolideError] = ConfigError) -> int:
     """A whole number of any kind (numpy has its own), within its bounds."""
+    if type(value) is int and least <= value <= most:  # as nearly always
+        return value
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -100,6 +110,27 @@ def function(what: str, value: Any, takes: str, error: type[BolideError] = Confi
     if inspect.isgeneratorfunction(value) or inspect.isasyncgenfunction(value):
         raise error(f"{what} is a generator: it contains `yield`, so a call of it would do nothing")
     return value  # type: ignore[no-any-return]
+
+
+def tag(value: object) -> str:
+    """The tag of a message to send: one that a subscription can ask for."""
+    found = text("tags", value, MessageIllegal, example="paid")
+    if found == "*" or _NEVER_MATCHED.search(found):
+        raise MessageIllegal(
+            f"tags is one word, as in 'paid', not {described(found)}: no consumer could ask for a tag that is *, or has"
+            " a blank or || in it"
+        )
+    return found
+
+
+def key(value: object) -> str:
+    """One of several keys of a message to send.  They are stored with blanks between them."""
+    found = text("each of keys", value, MessageIllegal, example="42")
+    if _BLANK.search(found):
+        raise MessageIllegal(
+            f"each of keys is one word, as in '42', not {described(found)}: it has a blank in it"
+        )
+    return found
 
 
 def subscription(topic_name: str, tags: object, version: int = 0) -> Subscription:

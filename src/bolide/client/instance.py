@@ -17,6 +17,7 @@ from bolide.model.errors import (
     BolideError,
     CallTimeout,
     ClientNotRunning,
+    ConnectionLost,
     RemoteError,
     RequestError,
 )
@@ -174,7 +175,12 @@ class ClientInstance:
     # ---- heartbeats ----------------------------------------------------------------------------------------
 
     async def _greet(self, address: str) -> Link:
-        link = await self._caller.link(address)
+        try:
+            link = await self._caller.link(address)
+        except ConnectionLost as error:
+            raise ConnectionLost(
+                f"the broker {self.routes.name_at(address)} does not answer: {error}"
+            ) from error
         if self._greeted.get(address) is not link:
             await self._send_heartbeat(link)
             self._greeted[address] = link

@@ -6,7 +6,7 @@ an answer of a distant broker.
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from bolide.client import checks
 from bolide.model.errors import MessageIllegal
@@ -31,8 +31,7 @@ _INT32_MAX = 0x7FFF_FFFF
 _U16 = struct.Struct(">H")
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
+class Outgoing(NamedTuple):
     """One message as a send request carries it."""
 
     topic: str
@@ -55,7 +54,7 @@ def packed(outgoing: Outgoing) -> Outgoing:
     body = pack_body(outgoing.body)
     if len(body) >= len(outgoing.body):
         return outgoing
-    return replace(outgoing, body=body, sys_flag=int(SysFlag.COMPRESSED | SysFlag.COMPRESSION_ZLIB))
+    return outgoing._replace(body=body, sys_flag=int(SysFlag.COMPRESSED | SysFlag.COMPRESSION_ZLIB))
 
 
 def prepare_batch(messages: Sequence[Message], message_ids: Sequence[str]) -> Outgoing:
@@ -112,9 +111,11 @@ def _properties(message: Message, message_id: str) -> str:
     checks.number("flag", message.flag, -_INT32_MAX - 1, _INT32_MAX, MessageIllegal)
     properties = _pairs(message.properties)
     if message.tags is not None and message.tags != "":
-        properties[Property.TAGS] = checks.text("tags", message.tags, MessageIllegal, example="paid")
+        _give(properties, Property.TAGS, "tags", checks.tag(message.tags))
+    elif Property.TAGS in properties:
+        checks.tag(properties[Property.TAGS])
     if keys := _keys(message.keys):
-        properties[Property.KEYS] = keys
+        _give(properties, Property.KEYS, "keys", keys)
     properties[Property.UNIQUE_KEY] = message_id
     text = format_properties(properties)
     if text.isascii() and len(text) <= PROPERTIES_BYTES_MAX:
@@ -137,13 +138,25 @@ def _keys(keys: object) -> str:
     """One text, or several, as the property that holds them."""
     if isinstance(keys, str):
         return keys
-    if not isinstance(keys, Iterable) or isinstance(keys, bytes | bytearray | memoryview | Mapping):
+    if not isinstance(keys, list | tuple) and (
+        not isinstance(keys, Iterable) or isinstance(keys, bytes | bytearray | memoryview | Mapping)
+    ):
         raise MessageIllegal(f"keys is a list of texts, as in ['42'], not {checks.described(keys)}")
-    return " ".join(checks.text("each of keys", key, MessageIllegal, example="42") for key in keys)
+    return " ".join([checks.key(key) for key in keys])
+
+
+def _give(properties: dict[str, str], name: str, argument: str, value: str) -> None:
+    """A property that has an argument of its own; who forwards a message gives the same twice."""
+    if properties.get(name, value).split() != value.split():
+        raise MessageIllegal(
+            f"{argument} says {checks.described(value)}, and properties has another {name},"
+            f" {checks.described(properties[name])}: give it once, as {argument}"
+        )
+    properties[name] = value
 
 
 def _pairs(properties: object) -> dict[str, str]:
-    if not isinstance(properties, Mapping):
+    if not isinstance(properties, dict | Mapping):  # a dict is known for one at once
         raise MessageIllegal(
             f"properties is a dict of texts, as in {{'colour': 'blue'}}, not {checks.described(properties)}"
         )

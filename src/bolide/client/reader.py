@@ -15,9 +15,10 @@ from bolide.client.queue_calls import QueueCalls
 from bolide.client.results import PullBlock, PullStatus
 from bolide.client.rounds import Seldom, wait_at_most
 from bolide.model.clock import Clock
-from bolide.model.errors import BolideError, MalformedRecord, RemoteError
+from bolide.model.errors import MalformedRecord, RemoteError
 from bolide.model.message import StoredMessage
 from bolide.model.offsets import GroupOffset
+from bolide.net.trouble import Trouble
 from bolide.wire.codes import ResponseCode
 
 log = logging.getLogger(__name__)
@@ -76,7 +77,7 @@ class _Reader:
         self._process = held.process
         self._reading = reading
         self._clock = reading.clock
-        self._trouble = ""  # what was said last
+        self._trouble = Trouble(log, f"reading {held.queue}", logging.WARNING)
         self._barren = 0  # quick answers in a row that brought nothing
         self._unread = 0  # answers in a row that could not be read
         self._say_trouble = Seldom(self._clock, ERROR_PAUSE_MS)
@@ -99,7 +100,8 @@ class _Reader:
             if self._pass_over(block, error):
                 return
             raise
-        self._unread, self._trouble = 0, ""
+        self._unread = 0
+        self._trouble.over()
         self._held.broker_id = block.suggested_broker_id
         wanted = self._wanted(messages)
         await self._take_over(block, wanted, next_offset)
@@ -109,14 +111,9 @@ class _Reader:
         await self._pace(asked_ms, brought_something=bool(wanted) or went_on)
 
     def say(self, error: Exception) -> None:
-        """A trouble once, and not every second for as long as it lasts."""
-        text = str(error)
-        if text != self._trouble and self._say_trouble.is_due():
-            self._trouble = text
-            unforeseen = None if isinstance(error, BolideError) else error
-            log.warning(
-                "reading %s at %d: %s", self._held.queue, self._process.next_offset, text, exc_info=unforeseen
-            )
+        """A broker could have us say another thing each time."""
+        if self._say_trouble.is_due():
+            self._trouble.met(error)
 
     async def _pull(self) -> PullBlock:
         offset = self._process.commit_offset

@@ -10,11 +10,18 @@ import logging
 from collections.abc import Sequence
 from random import Random
 
-from bolide.model.errors import ClientError, ConnectionLost, ProtocolError, RemoteError, RouteNotFound
-from bolide.model.names import DEFAULT_TOPIC
+from bolide.model.errors import (
+    ClientError,
+    ConnectionLost,
+    NoBroker,
+    ProtocolError,
+    RemoteError,
+    RouteNotFound,
+)
+from bolide.model.names import DEFAULT_TOPIC, RETRY_PREFIX
 from bolide.net.caller import Caller
 from bolide.wire.bodies.client import Route, decode_route
-from bolide.wire.bodies.route import MASTER_ID
+from bolide.wire.bodies.route import MASTER_ID, ClusterInfo
 from bolide.wire.codes import RequestCode, ResponseCode
 from bolide.wire.command import Command
 from bolide.wire.headers.route import RouteRequest
@@ -46,8 +53,8 @@ class RouteCache:
         route = self._routes.get(topic) or await self._find(topic)
         if route is None:
             raise RouteNotFound(
-                f"no broker has the topic {topic!r} (asked {self._servers()}): "
-                f"create it with `bolide topic create {topic}`, or send a first message to it"
+                f"no broker has the topic {topic!r} ({await self._asked(topic)}): start the broker that has it,"
+                f" create it with `bolide topic create {topic}`, or send a first message to it"
             )
         return route
 
@@ -62,9 +69,9 @@ class RouteCache:
         default = await self._ask(DEFAULT_TOPIC)
         if default is None:
             raise RouteNotFound(
-                f"no broker has the topic {topic!r} and none creates topics on demand (asked "
-                f"{self._servers()}): create it with `bolide topic create {topic}`, or set "
-                "autoCreateTopicEnable=true on a broker; if there is no broker at all, start one"
+                f"no broker has the topic {topic!r} and none creates topics on demand ({await self._asked(topic)}):"
+                f" start the broker that has it, create it with `bolide topic create {topic}`, or set"
+                " autoCreateTopicEnable=true on a broker"
             )
         self._borrowed[topic] = default
         self._gather_brokers()
@@ -87,6 +94,10 @@ class RouteCache:
             if member in members:
                 return members[member]
         raise RouteNotFound(f"no address of the broker {broker_name!r} is known")
+
+    def name_at(self, address: str) -> str:
+        """Who is said to be there; the address where no route says it any more."""
+        return next((name for name, members in self._brokers.items() if address in members.values()), address)
 
     def addresses(self, *, masters_only: bool) -> list[str]:
         """Every broker of the topics in use."""
@@ -124,17 +135,17 @@ class RouteCache:
         """The route as the first name server has it that knows one; None when none of those that answer does."""
         failures: list[str] = []
         is_unknown = False
+        request = Command(
+            RequestCode.GET_ROUTEINFO_BY_TOPIC,
+            RouteRequest(topic, accept_standard_json_only=True).encode(),
+        )
         for _ in self._nameservers:
             address = self._nameservers[self._at]
-            request = Command(
-                RequestCode.GET_ROUTEINFO_BY_TOPIC,
-                RouteRequest(topic, accept_standard_json_only=True).encode(),
-            )
             try:
                 async with asyncio.timeout(SECOND_OPINION_S if is_unknown else None):
                     route = _read(await self._caller.call(address, request, CALL_TIMEOUT_MS))
             except (ClientError, ProtocolError, TimeoutError) as error:
-                failures.append(str(error))
+                failures.append(_words(address, error))
             else:
                 if route is not None:
                     return route
@@ -146,6 +157,26 @@ class RouteCache:
             f"no name server answers: {'; '.join(failures)}."
             " Is the address right, and is one running there (`bolide up` starts one)?"
         )
+
+    async def _asked(self, topic: str) -> str:
+        """Whom we have asked, and which brokers are up; `NoBroker` when there is none that could have the topic."""
+        said = f"asked {self._servers()}"
+        if topic.startswith(RETRY_PREFIX):  # missing until something fails, and asked for again and again
+            return said
+        found: list[ClusterInfo] = []
+        for address in self._nameservers:
+            try:
+                request = Command(RequestCode.GET_BROKER_CLUSTER_INFO)
+                answer = await self._caller.call(address, request, CALL_TIMEOUT_MS)
+                if answer.code == ResponseCode.SUCCESS:
+                    found.append(ClusterInfo.decode(answer.body))
+            except (ClientError, ProtocolError):
+                pass  # what the others know will do
+        names = sorted({name for info in found for name in info.brokers})
+        if found and not names:
+            raise NoBroker.at(self._nameservers)
+        more = f" and {len(names) - SAID_BROKERS_MAX} more" if len(names) > SAID_BROKERS_MAX else ""
+        return f"{said}; brokers that are up: {', '.join(names[:SAID_BROKERS_MAX])}{more}" if names else said
 
     def _say_left_out(self, topic: str, route: Route) -> None:
         """Once, and again when others are left out."""
@@ -166,3 +197,10 @@ def _read(answer: Command) -> Route | None:
     if answer.code == ResponseCode.TOPIC_NOT_EXIST:
         return None
     raise RemoteError(answer.code, answer.remark or "")
+
+
+def _words(address: str, error: Exception) -> str:
+    """Why a name server has given no route."""
+    if isinstance(error, RemoteError) and error.response_code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+        return f"{address} knows no routes: it is a broker, not a name server (whose port is 9876 by default)"
+    return str(error)

@@ -109,6 +109,8 @@ class ClientTable(Generic[C]):
         self._held: dict[C, _Held] = {}
         self._heard: dict[_Seat[C], int] = {}  # who was heard when, in that order
         self._shares: FairShares[C] = FairShares(CLIENTS_BYTES_MAX, CONNECTION_CLIENT_BYTES_MAX)
+        self.version = 0
+        """Another one whenever a group is gone, or consumes in another way or other messages."""
 
     @property
     def bytes_kept(self) -> int:
@@ -228,6 +230,8 @@ class ClientTable(Generic[C]):
         group = self._groups.get(data.group)
         if group is None:
             group = self._groups[data.group] = ConsumerGroup(data.group)
+        if group.message_model is not data.message_model:
+            self.version += 1
         group.consume_type = data.consume_type
         group.message_model = data.message_model
         group.consume_from = data.consume_from
@@ -282,6 +286,7 @@ class ClientTable(Generic[C]):
             effects.append(Refused(group.name))
             return False
         group.brought_by, group.subscriptions_bytes, group.subscriptions = connection, size, wanted
+        self.version += 1
         return wanted.keys() != known.keys()
 
     def _recharge(self, group: ConsumerGroup[C]) -> None:
@@ -310,6 +315,7 @@ class ClientTable(Generic[C]):
                 self._announce(group, effects)
             else:
                 del self._groups[name]
+                self.version += 1
 
     def _leave_producers(self, connection: C, name: str) -> None:
         producers = self._producers.get(name, {})

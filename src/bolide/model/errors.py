@@ -1,5 +1,8 @@
 """One tree of errors.  What each becomes on the wire is for the edge to know (`net/error_codes.py`)."""
 
+from collections.abc import Iterable
+from typing import Self
+
 from bolide.model.limits import REMARK_LENGTH_MAX
 from bolide.model.printable import printable_lines, printable_part
 from bolide.model.response_code import ResponseCode
@@ -132,8 +135,16 @@ class NotWritable(RouteNotFound):
     """The topic is there, and none of its queues may be sent to now."""
 
 
-class NoBroker(ClientError):
+class NoBroker(RouteNotFound):
     """A name server answers, but no broker is registered with it: what the brokers have stored is unknown, not gone."""
+
+    @classmethod
+    def at(cls, nameservers: Iterable[str]) -> Self:
+        return cls(
+            f"the name server {';'.join(nameservers)} knows no broker now, so nobody can tell which topics and"
+            " messages there are. They are where they were, in the brokers' stores: start the broker"
+            " (`bolide up`, `bolide broker -n ADDRESS`), or let `bolide doctor` find out why it is not registered"
+        )
 
 
 class TopicExists(ClientError):

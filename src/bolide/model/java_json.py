@@ -5,7 +5,7 @@ Standard text goes through orjson.  Only what orjson refuses is looked over for 
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from itertools import accumulate
 from typing import Any
 
@@ -78,7 +78,9 @@ def text_of(value: Any, newline: str = "") -> str:
 
 def key_text(key: int | str) -> str:
     """A member's name with its colon."""
-    return f"{key}:" if isinstance(key, int | Bare) else f"{orjson.dumps(key).decode()}:"
+    if type(key) is not str and isinstance(key, int | Bare):
+        return f"{key}:"
+    return f"{orjson.dumps(key).decode()}:"
 
 
 def _is_standard(value: Any) -> bool:
@@ -89,18 +91,30 @@ def _is_standard(value: Any) -> bool:
     return True
 
 
+def _plain(value: Any) -> str:
+    return orjson.dumps(value).decode()
+
+
+# Tables of a hundred thousand entries are written with these: a look at a type, and no chain of questions.
+_PLAIN: dict[type, Callable[[Any], str]] = {
+    int: str,
+    str: _plain,
+    bool: {False: "false", True: "true"}.__getitem__,
+}
+
+
 def _write(value: Any, parts: list[str], newline: str = "") -> None:
-    if isinstance(value, Mapping):
+    if (plain := _PLAIN.get(type(value))) is not None:
+        parts.append(plain(value))
+    elif type(value) is dict or isinstance(value, Mapping):
         if value and all(type(key) is int and type(item) is int for key, item in value.items()):
             _write_numbers(value, parts, newline)
         else:
             _write_items(value.items(), "{}", parts, newline)
     elif isinstance(value, list | tuple):
         _write_items([(None, item) for item in value], "[]", parts, newline)
-    elif type(value) is int:
-        parts.append(str(value))
     else:
-        parts.append(orjson.dumps(value).decode())
+        parts.append(_plain(value))
 
 
 def _write_items(items: Collection[tuple[Any, Any]], ends: str, parts: list[str], newline: str) -> None:
@@ -108,13 +122,16 @@ def _write_items(items: Collection[tuple[Any, Any]], ends: str, parts: list[str]
         parts.append(ends)
         return
     inner = newline + "\t" if newline else ""
-    parts.append(ends[0] + inner)
-    for number, (key, item) in enumerate(items):
-        if number:
-            parts.append("," + inner)
+    before, following = ends[0] + inner, "," + inner
+    for key, item in items:
         if key is not None:
-            parts.append(key_text(key if isinstance(key, int | str) else str(key)))
-        _write(item, parts, inner)
+            before += key_text(key if isinstance(key, int | str) else str(key))
+        if (plain := _PLAIN.get(type(item))) is not None:
+            parts.append(before + plain(item))
+        else:
+            parts.append(before)
+            _write(item, parts, inner)
+        before = following
     parts.append(newline + ends[1])
 
 

@@ -46,12 +46,18 @@ KEPT_BYTES_MAX: Final = Limit(
 )
 # How much one socket read may bring: smaller frames come whole, or wait in part with their connection.
 INTAKE_BYTES: Final = 256 * KIB
-LARGE_FRAME_BYTES_PER_S_MIN: Final = 64 * KIB
+LARGE_FRAME_S_MAX: Final = 8
 LARGE_FRAMES_BYTES_MAX: Final = Limit(
     64 * MIB,
     Where.CONNECTION,
     f"bytes of frames above {INTAKE_BYTES // KIB} KiB that are being received at the same time",
-    f"further ones wait; meanwhile who brings fewer than {LARGE_FRAME_BYTES_PER_S_MIN // KIB} KiB a second is closed",
+    f"further ones wait; meanwhile who would need more than {LARGE_FRAME_S_MAX} seconds for its frame is closed",
+)
+ORDINARY_FRAME_BYTES_MAX: Final = Limit(
+    4 * MIB + HEADER_BYTES_MAX,
+    Where.CONNECTION,
+    "bytes of a frame that has a share in three quarters of that room: a message of the usual maxMessageSize fits",
+    "it has a share in the last quarter, where larger ones wait for each other alone",
 )
 IN_FLIGHT_MAX: Final = Limit(
     100_000,
@@ -67,6 +73,13 @@ IN_FLIGHT_OF_ONE_MAX: Final = Limit(
 )
 LARGE_ANSWERS_MAX: Final = Limit(
     16, Where.CONNECTION, "large answers in the making for one connection", "further ones are refused as busy"
+)
+LARGE_ANSWER_SMALL_BYTES: Final = 256 * KIB
+LARGE_ANSWERS_AT_ONCE: Final = Limit(
+    4,
+    Where.CONNECTION,
+    f"answers in the making of which {LARGE_ANSWER_SMALL_BYTES // KIB} KiB are there already, of all connections",
+    "further ones go on when one of them is whole; shorter ones do not wait for them",
 )
 # A frame that its reader takes; the rest is for the header.
 LARGE_ANSWER_BYTES_MAX: Final = Limit(
@@ -120,7 +133,12 @@ PASSES_MAX: Final = Limit(
 # ---- broker ----------------------------------------------------------------------------------------------------
 
 TOPICS_MAX: Final = Limit(100_000, Where.BROKER, "topics", "no more are made")
-GROUPS_MAX: Final = Limit(100_000, Where.BROKER, "consumer groups", "no more are made")
+GROUPS_MAX: Final = Limit(
+    100_000,
+    Where.BROKER,
+    "consumer groups; a host makes no more than stay free for others",
+    "no more are made; above a quarter those go that have no settings, offsets and members",
+)
 # Each queue costs a folder once it is written to.
 TOPIC_QUEUES_MAX: Final = Limit(16_384, Where.BROKER, "queues of one topic", "refused")
 LANES_QUEUES_MAX: Final = Limit(
@@ -164,7 +182,10 @@ TOPIC_TABLE_BYTES_MAX: Final = Limit(
     32 * MIB, Where.BROKER, "bytes of all topics, as JSON", "no more are made, and none grows"
 )
 GROUP_TABLE_BYTES_MAX: Final = Limit(
-    64 * MIB, Where.BROKER, "bytes of all groups, as JSON", "no more are made, and none grows"
+    64 * MIB,
+    Where.BROKER,
+    "bytes of all groups, as JSON; a host brings no more than stay free for others",
+    "no more are made, and none grows; above a quarter as above",
 )
 OFFSETS_BYTES_MAX: Final = Limit(
     256 * MIB,
@@ -224,7 +245,25 @@ ID_LENGTH_MAX: Final = Limit(
     255, Where.BROKER, "characters of a client id or a producer group", "the request is refused"
 )
 EXPRESSION_LENGTH_MAX: Final = Limit(
-    32_768, Where.BROKER, "characters of a tag expression", "the request is refused"
+    32_768, Where.BROKER, "characters of a tag or SQL expression", "the request is refused"
+)
+SQL_DEPTH_MAX: Final = Limit(
+    32,
+    Where.BROKER,
+    "levels of parentheses, signs and NOT in an SQL expression",
+    "the subscription is refused",
+)
+SQL_TERMS_MAX: Final = Limit(
+    128, Where.BROKER, "properties and values in an SQL expression", "the subscription is refused"
+)
+SQL_NAMES_MAX: Final = Limit(
+    32, Where.BROKER, "different properties in an SQL expression", "the subscription is refused"
+)
+EXAMINED_BYTES_MAX: Final = Limit(
+    128 * KIB,
+    Where.BROKER,
+    "bytes of properties that one pull with an SQL expression looks through",
+    "it is answered with what it has found, and comes back for more",
 )
 CLIENT_BODY_BYTES_MAX: Final = Limit(
     2 * MIB, Where.BROKER, "bytes of a heartbeat, a client check or a lock request", "the request is refused"

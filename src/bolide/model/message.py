@@ -69,8 +69,9 @@ class Message:
     Args:
         topic: where it goes: letters, digits, `%`, `|`, `_` and `-`, at most 127 of them.
         body: what it says, as bytes; 4 MiB at most, and not none.
-        tags: one word that consumers can choose by.
-        keys: words that it can be found by later, such as an order's number; one text, or several.
+        tags: one word that consumers can choose by; without blanks and ||, and not *.
+        keys: words that it can be found by later, such as an order's number: a list of them, or one text with blanks
+            between them.
         properties: pairs of texts of the application's own; with tags and keys at most 32 KiB.
         flag: a number of 32 bits that is handed on as it is.
     """

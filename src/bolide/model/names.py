@@ -107,10 +107,10 @@ def _check(what: str, name: str, length_max: int) -> str:
         raise InvalidRequest(f"the {what} name is blank")
     if len(name) > length_max:
         raise InvalidRequest(f"the {what} name is {len(name)} characters long; {length_max} are allowed")
-    illegal = sorted(set(name) - _ALLOWED)
-    if illegal:
+    if not _ALLOWED.issuperset(name):
+        illegal = min(set(name) - _ALLOWED)
         raise InvalidRequest(
-            f"the {what} name {name[:64]!r} contains {illegal[0]!r};"
+            f"the {what} name {name[:64]!r} contains {illegal!r};"
             " letters, digits, '%', '|', '_' and '-' are allowed"
         )
     return name

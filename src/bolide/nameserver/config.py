@@ -5,8 +5,9 @@ would change what it does are refused, unless they are said to be off.
 """
 
 import dataclasses
+from functools import partial
 
-from bolide.model.addresses import PORT_MAX
+from bolide.model.addresses import PORT_MAX, check_host
 from bolide.model.setting import flag, number, text
 from bolide.model.settings_table import Foreign, SettingsTable
 
@@ -37,7 +38,8 @@ class NameServerConfig(SettingsTable):
     FOREIGN = FOREIGN
 
     # fmt: off
-    host: str = text("bindAddress", "0.0.0.0", "the address to listen on", length=(0, 255))
+    host: str = text(
+        "bindAddress", "0.0.0.0", "the address to listen on", length=(0, 255), more=partial(check_host, "bindAddress"))
     port: int = number("listenPort", 9876, 0, PORT_MAX, "the port to listen on")
     kv_config_path: str = text(
         "kvConfigPath", "", "the file of key-value settings; they are kept in memory alone if it is empty")

@@ -1,22 +1,27 @@
 """Large frames: room for those that do not fit the shared memory that connections receive into.
 
 A large frame gets its room before more than its beginning is received.  So as many as there is room for arrive whole,
-and the others are not read from until their turn comes.  While some wait, whoever has room and brings little is given
-up: a frame that never ends keeps nobody out for long.  Who cannot bring more because others have their turn is not
-given up for it; who cannot because of what it asked for before has some seconds.
+and the others are not read from until their turn comes.  Frames as long as messages may be have a room of their own:
+they do not wait for the few that are longer.
+
+While some wait, a frame that has room must come at a pace at which it is whole in some seconds, or its connection is
+given up: the larger it is, the more it has to bring, and whoever brings less keeps nobody out for more than two looks.
+Who cannot bring more because others have their turn is not given up for it; who cannot because of what it asked for
+before has some seconds.
 """
 
 import asyncio
 import logging
 from typing import Protocol
 
-from bolide.model.limits import LARGE_FRAME_BYTES_PER_S_MIN, LARGE_FRAMES_BYTES_MAX
+from bolide.model.limits import LARGE_FRAME_S_MAX, LARGE_FRAMES_BYTES_MAX, ORDINARY_FRAME_BYTES_MAX
+from bolide.net.provoked import Provoked
 
 log = logging.getLogger(__name__)
 
 LOOK_S = 0.25
-BYTES_PER_LOOK_MIN = int(LARGE_FRAME_BYTES_PER_S_MIN * LOOK_S)
-"""What a frame with room must have brought since the last look while others wait."""
+LOOKS_PER_FRAME_MAX = int(LARGE_FRAME_S_MAX / LOOK_S)
+"""In so many looks a frame with room would have to be whole while others wait; at each one its part is due."""
 
 STOPPED_LOOKS_MAX = 20
 """For so many looks a connection may be stopped by answers that it does not read, or by its requests under way."""
@@ -50,8 +55,36 @@ class Receiver(Protocol):
 class LargeFrames:
     """At most one frame of each connection is here."""
 
-    def __init__(self, bytes_max: int = LARGE_FRAMES_BYTES_MAX) -> None:
-        self._bytes_max = int(bytes_max)
+    def __init__(self, provoked: Provoked, bytes_max: int = LARGE_FRAMES_BYTES_MAX) -> None:
+        quarter = int(bytes_max) // 4
+        self._ordinary = Room(3 * quarter, provoked)
+        self._larger = Room(quarter, provoked)
+
+    @property
+    def kept(self) -> int:
+        return self._ordinary.kept + self._larger.kept
+
+    def ask(self, receiver: Receiver, size: int) -> bool:
+        """Whether there is room for a frame at once; if not, its connection hears when there is."""
+        room = self._ordinary if size <= ORDINARY_FRAME_BYTES_MAX else self._larger
+        return room.ask(receiver, size)
+
+    def leave(self, receiver: Receiver) -> None:
+        """The frame is whole, or nobody will bring the rest of it."""
+        self._ordinary.leave(receiver)
+        self._larger.leave(receiver)
+
+    def close(self) -> None:
+        self._ordinary.close()
+        self._larger.close()
+
+
+class Room:
+    """For frames that wait for each other.  An empty one takes any frame."""
+
+    def __init__(self, bytes_max: int, provoked: Provoked) -> None:
+        self._bytes_max = bytes_max
+        self._provoked = provoked
         self._sizes: dict[Receiver, int] = {}  # of those that have room
         self._waiting: dict[Receiver, int] = {}
         self._seen: dict[Receiver, int] = {}  # how much had come at the last look
@@ -60,7 +93,6 @@ class LargeFrames:
         self.kept = 0
 
     def ask(self, receiver: Receiver, size: int) -> bool:
-        """Whether there is room for a frame at once; if not, its connection hears when there is."""
         if not self._waiting and self._fits(size):
             self._take(receiver, size)
             return True
@@ -70,7 +102,6 @@ class LargeFrames:
         return False
 
     def leave(self, receiver: Receiver) -> None:
-        """The frame is whole, or nobody will bring the rest of it."""
         self.kept -= self._sizes.pop(receiver, 0)
         self._seen.pop(receiver, None)
         self._stopped.pop(receiver, None)
@@ -88,7 +119,7 @@ class LargeFrames:
             self._next_look.cancel()
 
     def _fits(self, size: int) -> bool:
-        return self.kept + size <= self._bytes_max
+        return self.kept + size <= self._bytes_max or not self._sizes
 
     def _take(self, receiver: Receiver, size: int) -> None:
         self._sizes[receiver] = size
@@ -103,13 +134,17 @@ class LargeFrames:
             self._seen.clear()
             self._stopped.clear()
             return
-        for receiver in list(self._sizes):
+        for receiver, size in list(self._sizes.items()):
             if self._is_excused(receiver):
                 self._seen.pop(receiver, None)  # it begins anew when it is served again
                 continue
             received = receiver.received_bytes
-            if received < self._seen.get(receiver, -BYTES_PER_LOOK_MIN) + BYTES_PER_LOOK_MIN:
-                log.warning(
+            due = size // LOOKS_PER_FRAME_MAX
+            if received < self._seen.get(receiver, -due) + due:
+                self._provoked.say(
+                    log,
+                    logging.WARNING,
+                    receiver.remote,
                     "closing the connection of %s: %d bytes of a frame have come, too slowly while others wait",
                     receiver.remote,
                     received,

@@ -326,7 +326,9 @@ class Link(asyncio.BufferedProtocol):
             if reader.kept != self._part or reader.large_bytes != self._large or self._late is not None:
                 self._count_part()
         except BolideError as error:
-            log.warning("closing the connection of %s: %s", self.remote, error)
+            self._commons.provoked.say(
+                log, logging.WARNING, self.remote, "closing the connection of %s: %s", self.remote, error
+            )
             self.abort()
         except Exception:  # it would stay open and never be read from again
             log.exception("closing the connection of %s after an unforeseen error", self.remote)

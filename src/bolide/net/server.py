@@ -98,7 +98,9 @@ class Server:
         for _ in range(min(LOOKED_AT_PER_TURN, len(self._swept))):
             link = self._swept.popleft()
             if link.is_open and link.idle_ms(now_ms) > IDLE_MS_MAX:
-                log.info("closing the idle connection of %s", link.remote)
+                self._commons.provoked.say(
+                    log, logging.INFO, link.remote, "closing the idle connection of %s", link.remote
+                )
                 link.abort()  # who does not read lets nothing through, and would stay for ever
                 closed += 1
                 if closed == CLOSED_PER_TURN:
@@ -108,6 +110,9 @@ class Server:
     # ---- Service: the server stands between its links and the service to know them all ---------------------
 
     def on_open(self, link: Link) -> None:
+        if not link.remote_host:  # reset before it was accepted; a message of it would come from nowhere
+            link.abort()
+            return
         if len(self.links) >= self._connections_max or link.descriptor >= self._descriptors_max:
             if not self._refuses:  # said when it begins: who is refused may try again all the time
                 log.warning("refusing %s and others: %d connections are open", link.remote, len(self.links))

@@ -4,7 +4,7 @@ Background work has nobody whom it could fail: without it a server looks healthy
 once and not every time, and tries again.
 
 `Trouble` is for our own work, which is in one state at a time.  What strangers can make a server say goes through
-`machines/said.py`, which bounds all of it together; what servers can make a client say through `client/rounds.Seldom`.
+`net/provoked.py`, which bounds all of it together; what servers can make a client say through `client/rounds.Seldom`.
 """
 
 import functools

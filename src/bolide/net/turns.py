@@ -22,7 +22,7 @@ async def in_turns(steps: Steps[T]) -> T:
         except StopIteration as end:
             result: T = end.value
             return result
-        await _next_turn()
+        await next_turn()
 
 
 async def join_pieces(pieces: Iterable[bytes]) -> bytes:
@@ -30,7 +30,7 @@ async def join_pieces(pieces: Iterable[bytes]) -> bytes:
     made = BytesIO()  # gives all of it at the end without copying it once more
     for piece in pieces:
         made.write(piece)
-        await _next_turn()
+        await next_turn()
     return made.getvalue()
 
 
@@ -57,5 +57,6 @@ class Slices:
             self._waiting = asyncio.get_running_loop().call_soon(self._turn)
 
 
-async def _next_turn() -> None:
+async def next_turn() -> None:
+    """Let everybody else be served."""
     await asyncio.sleep(0)  # noqa: TID251

@@ -84,9 +84,8 @@ class _OpenFile:
 
     def close(self) -> None:
         forget(self._watched)
-        self.view = memoryview(
-            b""
-        )  # somebody may hold it for a moment longer; then the mapping goes with them
+        # Somebody may hold the other one for a moment longer; then the mapping goes with them.
+        self.view = memoryview(b"")
         self._file.close()
 
 

@@ -173,10 +173,8 @@ class Repair:
             mark=Mark(found.log_end, found.last_record),
         )
         deletions = self._store.path(DELETIONS_FILE)
-        if self._store.is_foreign and self._disk.exists(
-            deletions
-        ):  # with our checkpoint it would count again
-            keeper.move(deletions)
+        if self._store.is_foreign and self._disk.exists(deletions):
+            keeper.move(deletions)  # with our checkpoint it would count again
         write_whole(self._disk, path, says.encode())
 
     # ---- the plan ------------------------------------------------------------------------------------------

@@ -69,9 +69,8 @@ class Hole:
     fills_segment: bool  # the next sound record is in another segment
     stored_ms: int  # store time of the record before it, or behind it
     is_missing: bool = False  # there is not even a file
-    lost: list[tuple[str, int, int]] = field(
-        default_factory=list
-    )  # topic, queue, offset of entries that point here
+    lost: list[tuple[str, int, int]] = field(default_factory=list)
+    """Topic, queue and offset of entries that point here."""
 
 
 @dataclass(slots=True)

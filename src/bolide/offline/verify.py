@@ -35,9 +35,7 @@ class Examination:
     blanks: list[OddBlank] = field(default_factory=list)
     fixes: list[QueueFix] = field(default_factory=list)
     behind_end: int = 0  # how far entries point behind the end of the log, after a clean stop
-    renumbered: list[tuple[int, int]] = field(
-        default_factory=list
-    )  # records with a wrong number, and the right one
+    renumbered: list[tuple[int, int]] = field(default_factory=list)  # records, and the right number of each
     log_start: int = 0
     log_end: int = 0
     records: int = 0

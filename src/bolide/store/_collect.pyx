@@ -11,8 +11,11 @@ from bolide.record.layout cimport RecordLook, find_parts
 from bolide.store.queue_entry cimport ENTRY_BYTES, GAP_SIZE, QueueEntry, load_entry
 
 from bolide.model.filter import EVERYTHING as _EVERYTHING
+from bolide.model.limits import EXAMINED_BYTES_MAX
 
 cdef object EVERYTHING = _EVERYTHING  # so that looking at it costs nothing
+
+cdef int64_t EXAMINED_MAX = EXAMINED_BYTES_MAX
 
 cdef enum:
     CHOSEN_FEW = 64
@@ -53,7 +56,7 @@ def first_wanted(bytes entries not None, filter, int64_t log_offset_end, read_at
     cdef object record
     cdef const unsigned char* at = <const unsigned char*>PyBytes_AS_STRING(entries)
     cdef Py_ssize_t available = len(entries) // ENTRY_BYTES
-    cdef Py_ssize_t scanned = 0
+    cdef Py_ssize_t scanned = 0, examined = 0
     cdef QueueEntry entry
     while scanned < available:
         entry = load_entry(at)
@@ -61,11 +64,13 @@ def first_wanted(bytes entries not None, filter, int64_t log_offset_end, read_at
             if entry.size > log_offset_end - entry.log_offset:
                 break
             if codes is None or entry.tags_code in codes:
-                if examine is None:
+                if examine is None or examined >= EXAMINED_MAX:
                     return scanned, True
                 record = read_at(entry.log_offset)
-                if record is not None and examine(record):
-                    return scanned, True
+                if record is not None:
+                    examined += len(record)
+                    if examine(record):
+                        return scanned, True
         scanned += 1
         at += ENTRY_BYTES
     return scanned, False
@@ -78,10 +83,10 @@ cdef bint is_message(
     int64_t queue_id,
     int64_t queue_offset,
     int check,
+    RecordLook* look,
 ) noexcept:
     """Whether a sound record of the entry's size and place begins here, and is this message of this queue."""
-    cdef RecordLook look
-    if not find_parts(at, entry.size, &look) or look.size != entry.size or look.log_offset != entry.log_offset:
+    if not find_parts(at, entry.size, look) or look.size != entry.size or look.log_offset != entry.log_offset:
         return False
     if not holds(at, look.size, look.body_at, look.body_length, check):
         return False
@@ -93,6 +98,11 @@ cdef bint is_message(
         and look.topic_length == PyBytes_GET_SIZE(topic)
         and memcmp(at + look.topic_at, PyBytes_AS_STRING(topic), look.topic_length) == 0
     )
+
+
+cdef bint wants(examine, record, RecordLook* look, int64_t* examined) except -1:
+    examined[0] += look.properties_length
+    return examine(record)
 
 
 def collect(
@@ -110,13 +120,13 @@ def collect(
     int64_t queue_offset,
     int check,
 ):
-    cdef object codes = None
-    cdef object examine = None
+    cdef object codes = None, examine = None
     cdef const unsigned char* at = <const unsigned char*>PyBytes_AS_STRING(entries) + first * ENTRY_BYTES
     cdef Py_ssize_t available = len(entries) // ENTRY_BYTES - first
     cdef Py_ssize_t scanned = 0, taken = 0, damaged = 0, limit = min(count_max, available), number
-    cdef int64_t total = 0, place
+    cdef int64_t total = 0, examined = 0, place
     cdef QueueEntry entry
+    cdef RecordLook look
     cdef Chosen few[CHOSEN_FEW]
     cdef Chosen* chosen = few
     cdef const unsigned char* record
@@ -141,14 +151,14 @@ def collect(
                 if entry.size > log_offset_end - entry.log_offset or entry.log_offset < base or place >= log.len:
                     break
                 if codes is None or entry.tags_code in codes:
-                    if taken and total + entry.size > size_bytes_max:
+                    if (taken and total + entry.size > size_bytes_max) or examined >= EXAMINED_MAX:
                         break
                     record = <const unsigned char*>log.buf + place
                     if entry.size > log.len - place or not is_message(
-                        record, &entry, topic, queue_id, queue_offset + scanned, check
+                        record, &entry, topic, queue_id, queue_offset + scanned, check, &look
                     ):
                         damaged += 1
-                    elif examine is None or examine(segment[place : place + entry.size]):
+                    elif examine is None or wants(examine, segment[place : place + entry.size], &look, &examined):
                         chosen[taken].at = record
                         chosen[taken].size = entry.size
                         taken += 1

@@ -22,13 +22,12 @@ hundreds of megabytes before the end; the mark says it to the byte.
 A checkpoint never runs ahead: first everything is synced that it speaks of, then it is written, whole.
 """
 
-import errno
 import os
 import struct
 import zlib
 from dataclasses import dataclass, field, replace
 
-from bolide.store.disk import Disk
+from bolide.store.disk import NO_SPACE, Disk
 from bolide.store.handles import Unsynced
 from bolide.store.log import CommitLog
 from bolide.store.queue_index import QueueIndex
@@ -144,7 +143,7 @@ class NextCheckpoint:
         try:
             write_whole(self._disk, self._path, self.says.encode())
         except OSError as error:
-            if error.errno != errno.ENOSPC or not self._can_be_written_over():
+            if error.errno not in NO_SPACE or not self._can_be_written_over():
                 raise
             self._write_in_place()
 

@@ -7,6 +7,7 @@ that those who want others are left alone, and then whether a certain message is
 from collections.abc import Callable
 
 from bolide.model.filter import Filter
+from bolide.model.limits import EXAMINED_BYTES_MAX
 from bolide.record.codec_twin import RecordHead, inspect_record
 from bolide.store.queue_entry import ENTRY, GAP_SIZE
 
@@ -31,18 +32,22 @@ def first_wanted(
     """Look for a wanted message before `log_offset_end`: entries passed by, and whether one was found.
 
     `read_at` gives the record at a place of the log, if a sound one is there.  It is asked only for a filter that
-    examines records.
+    examines records.  After so many bytes that were examined the next one counts as wanted, unseen.
     """
     codes, examine = filter.codes, filter.examine
-    scanned = 0
+    scanned = examined = 0
     for log_offset, size, tags_code in ENTRY.iter_unpack(entries):
         if log_offset >= 0 and 0 < size < GAP_SIZE:
             if log_offset + size > log_offset_end:
                 break
             if codes is None or tags_code in codes:
-                record = None if examine is None else read_at(log_offset)
-                if examine is None or (record is not None and examine(record)):
+                if examine is None or examined >= EXAMINED_BYTES_MAX:
                     return scanned, True
+                record = read_at(log_offset)
+                if record is not None:
+                    examined += len(record)
+                    if examine(record):
+                        return scanned, True
         scanned += 1
     return scanned, False
 
@@ -64,11 +69,11 @@ def collect(
 ) -> tuple[int, int, int, bytes]:
     """The records of a pull: entries scanned from `first`, records taken, records damaged, and their bytes.
 
-    Stops before `log_offset_end`, at the first entry of another segment, at `count_max` messages, or before their
-    size passes `size_bytes_max`; the first message is always taken.  Passed over are messages that the filter does not
-    want, entries that are none (those of size 2147483647, which fill gaps, and zeros), those of
-    records before `log_offset_start`, and those that do not point at a record of their size and place whose checksums
-    hold, as far as `check` asks for them (see `record/layout.py`).
+    Stops before `log_offset_end`, at the first entry of another segment, at `count_max` messages, before their size
+    passes `size_bytes_max`, or when enough properties were examined; the first message is always taken.  Passed over
+    are messages that the filter does not want, entries that are none (those of size 2147483647, which fill gaps, and
+    zeros), those of records before `log_offset_start`, and those that do not point at a record of their size and place
+    whose checksums hold, as far as `check` asks for them (see `record/layout.py`).
 
     The first entry must be that of `queue_offset` in this queue of this topic, and its record must say so; an empty
     topic stands for a queue whose messages belong to other topics too.
@@ -77,7 +82,7 @@ def collect(
         raise ValueError("the first entry lies outside the entries")
     codes, examine = filter.codes, filter.examine
     records: list[bytes] = []
-    scanned = damaged = total = 0
+    scanned = damaged = total = examined = 0
     for log_offset, size, tags_code in ENTRY.iter_unpack(memoryview(entries)[first * ENTRY.size :]):
         if len(records) >= count_max:
             break
@@ -85,24 +90,28 @@ def collect(
             if log_offset + size > log_offset_end or not base <= log_offset < base + len(segment):
                 break
             if codes is None or tags_code in codes:
-                if records and total + size > size_bytes_max:
+                if (records and total + size > size_bytes_max) or examined >= EXAMINED_BYTES_MAX:
                     break
                 record = bytes(segment[log_offset - base : log_offset - base + size])
                 message = (topic, queue_id, queue_offset + scanned)
-                if not _is_message(record, size, log_offset, message, check):
+                head = _message(record, size, log_offset, message, check)
+                if head is None:
                     damaged += 1
-                elif examine is None or examine(record):
-                    records.append(record)
-                    total += size
+                else:
+                    if examine is not None:
+                        examined += head.properties_length
+                    if examine is None or examine(record):
+                        records.append(record)
+                        total += size
         scanned += 1
     return scanned, len(records), damaged, b"".join(records)
 
 
-def _is_message(
+def _message(
     record: bytes, size: int, log_offset: int, message: tuple[bytes, int, int], check: int
-) -> bool:
-    """Whether this is a sound record of this size and place, and this message: topic, queue, queue offset."""
+) -> RecordHead | None:
+    """A sound record of this size and place, if it is this message: topic, queue, queue offset."""
     head = inspect_record(record, 0, len(record), check)
     if not isinstance(head, RecordHead) or (head.size, head.log_offset) != (size, log_offset):
-        return False
-    return not message[0] or (head.topic, head.queue_id, head.queue_offset) == message
+        return None
+    return head if not message[0] or (head.topic, head.queue_id, head.queue_offset) == message else None

@@ -17,14 +17,13 @@ the log and write other messages to the places before these.  So once it has run
 A checkpoint that is damaged does not say that it has, and the deletions stay.
 """
 
-import errno
 import logging
 import os
 import zlib
 
 from bolide.model.errors import TableFull
 from bolide.model.limits import DELETIONS_MAX
-from bolide.store.disk import Disk
+from bolide.store.disk import NO_SPACE, Disk
 from bolide.store.file_names import number_of
 from bolide.store.small_file import write_whole
 
@@ -102,7 +101,7 @@ class Deletions:
         try:
             self.save()
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if error.errno not in NO_SPACE:
                 raise
             log.warning("%s cannot be written: %s", self._path, error.strerror or error)
             if was_cut:  # better that old messages come back than that new ones are taken for them

@@ -14,7 +14,10 @@ NOT_OF_THE_DISK = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 """Errors of a process or machine that is short of something.  A sync that meets one was not even begun: nothing is
 lost, and it can be tried again."""
 
-NOT_NOW = (*NOT_OF_THE_DISK, errno.ENOSPC, errno.EDQUOT)
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+"""The disk is full, or the part of it that whoever runs this may use."""
+
+NOT_NOW = (*NOT_OF_THE_DISK, *NO_SPACE)
 """The same, and those of a full disk, for small files that are written anew with every try."""
 
 

@@ -135,9 +135,8 @@ class ConsumeQueue:
         in_file = at % self._file_bytes
         following = at - in_file
         found = False
-        if (
-            in_file or following == self.start * ENTRY_BYTES
-        ):  # the only file stays: it tells the queue's number
+        is_only_file = following == self.start * ENTRY_BYTES
+        if in_file or is_only_file:  # that one stays: it tells the queue's number
             found = self._handles.erase(self._path(at), in_file, again=again)
             following += self._file_bytes
         if self._files_end > following:
@@ -183,10 +182,8 @@ class ConsumeQueue:
             if entry is None:  # a missing file says nothing
                 return False
             log_offset, size, _ = entry
-            return log_offset < log_start or (log_offset, size) == (
-                0,
-                GAP_SIZE,
-            )  # which only fills a first file
+            only_fills_file = (log_offset, size) == (0, GAP_SIZE)
+            return log_offset < log_start or only_fills_file
 
         if self.start < self.end and is_expired(0):
             self.start = QueueOffset(self.start + _count_while(self.end - self.start, is_expired))

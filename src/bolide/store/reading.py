@@ -90,22 +90,14 @@ class QueueCursor:
         self.segment = None
         self.entries = b""
 
-    def seek(self, offset: int, count: int) -> int:
-        """Where the entry of `offset` is among `entries`, with `count` behind it if there are; -1 if it is lost."""
-        queue = self.queue
-        assert queue is not None
+    def seek(self, queue: ConsumeQueue, offset: int, count: int) -> int:
+        """Where the entry of `offset` is among `entries`, with `count` from there on; -1 if it is lost."""
         at = offset - self._first
-        ahead = len(self.entries) // ENTRY_BYTES - at
-        if at < 0 or ahead < min(count, queue.end - offset):
+        if at < 0 or len(self.entries) < (at + count) * ENTRY_BYTES:
             self.entries = queue.read(offset, max(count, WINDOW_ENTRIES))
             self._first = offset
             return 0 if self.entries else -1
         return at
-
-    def entry(self, at: int) -> tuple[int, int]:
-        """Log offset and size of an entry."""
-        log_offset, size = PLACE.unpack_from(self.entries, at * ENTRY_BYTES)
-        return log_offset, size
 
 
 class StoreReader:
@@ -147,29 +139,33 @@ class StoreReader:
 
     def pull_at(self, cursor: "QueueCursor", offset: int, limits: PullLimits, filter: Filter) -> PullResult:
         queue = cursor.queue
-        if queue is None or queue.end == 0:
+        end = 0 if queue is None else queue.tail.next_offset
+        if queue is None or end == 0:
             return PullResult(PullStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
-        start, end = queue.start, queue.end
+        start = queue.start
         if offset < start:
             return PullResult(PullStatus.OFFSET_TOO_SMALL, start, start, end)
         if offset == end:
             return PullResult(PullStatus.OFFSET_OVERFLOW_ONE, offset, start, end)
         if offset > end:
             return PullResult(PullStatus.OFFSET_OVERFLOW_BADLY, end, start, end)
-        first = cursor.seek(offset, limits.hot_count)
+        first = cursor.seek(queue, offset, min(limits.hot_count, end - offset))
         if first < 0:
             return PullResult(PullStatus.OFFSET_FOUND_NULL, queue.following(offset), start, end)
-        log_offset, size = cursor.entry(first)
-        is_recent = self._log.end - log_offset <= limits.hot_bytes_behind
-        segment = self._segment(cursor, log_offset)
+        log_offset, size = PLACE.unpack_from(cursor.entries, first * ENTRY_BYTES)
+        log_start, log_end = self._log.start, self._log.end
+        is_recent = log_end - log_offset <= limits.hot_bytes_behind
+        segment = cursor.segment  # most often that of the last pull, unless it has been deleted since
+        if segment is None or segment.base < log_start or not 0 <= log_offset - segment.base < segment.size:
+            segment = cursor.segment = self._log.segment_of(log_offset)
         scanned, count, damaged, data = collect(
             cursor.entries,
             first,
             filter,
             limits.hot_count if is_recent else limits.cold_count,
             limits.hot_bytes if is_recent else limits.cold_bytes,
-            self.readable_end,
-            self._log.start,
+            self._marks.readable,
+            log_start,
             _NOWHERE if segment is None else segment.view,
             0 if segment is None else segment.base,
             cursor.topic,
@@ -178,14 +174,14 @@ class StoreReader:
             self._check,
         )
         if scanned == 0:
-            if log_offset + size <= self._log.end and segment is not None:  # not durable yet
+            if log_offset + size <= log_end and segment is not None:  # not durable yet
                 return PullResult(PullStatus.OFFSET_OVERFLOW_ONE, offset, start, offset)
             scanned = damaged = 1  # the entry points nowhere
         if damaged:
             self._pass_over(queue, offset, damaged)
         if count:
             return PullResult(PullStatus.FOUND, offset + scanned, start, end, data, count)
-        is_gone = damaged or log_offset < self._log.start
+        is_gone = damaged or log_offset < log_start
         status = PullStatus.MESSAGE_WAS_REMOVING if is_gone else PullStatus.NO_MATCHED_MESSAGE
         return PullResult(status, offset + scanned, start, end)
 
@@ -206,17 +202,6 @@ class StoreReader:
             damaged,
             offset,
         )
-
-    def _segment(self, cursor: "QueueCursor", log_offset: int) -> Segment | None:
-        """The segment of a record; most often that of the last pull, unless it has been deleted since."""
-        segment = cursor.segment
-        if (
-            segment is None
-            or segment.base < self._log.start
-            or not segment.base <= log_offset < segment.base + segment.size
-        ):
-            segment = cursor.segment = self._log.segment_of(log_offset)
-        return segment
 
     def is_readable(self, tail: QueueTail, readable_end: int) -> bool:
         """Whether consumers may see all messages of a queue."""
@@ -278,8 +263,4 @@ class StoreReader:
 
     def head_at(self, log_offset: int) -> RecordHead | None:
         """The fixed part of the record that begins at this place of the log."""
-        segment = self._log.segment_of(log_offset)
-        if segment is None or not self._log.start <= log_offset < self._log.end:
-            return None
-        head = inspect_record(segment.view, log_offset - segment.base, segment.size, False)
-        return head if isinstance(head, RecordHead) and head.log_offset == log_offset else None
+        return self._log.head_at(log_offset) if self._log.start <= log_offset < self._log.end else None

@@ -301,9 +301,8 @@ class _Rebuild:
         assert isinstance(queue, ConsumeQueue)
         end, restart = self._restarts.pop(tail.key, (-1, -1))
         if tail.next_offset == 1 and offset == end + 1 > 0 and not self._may_be_torn(log_offset):
-            raise _Torn(
-                restart
-            )  # the queue goes on as if it had not begun anew: that record was number `end`
+            # The queue goes on as if it had not begun anew: that record was number `end`.
+            raise _Torn(restart)
         missing = offset - tail.next_offset
         is_first = self._loaded.get(tail.key, 0) == tail.next_offset
         if is_first and missing < 0 and queue.start == queue.end:
@@ -376,9 +375,8 @@ class _Rebuild:
             return True
         filed = None if self._entries_written else queue.filed(0)
         head = None if filed is None or filed[0] >= log_offset else self._log.head_at(filed[0])
-        if (
-            head is None or filed is None or filed[1] != head.size
-        ):  # an entry of zeros points at a record, too
+        # An entry of zeros points at a record, too.
+        if head is None or filed is None or filed[1] != head.size:
             return False
         return (head.topic.decode("utf-8", "replace"), head.queue_id) == queue.tail.key
 

@@ -16,13 +16,11 @@ from bolide.model.errors import StoreError, StoreUnavailable
 from bolide.model.offsets import LogOffset, QueueOffset
 from bolide.model.send_rows import COLUMNS, RECORDS_AT, RECORDS_COUNT, TOPIC
 from bolide.model.steps import Steps, at_once
-from bolide.record.codec import encode_record
 from bolide.record.layout import CHECK_SUMS
 from bolide.store.abort_file import AbortFile
 from bolide.store.append import DONE, NEEDS_GENERAL_PATH, NEEDS_QUEUE, Appender, QueueTail, TopicLane
 from bolide.store.checkpoint import Checkpoints, NextCheckpoint
 from bolide.store.disk import NOT_NOW, Disk, DiskLock
-from bolide.store.entry_rules import entry_code, has_entry
 from bolide.store.failed_sync import FailedSync
 from bolide.store.figures import StoreFigures
 from bolide.store.flush import Durability
@@ -31,6 +29,7 @@ from bolide.store.index_file import IndexSizes
 from bolide.store.index_keys import KeyIndex, LogState
 from bolide.store.log import CommitLog
 from bolide.store.marks import Marks, Promise
+from bolide.store.new_message import Appended, NewMessage
 from bolide.store.progress import LoggedProgress, Progress
 from bolide.store.queue_index import ConsumeQueue, QueueIndex
 from bolide.store.reading import StoreReader
@@ -58,36 +57,6 @@ class StoreOptions:
     check: int = CHECK_SUMS  # what of a record is checked when it is read, see record/layout.py
     index: IndexSizes | None = None  # None: messages are not found by their keys
     pid: int = field(default_factory=os.getpid)  # who was running, for those who find the abort file
-
-
-@dataclass(frozen=True, slots=True)
-class NewMessage:
-    """What the general path appends: everything decided but its place."""
-
-    topic: str
-    queue_id: int
-    body: bytes
-    properties: bytes
-    flag: int
-    sys_flag: int
-    born_timestamp_ms: int
-    born_host: bytes
-    reconsume_times: int = 0
-    prepared_offset: int = 0
-    tags_code: int | None = None
-    """What the queue entry holds in the place of the hash of the tags; None for what the record itself says
-    (`entry_rules.py`).
-
-    A code that is given is kept in the entry alone.  A recovery that finds the entry lost makes it again from the
-    record, and so does a copy that has only the log.  Whoever gives one promises that it is what the record says, or
-    that the record's own code serves as well: filters check the tags again, a timer finds its time again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Appended:
-    log_offset: LogOffset
-    queue_offset: QueueOffset
-    end: LogOffset
 
 
 class MessageStore:
@@ -338,8 +307,9 @@ class MessageStore:
         """Append messages one behind the other, each to its own queue, all or none, in one segment."""
         self._check_open()
         now_ms = self._store_time_ms()
-        codes = [_code_of(message, now_ms) for message in messages]
-        sizes = [len(self._encode(message, 0, 0, now_ms)) for message in messages]
+        codes = [message.entry_code(now_ms) for message in messages]
+        host, sealed = self._options.store_host, self._options.sealed
+        sizes = [len(message.record(0, 0, now_ms, host, sealed=sealed)) for message in messages]
         self._reserve(sum(sizes))  # what is refused here makes no queue
         tails = [self._tail(message.topic, message.queue_id) for message in messages]
         at, numbers = int(self.log.end), {tail: tail.next_offset for tail in tails}
@@ -347,7 +317,7 @@ class MessageStore:
         appended: list[Appended] = []
         for message, tail, size, code in zip(messages, tails, sizes, codes, strict=True):
             number = 0 if code is None else numbers[tail]
-            records.append(self._encode(message, number, at, now_ms))
+            records.append(message.record(number, at, now_ms, host, sealed=sealed))
             appended.append(Appended(LogOffset(at), QueueOffset(number), LogOffset(at + size)))
             numbers[tail] += code is not None
             at += size
@@ -422,25 +392,6 @@ class MessageStore:
         if self.durability.failure is not None:
             raise StoreUnavailable(f"the commit log failed: {self.durability.failure}")
 
-    def _encode(self, message: NewMessage, queue_offset: int, log_offset: int, now_ms: int) -> bytes:
-        return encode_record(
-            topic=message.topic.encode(),
-            body=message.body,
-            properties=message.properties,
-            queue_id=message.queue_id,
-            flag=message.flag,
-            queue_offset=queue_offset,
-            log_offset=log_offset,
-            sys_flag=message.sys_flag,
-            born_timestamp_ms=message.born_timestamp_ms,
-            born_host=message.born_host,
-            store_timestamp_ms=now_ms,
-            store_host=self._options.store_host,
-            reconsume_times=message.reconsume_times,
-            prepared_offset=message.prepared_offset,
-            sealed=self._options.sealed,
-        )
-
     @property
     def newest_stored_ms(self) -> int | None:
         """When the newest message was stored, as far as the log goes."""
@@ -486,14 +437,3 @@ class MessageStore:
             rolls_in_place=self.log.rolls_in_place,
             disk_used_ratio=self._disk.used_ratio(self._options.root),
         )
-
-
-def _code_of(message: NewMessage, now_ms: int) -> int | None:
-    """The code in the message's queue entry; None when it gets no entry."""
-    if not has_entry(message.sys_flag):
-        return None
-    if message.tags_code is None:
-        return entry_code(message.topic, message.properties, now_ms)
-    if not -(1 << 63) <= message.tags_code < 1 << 63:  # before anything is written: all or none
-        raise ValueError(f"the tags code {message.tags_code} has more than 64 bits")
-    return message.tags_code

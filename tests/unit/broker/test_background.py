@@ -14,6 +14,7 @@ from bolide.broker.handlers.pull import Pulling
 from bolide.broker.handlers.query import Querying
 from bolide.broker.handlers.runtime import Runtime
 from bolide.broker.parts import PARTS
+from bolide.model.topic import TopicConfig
 from bolide.net import trouble
 from tests.unit.broker.stage import fill, send_request, serving
 from tests.unit.net.stage import eventually
@@ -82,8 +83,10 @@ def test_background_work_goes_on_after_an_error_that_nobody_foresaw(
     async def main() -> None:
         async with serving(tmp_path, QUICK | {"deleteWhen": ";".join(map(str, range(24)))}) as (broker, wire):
             before = {task.get_name() for task in broker._tasks._tasks}
+            await fill(wire, 1)
             failing = Failing(*WORK[work](broker))
             await fill(wire, 3)
+            broker.state.topics.put(TopicConfig("V", 1, 1))
             broker.state.groups.find("g", auto_create=True)
             broker.state.offsets.commit("g", "T", 0, 1, end=3)
             if work == "deleted topics":

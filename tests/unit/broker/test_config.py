@@ -146,7 +146,7 @@ def test_what_the_original_has_by_default_is_taken_in_silence() -> None:
         ("slaveReadEnable", "true", "no replication here"),
         ("sendMessageThreadPoolNums", "128", "no thread pools"),
         ("timerWheelEnable", "false", "no timers here"),
-        ("enablePropertyFilter", "true", "no SQL filters here"),
+        ("enableCalcFilterBitMap", "true", "asked of each message"),
         ("transientStorePoolEnable", "true", "in another way here"),
     ],
 )

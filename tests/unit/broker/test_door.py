@@ -11,7 +11,7 @@ from bolide.broker import safety as safety_module
 from bolide.broker.app import Broker
 from bolide.broker.handlers.pull import Pulling
 from bolide.store.append import QueueTail
-from bolide.store.store import NewMessage
+from bolide.store.new_message import NewMessage
 from tests.unit.broker.stage import MAY_WAIT, bodies_of, connect, fill, pull_request, send_request, serving
 from tests.unit.net.stage import Wire, eventually
 from tests.unit.store.stage import WatchedDisk

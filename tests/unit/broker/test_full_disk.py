@@ -10,7 +10,7 @@ from bolide.model.response_code import ResponseCode
 from bolide.store.disk import File
 from bolide.store.disk_os import OsDisk
 from bolide.wire.command import Command
-from tests.unit.broker.stage import serving
+from tests.unit.broker.stage import ALL, bodies_of, pull_request, send_request, serving
 
 
 class FullDisk(OsDisk):
@@ -83,5 +83,28 @@ def test_a_drained_broker_needs_no_file_for_that(tmp_path: Path) -> None:
             disk.is_full = True
             assert (await wire.ask(Command(25, {}, b"brokerPermission=4"))).code == 0
             disk.is_full = False
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_a_message_of_a_new_topic_is_answered_while_topics_json_cannot_be_written(tmp_path: Path) -> None:
+    """Goal: the answer never came, so the message was sent again and stored again.  It is stored, and less safe than
+    was promised: that is what its sender hears."""
+    disk = FullDisk()
+
+    async def main() -> None:
+        async with serving(tmp_path, disk=disk) as (broker, wire):
+            disk.is_full = True
+            for number in range(2):
+                answer = await wire.ask(send_request(b"%d" % number, topic="orders"))
+                assert (answer.code, answer.fields["queueOffset"]) == (
+                    ResponseCode.FLUSH_DISK_TIMEOUT,
+                    str(number),
+                )
+                assert "topics.json cannot be written: No space" in (answer.remark or "")
+            assert bodies_of(await wire.ask(pull_request(0, topic="orders", flags=ALL))) == [b"0", b"1"]
+            disk.is_full = False
+            await broker.state.files.written(broker.state.topics)
+            assert (await wire.ask(send_request(topic="orders"))).code == 0
 
     asyncio.run(asyncio.wait_for(main(), 60))

@@ -16,9 +16,18 @@ from bolide.store.queue_entry import ENTRY_BYTES
 from bolide.store.reading import WINDOW_ENTRIES
 from bolide.wire.command import Command
 from bolide.wire.headers.pull import PullFlag
-from tests.unit.broker.stage import ALL, bodies_of, connect, fill, offsets_of, pull_request, send_request
+from tests.unit.broker.stage import (
+    ALL,
+    MAY_WAIT,
+    bodies_of,
+    connect,
+    fill,
+    offsets_of,
+    pull_request,
+    send_request,
+)
 from tests.unit.broker.test_send import play
-from tests.unit.net.stage import Wire
+from tests.unit.net.stage import Wire, eventually
 
 
 def again(offset: int = 0, opaque: int = 1, **changes: Any) -> Command:
@@ -161,7 +170,8 @@ def test_a_new_subscription_is_in_force_with_the_next_pull(tmp_path: Path) -> No
             assert answer.code == 0, answer
             assert bodies_of(answer) == [b"a"] * 5
         await subscribe("B", 2)
-        assert bodies_of(await wire.ask(pulls[0])) == [b"b"] * 5
+        for pull in pulls:
+            assert bodies_of(await wire.ask(pull)) == [b"b"] * 5
         wire.writer.close()
         await wire.writer.wait_closed()
         answer = await other.ask(pulls[0])
@@ -299,5 +309,78 @@ def test_what_others_do_with_their_topics_and_groups_leaves_a_plan_alone(tmp_pat
         with mock.patch.object(plans_module, "PullPlan", side_effect=AssertionError("made again")):
             for pull in pulls:
                 assert bodies_of(await wire.ask(pull))
+
+    play(tmp_path, act)
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "word"),
+    [
+        ({"offset": 3, "tags": "nobody"}, 20, "NO_MATCHED_MESSAGE"),
+        ({"offset": 10}, 19, "OFFSET_OVERFLOW_ONE"),
+        ({"offset": 99}, 21, "OFFSET_OVERFLOW_BADLY"),
+    ],
+)
+def test_a_planned_pull_that_finds_nothing_is_read_once_and_answered_like_the_first_one(
+    tmp_path: Path, changes: dict[str, Any], code: int, word: str
+) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        await fill(wire, 10, tag="A")
+        flags = ALL | PullFlag.COMMIT_OFFSET
+        first = await wire.ask(again(**changes, flags=flags, commit_offset=1))
+        assert (first.code, first.remark) == (code, word)
+        assert has_plan(broker)
+        missed = broker.state.traffic.missed
+        reader = broker.state.store.reader
+        with mock.patch.object(reader, "pull_at", wraps=reader.pull_at) as reads:
+            assert await wire.ask(again(**changes, flags=flags, commit_offset=2)) == first
+        assert reads.call_count == 1
+        assert broker.state.traffic.missed == missed + 1
+        assert broker.state.offsets.query("TOOLS_CONSUMER", "T", 0) == GroupOffset(2)
+        assert broker.state.offsets.last_pull("TOOLS_CONSUMER", "T", 0) == GroupOffset(changes["offset"])
+
+    play(tmp_path, act)
+
+
+def test_a_planned_pull_at_the_end_waits_without_being_checked_again(tmp_path: Path) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        await fill(wire, 10)
+        assert bodies_of(await wire.ask(again(0, flags=MAY_WAIT)))
+        with mock.patch.object(broker.state.dispatcher, "on_request", side_effect=AssertionError("checked")):
+            wire.send(again(10, 7, flags=MAY_WAIT))
+            await eventually(lambda: len(broker.part(Pulling).hold) == 1)
+        await fill(await connect(broker), 1, body=b"new")
+        answer = await wire.next()
+        assert (answer.opaque, bodies_of(answer)) == (7, [b"new"])
+
+    play(tmp_path, act)
+
+
+def test_a_planned_pull_that_cannot_be_read_hears_why(tmp_path: Path) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        await fill(wire, 10)
+        assert bodies_of(await wire.ask(again(0)))
+        with mock.patch.object(broker.state.store.reader, "pull_at", side_effect=OSError(5, "I/O error")):
+            answer = await wire.ask(again(0))
+        assert (answer.code, "I/O error" in (answer.remark or "")) == (1, True)
+        assert bodies_of(await wire.ask(again(0)))
+
+    play(tmp_path, act)
+
+
+def test_a_group_that_begins_to_broadcast_where_it_may_not_is_refused_with_its_next_pull(
+    tmp_path: Path,
+) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        await fill(wire, 3)
+        broker.state.groups.put(GroupConfig("G", consume_broadcast_enable=False))
+        for model, code in (("CLUSTERING", 0), ("BROADCASTING", 16)):
+            request = heartbeat("*", 1)
+            request.body = request.body.replace(b"CLUSTERING", model.encode())
+            wire.send(request)
+            while not (await wire.next()).is_response:
+                pass
+            for _ in range(3):
+                assert (await wire.ask(again(0, flags=0, group="G", sub_version=1))).code == code
 
     play(tmp_path, act)

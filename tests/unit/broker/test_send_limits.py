@@ -10,7 +10,7 @@ from bolide.broker.app import Broker
 from bolide.broker.handlers import send as send_module
 from bolide.model.limits import BATCH_MESSAGES_MAX, BATCH_ODD_MESSAGES_MAX
 from bolide.model.topic import TopicConfig
-from bolide.store.store import NewMessage
+from bolide.store.new_message import NewMessage
 from bolide.wire.command import COMPACT, Command, encode_frame
 from tests.unit.broker.stage import batch_of, fill, pull_request, send_request
 from tests.unit.broker.test_send import play

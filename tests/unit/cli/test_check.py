@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bolide.cli.main import main
+from bolide.store.disk_os import OsDisk
 
 FROM_A_TUTORIAL = """\
 # a master of a cluster of two
@@ -57,7 +58,7 @@ def test_every_problem_and_warning_is_printed_with_its_line(
     ]
     assert "no replication here" in lines[0]
     assert lines[6].endswith("did you mean flushDiskType?")
-    assert lines[-1] == "4 problems, 3 warnings: no broker starts with these settings"
+    assert lines[-1] == "4 problems, 3 warnings: no broker starts with these settings here"
 
 
 def test_a_file_with_which_a_broker_starts_ends_with_0_and_starts_nothing(
@@ -67,10 +68,10 @@ def test_a_file_with_which_a_broker_starts_ends_with_0_and_starts_nothing(
     file.write_text(
         f'[nameserver]\nlistenPort = 1\n[broker]\nstorePathRootDir = "{tmp_path}/store"\nhaListenPort = 1\n'
     )
-    assert main(["broker", "--check", "-c", str(file)]) == 0
+    assert main(["broker", "--check", "-c", str(file), "--set", "listenPort=0"]) == 0
     warning, verdict = capsys.readouterr().out.splitlines()
     assert warning.startswith(f"{file}:5: warning: haListenPort=1: there is no replication here")
-    assert verdict == "0 problems, 1 warning: a broker takes these settings"
+    assert verdict == "0 problems, 1 warning: a broker starts with these settings here"
     assert list(tmp_path.iterdir()) == [file]
 
 
@@ -130,3 +131,44 @@ def test_a_directory_that_cannot_be_made_is_named_with_what_stands_in_its_way(
     (tmp_path / "file").touch()
     assert main(["broker", "--set", f"storePathRootDir={tmp_path}/file/store"]) == 2
     assert f"{tmp_path}/file is a file" in capsys.readouterr().err
+
+
+def check(capsys: pytest.CaptureFixture[str], code: int, **settings: object) -> str:
+    given = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    assert main(["broker", "--check", *given]) == code
+    return capsys.readouterr().out
+
+
+def test_what_stands_in_the_way_on_this_machine_is_a_problem(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    store = tmp_path / "store"
+    (store / "commitlog").mkdir(parents=True)
+    (store / "commitlog" / f"{0:020}").write_bytes(b"x" * 8192)
+    usual = {"storePathRootDir": tmp_path / "new", "listenPort": 0, "bindAddress": "127.0.0.1"}
+    assert "is a file" in check(capsys, 1, **usual | {"storePathRootDir": tmp_path / "file"})
+    assert "has segments of 8192 bytes: set it to that" in check(
+        capsys, 1, **usual | {"storePathRootDir": store}
+    )
+    check(capsys, 0, **usual | {"storePathRootDir": store, "mappedFileSizeCommitLog": 8192})
+    assert "brokerIP1 is 'nobody.invalid', which" in check(capsys, 1, **usual, brokerIP1="nobody.invalid")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert f"listen on 127.0.0.1:{port} here: Address already" in check(
+            capsys, 1, **usual | {"listenPort": port}
+        )
+    check(capsys, 0, **usual)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_broker_that_runs_on_the_store_is_a_warning_and_its_port_is_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So that a file can be checked before a restart."""
+    lock = OsDisk().lock(str(tmp_path / "lock"))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = check(capsys, 0, storePathRootDir=tmp_path, listenPort=port, bindAddress="127.0.0.1")
+    lock.release()
+    assert f"warning: a broker runs on the store {tmp_path} now" in said

@@ -5,12 +5,17 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
-from bolide import Message, MessageQueue, Producer, PullConsumer
+from bolide import Message, MessageQueue, Producer, PullConsumer, PushConsumer
+from bolide.admin import topics
+from bolide.admin.connection import AdminConnection
 from bolide.cli.main import main
 from bolide.testing import EmbeddedServer
+from bolide.wire.bodies.route import BrokerData, TopicRoute
+from tests.peers.ports import free_port
 from tests.peers.waiting import PATIENCE_SECONDS
 from tests.unit.cli.shells import BOLIDE
 
@@ -167,9 +172,30 @@ def test_read_queues_go_when_every_group_has_consumed_them(run: Run, server: Emb
         patch.setattr("bolide.cli.progress.LOGGED_EVERY", 1)
         run("topic", "update", "drained", "--queues", "2", "--yes", "--quiet-time", "0")
     catching_up.join()
-    assert looks[0] == "queues 2 to 3: 'slow' has 4 left"
+    assert looks[0] == "queues 2 to 3: 'slow' has 4 left and no member connected"
     assert looks[-1] == "queues 2 to 3: nothing to wait for any more"
     assert numbers(run, "drained") == (2, 2, 2 * EACH)
+
+
+def test_a_group_that_nobody_may_ever_read_for_is_named_with_the_way_out(
+    run: Run, server: EmbeddedServer
+) -> None:
+    fill(server, "stuck", 2)
+    commit(server, "stuck", "gone", 1)
+    commit(server, "stuck", "done", EACH)
+    commit(server, "stuck", "here", 2)
+    told = threading.Event()
+    here = PushConsumer(
+        server.nameserver, group="here", listener=lambda messages: told.wait(PATIENCE_SECONDS)
+    )
+    here.subscribe("stuck")
+    with here:
+        shown = run("topic", "update", "stuck", "--queues", "1", code=2)
+        told.set()
+    assert f"'gone' has {EACH - 1} left and no member connected\n" in shown
+    assert f"'here' has {EACH - 2} left\n" in shown
+    assert "'done'" not in shown
+    assert "say --force to go on without it" in shown
 
 
 def test_a_topic_that_nothing_lies_in_waits_for_producers_alone(run: Run) -> None:
@@ -188,7 +214,7 @@ def test_ctrl_c_while_groups_are_waited_for_leaves_all_readable_and_says_how_to_
     with subprocess.Popen([BOLIDE, *words], stderr=subprocess.PIPE, text=True) as update:
         assert update.stderr is not None
         for line in update.stderr:
-            if "'slow' has" in line:
+            if line.startswith("queues 2 to 3: 'slow' has"):
                 break
         update.send_signal(signal.SIGINT)
         told = update.stderr.read()
@@ -208,3 +234,63 @@ def test_more_queues_and_fewer_write_queues_need_no_question(run: Run, server: E
     assert numbers(run, "grown") == (6, 6, 2 * EACH)
     run("topic", "update", "grown", "--write-queues", "1")
     assert numbers(run, "grown") == (6, 1, 2 * EACH)
+
+
+@pytest.fixture
+def dead(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name server still tells of a second broker, where nobody listens."""
+    address = f"127.0.0.1:{free_port()}"
+    asked = topics.topic_route
+
+    async def topic_route(servers: AdminConnection, topic: str) -> TopicRoute:
+        route = await asked(servers, topic)
+        gone = BrokerData(broker_name="broker-gone", cluster="DefaultCluster", addresses={0: address})
+        return replace(route, brokers=(*route.brokers, gone))
+
+    monkeypatch.setattr(topics, "topic_route", topic_route)
+    return address
+
+
+def test_a_description_without_a_broker_that_does_not_answer_says_so(
+    server: EmbeddedServer, run: Run, dead: str
+) -> None:
+    fill(server, "halved", 2)
+    shown = run("topic", "describe", "halved", code=3)
+    assert "halved: 10 messages in 2 queues on 1 broker" in shown
+    assert (
+        f"the broker 'broker-gone' does not answer, so its queues are missing here: cannot connect to {dead}"
+        in shown
+    )
+    assert '"broker-gone": "cannot connect to' in run("topic", "describe", "halved", "--json", code=3)
+
+
+def test_a_change_is_not_begun_while_a_broker_of_the_topic_does_not_answer(
+    server: EmbeddedServer, run: Run, dead: str
+) -> None:
+    fill(server, "kept", 2)
+    assert dead in run("topic", "update", "kept", "--queues", "4", code=3)
+
+
+def test_a_list_of_topics_says_whose_they_are(server: EmbeddedServer, run: Run) -> None:
+    fill(server, "listed", 1)
+    assert "of 1 broker that the name server knows: broker-a" in run("topic", "list")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["topic", "describe", "ordres"],
+        ["topic", "update", "ordres", "--queues", "4"],
+        ["topic", "delete", "ordres", "--yes"],
+        ["message", "find", "ordres", "--key", "k"],
+        ["message", "get", "7F0000015FA1257ECA984ACE66A50001", "--topic", "ordres"],
+        ["tail", "ordres", "--no-follow"],
+        ["send", "ordres", "x"],
+    ],
+)
+def test_every_command_names_the_topic_that_may_be_meant(
+    words: list[str], server: EmbeddedServer, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("topic", "create", "orders", "--if-not-exists")
+    monkeypatch.setattr("bolide.client.routes.DEFAULT_TOPIC", "none-on-demand")
+    assert "did you mean orders?" in run(*words, code=4)

@@ -206,10 +206,22 @@ class ScriptedNameServer(Node):
     def __init__(self) -> None:
         super().__init__()
         self.topics: dict[str, list[tuple[ScriptedBroker, int, int]]] = {}
+        self.up: list[str] = []
+        """Names of the brokers that are registered."""
         self.silent = False
 
     def handlers(self) -> dict[RequestCode, Handler]:
-        return {RequestCode.GET_ROUTEINFO_BY_TOPIC: self._route}
+        return {
+            RequestCode.GET_ROUTEINFO_BY_TOPIC: self._route,
+            RequestCode.GET_BROKER_CLUSTER_INFO: self._cluster,
+        }
+
+    def _cluster(self, link: Link, request: Command) -> Command:
+        brokers = {
+            name: {"brokerName": name, "cluster": "c", "brokerAddrs": {"0": f"{HOST}:1"}} for name in self.up
+        }
+        info = {"brokerAddrTable": brokers, "clusterAddrTable": {"c": self.up}}
+        return request.answer(body=orjson.dumps(info))
 
     def _route(self, link: Link, request: Command) -> Command | None:
         if self.silent:
@@ -234,6 +246,7 @@ class Cluster:
     def __init__(self, brokers: int) -> None:
         self.nameserver = ScriptedNameServer()
         self.brokers = [ScriptedBroker(f"broker-{number}") for number in range(brokers)]
+        self.nameserver.up = [broker.name for broker in self.brokers]
 
     def create(self, topic: str, queues: int = 4, perm: int = 6) -> None:
         self.nameserver.topics[topic] = [(broker, queues, perm) for broker in self.brokers]

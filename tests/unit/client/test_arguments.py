@@ -109,6 +109,16 @@ def test_a_setting_that_cannot_be_meant_is_named(
         (Message("orders", None), "the body of a message is bytes, not NoneType"),  # type: ignore[arg-type]
         (Message("orders", {"a": 1}), "the body of a message is bytes, not dict"),  # type: ignore[arg-type]
         (Message("orders", b"x", tags=["a"]), "tags is a text, as in 'paid', not list ['a']"),  # type: ignore[arg-type]
+        (Message("orders", b"x", tags="a||b"), "tags is one word, as in 'paid', not str 'a||b'"),
+        (Message("orders", b"x", tags="a b"), "tags is one word"),
+        (Message("orders", b"x", tags="*"), "tags is one word"),
+        (Message("orders", b"x", properties={"TAGS": "a||b"}), "tags is one word"),
+        (Message("orders", b"x", tags="a", properties={"TAGS": "b"}), "properties has another TAGS, str 'b'"),
+        (
+            Message("orders", b"x", keys=["k"], properties={"KEYS": "l"}),
+            "properties has another KEYS, str 'l'",
+        ),
+        (Message("orders", b"x", keys=["x y"]), "each of keys is one word, as in '42', not str 'x y'"),
         (Message("orders", b"x", keys=[42]), "each of keys is a text, as in '42', not int 42"),  # type: ignore[list-item]
         (Message("orders", b"x", keys=42), "keys is a list of texts, as in ['42'], not int 42"),  # type: ignore[arg-type]
         (Message("orders", b"x", keys=b"42"), "keys is a list of texts"),  # type: ignore[arg-type]

@@ -8,13 +8,14 @@ from random import Random
 
 import pytest
 
-from bolide.aio import Message, MessageQueue, Producer, SendStatus
+from bolide.aio import Message, MessageQueue, Producer, PullConsumer, SendStatus
 from bolide.model.errors import (
     CallTimeout,
     ClientNotRunning,
     ConnectionLost,
     InvalidRequest,
     MessageIllegal,
+    NoBroker,
     RemoteError,
     RouteNotFound,
 )
@@ -257,6 +258,22 @@ def test_a_topic_that_does_not_exist_borrows_the_default_topics_route() -> None:
     asyncio.run(scenario())
 
 
+def test_a_message_can_be_forwarded_with_its_properties_and_a_tag_of_any_client() -> None:
+    """Sent with tags, keys and all properties of what was read: the same twice is no contradiction."""
+
+    async def scenario() -> None:
+        async with cluster() as c, Producer(c.nameserver.address) as producer:
+            c.create("orders", 1)
+            given = {"TAGS": "a=b,(c)", "KEYS": "k l", "colour": "blue"}
+            for keys in ("k l", ["k", "l"]):
+                await producer.send(Message("orders", b"x", "a=b,(c)", keys, given))
+            await producer.send(Message("orders", b"x", properties=given))
+            for header in c.brokers[0].sends:
+                assert given.items() <= parse_properties(header.properties).items()
+
+    asyncio.run(scenario())
+
+
 def test_without_any_route_the_error_says_whom_it_asked_and_what_to_do() -> None:
     async def scenario() -> None:
         async with cluster() as c, Producer(c.nameserver.address) as producer:
@@ -264,6 +281,56 @@ def test_without_any_route_the_error_says_whom_it_asked_and_what_to_do() -> None
                 await producer.send(Message("nowhere", b"x"))
             for word in (c.nameserver.address, "bolide topic create nowhere", "autoCreateTopicEnable"):
                 assert word in str(raised.value)
+
+    asyncio.run(scenario())
+
+
+def test_without_any_broker_the_error_speaks_of_brokers_and_not_of_a_missing_topic() -> None:
+    async def scenario() -> None:
+        async with (
+            cluster(0) as c,
+            Producer(c.nameserver.address) as producer,
+            PullConsumer(c.nameserver.address) as consumer,
+        ):
+            for work in (producer.send(Message("orders", b"x")), consumer.queues("orders")):
+                with pytest.raises(NoBroker, match=r"knows no broker now.*in the brokers' stores") as raised:
+                    await work
+                assert "create" not in str(raised.value)
+
+    asyncio.run(scenario())
+
+
+def test_a_topic_that_no_broker_has_is_said_with_the_brokers_that_are_up() -> None:
+    async def scenario() -> None:
+        async with cluster(2) as c, PullConsumer(c.nameserver.address) as consumer:
+            with pytest.raises(
+                RouteNotFound, match=r"brokers that are up: broker-0, broker-1\): start the broker"
+            ):
+                await consumer.queues("nowhere")
+
+    asyncio.run(scenario())
+
+
+def test_a_broker_that_is_gone_is_named() -> None:
+    async def scenario() -> None:
+        async with cluster() as c, Producer(c.nameserver.address) as producer:
+            c.create("orders")
+            await c.brokers[0].stop()
+            with pytest.raises(
+                ConnectionLost, match="the broker broker-0 does not answer: cannot connect to"
+            ):
+                await producer.send(Message("orders", b"x"))
+
+    asyncio.run(scenario())
+
+
+def test_a_broker_given_for_a_name_server_is_called_one() -> None:
+    async def scenario() -> None:
+        async with cluster() as c, Producer(c.brokers[0].address) as producer:
+            with pytest.raises(
+                ConnectionLost, match=f"{c.brokers[0].address} .* is a broker, not a name server"
+            ):
+                await producer.send(Message("orders", b"x"))
 
     asyncio.run(scenario())
 

@@ -241,7 +241,7 @@ def test_messages_of_the_retry_topic_show_the_topic_they_came_from() -> None:
     on_cluster(scenario)
 
 
-def test_a_broker_that_comes_back_is_told_who_we_are_and_read_on() -> None:
+def test_a_broker_that_comes_back_is_told_who_we_are_and_read_on(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(c: Cluster) -> None:
         broker, collector = c.brokers[0], Collector()
         async with await consumer_of(c, collector, start_from="first"):
@@ -256,6 +256,9 @@ def test_a_broker_that_comes_back_is_told_who_we_are_and_read_on() -> None:
             await wait_for(lambda: b"after" in collector.bodies, "the one behind the restart")
             assert broker.seen[0] == RequestCode.HEART_BEAT
             assert len(broker.members) == 1
+        said = [line for line in caplog.messages if line.startswith("reading orders@broker-0:0: ")]
+        assert len(said) >= 2, "when it begins, and when it is over"
+        assert said[-1].endswith("that is over")
 
     on_cluster(scenario)
 

@@ -3,7 +3,13 @@
 import asyncio
 from collections.abc import Callable, Iterator
 
-from bolide.model.limits import FRAME_BYTES_MAX, LARGE_ANSWER_BYTES_MAX, LARGE_ANSWERS_MAX
+from bolide.model.limits import (
+    FRAME_BYTES_MAX,
+    LARGE_ANSWER_BYTES_MAX,
+    LARGE_ANSWER_SMALL_BYTES,
+    LARGE_ANSWERS_AT_ONCE,
+    LARGE_ANSWERS_MAX,
+)
 from bolide.model.response_code import ResponseCode
 from bolide.net.large_answers import LargeAnswers
 from bolide.net.link import Link
@@ -131,6 +137,58 @@ def test_who_asks_for_one_waits_for_one_of_each_other_connection() -> None:
             assert (await modest.next()).code == 0
             assert order.index(bench.opened[1]) <= 2  # one was in the making, and one had its turn before
             assert [(await greedy.next()).code for _ in range(LARGE_ANSWERS_MAX)] == [0] * LARGE_ANSWERS_MAX
+
+    asyncio.run(main())
+
+
+def test_who_asks_for_little_waits_for_pieces_of_others_and_not_for_whole_answers() -> None:
+    async def main() -> None:
+        maker = Maker()
+        made_then: list[int] = []
+
+        async def little(link: Link, request: Command) -> Command | None:
+            answer = await maker.answers.make(link, request, (b"a", b"b", b"c"))
+            made_then.append(maker.made)
+            return answer
+
+        async with serving({1: maker.answer, 2: little}) as (_, _, address):
+            others, modest = [await Wire.connect(address) for _ in range(3)], await Wire.connect(address)
+            maker.at[1] = lambda: modest.send(Command(2))
+            for other in others:
+                other.send(Command(1))
+            assert (await modest.next()).body == b"abc"
+            for other in others:
+                assert (await other.next()).code == 0
+            assert made_then[0] < PIECES
+
+    asyncio.run(main())
+
+
+def test_of_answers_that_become_long_a_few_are_in_the_making_and_all_count_as_kept() -> None:
+    piece = bytes(LARGE_ANSWER_SMALL_BYTES // 2)
+    answers = LargeAnswers()
+    long_ones: list[int] = []  # so many at the same time
+    making: dict[Link, int] = {}
+
+    def pieces(link: Link) -> Iterator[bytes]:
+        for number in range(20):
+            making[link] = number * len(piece)
+            long_ones.append(sum(size > LARGE_ANSWER_SMALL_BYTES + len(piece) for size in making.values()))
+            assert making[link] <= link.account.kept <= making[link] + 256  # and the request
+            yield piece
+        del making[link]
+
+    async def answer(link: Link, request: Command) -> Command | None:
+        return await answers.make(link, request, pieces(link))
+
+    async def main() -> None:
+        async with serving({1: answer}) as (_, server, address):
+            wires = [await Wire.connect(address) for _ in range(3 * LARGE_ANSWERS_AT_ONCE)]
+            for wire in wires:
+                wire.send(Command(1))
+            assert {len((await wire.next()).body) for wire in wires} == {20 * len(piece)}
+            assert max(long_ones) == LARGE_ANSWERS_AT_ONCE
+            await eventually(lambda: server.kept_bytes == 0)
 
     asyncio.run(main())
 

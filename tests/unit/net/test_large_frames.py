@@ -5,8 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
+from bolide.model.limits import FRAME_BYTES_MAX, ORDINARY_FRAME_BYTES_MAX
 from bolide.net import large_frames as module
-from bolide.net.large_frames import BYTES_PER_LOOK_MIN, STOPPED_LOOKS_MAX, LargeFrames
+from bolide.net.clock import SystemClock
+from bolide.net.large_frames import LOOK_S, LOOKS_PER_FRAME_MAX, STOPPED_LOOKS_MAX, LargeFrames, Room
+from bolide.net.provoked import Provoked
 from tests.unit.net.stage import eventually
 
 
@@ -29,9 +32,9 @@ class Receiver:
 ONE, TWO, THREE = "one", "two", "three"
 
 
-def in_loop(test: Callable[[LargeFrames, dict[str, Receiver]], object]) -> None:
+def in_loop(test: Callable[[Room, dict[str, Receiver]], object]) -> None:
     async def main() -> None:
-        frames = LargeFrames(100)
+        frames = Room(100, Provoked(SystemClock()))
         outcome = test(frames, {name: Receiver(name) for name in (ONE, TWO, THREE)})
         if asyncio.iscoroutine(outcome):
             await outcome
@@ -41,7 +44,7 @@ def in_loop(test: Callable[[LargeFrames, dict[str, Receiver]], object]) -> None:
 
 
 def test_who_fits_comes_in_and_the_others_wait_in_the_order_in_which_they_came() -> None:
-    def check(frames: LargeFrames, who: dict[str, Receiver]) -> None:
+    def check(frames: Room, who: dict[str, Receiver]) -> None:
         assert frames.ask(who[ONE], 70)
         assert not frames.ask(who[TWO], 60)
         assert not frames.ask(who[THREE], 10)  # there would be room, but somebody was here before
@@ -57,7 +60,7 @@ def test_who_fits_comes_in_and_the_others_wait_in_the_order_in_which_they_came()
 
 
 def test_who_goes_while_it_waits_makes_way_for_the_next() -> None:
-    def check(frames: LargeFrames, who: dict[str, Receiver]) -> None:
+    def check(frames: Room, who: dict[str, Receiver]) -> None:
         assert frames.ask(who[ONE], 70)
         assert not frames.ask(who[TWO], 60)
         assert not frames.ask(who[THREE], 10)
@@ -71,32 +74,69 @@ def test_who_goes_while_it_waits_makes_way_for_the_next() -> None:
 def test_while_others_wait_who_brings_little_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LOOK_S", 0.001)
 
-    async def check(frames: LargeFrames, who: dict[str, Receiver]) -> None:
-        assert frames.ask(who[ONE], 50)
-        assert frames.ask(who[TWO], 50)
+    async def check(frames: Room, who: dict[str, Receiver]) -> None:
+        assert frames.ask(who[ONE], 64)
+        assert frames.ask(who[TWO], 32)
         assert not frames.ask(who[THREE], 80)
         looks = 0
 
         def brings_enough() -> bool:
             nonlocal looks
             looks += 1
-            who[ONE].received_bytes += BYTES_PER_LOOK_MIN
-            who[TWO].received_bytes += 1
-            return who[TWO].is_gone
+            who[ONE].received_bytes += 64 // LOOKS_PER_FRAME_MAX - 1  # of the larger one more is due
+            who[TWO].received_bytes += 32 // LOOKS_PER_FRAME_MAX
+            return who[ONE].is_gone
 
-        while not brings_enough():
+        while not brings_enough() and looks < 1000:
             frames._look()
         assert looks == 3  # the first look only sees where everybody is
-        assert not who[ONE].is_gone
-        assert frames.kept == 50
-        await eventually(lambda: who[ONE].is_gone)  # it brings nothing any more
+        assert not who[TWO].is_gone
+        assert frames.kept == 32
+        await eventually(lambda: who[TWO].is_gone)  # it brings nothing any more
         assert who[THREE].rooms == 1
 
     in_loop(check)
 
 
+def test_forty_slow_frames_keep_an_honest_one_out_for_some_looks_only() -> None:
+    """Each brings 64 KiB a second, and would need a minute."""
+    slow = [Receiver(str(number)) for number in range(40)]
+    honest = Receiver("honest")
+
+    async def main() -> None:
+        frames = LargeFrames(Provoked(SystemClock()))
+        for receiver in [*slow, honest]:
+            frames.ask(receiver, 4 * 1024**2)
+        looks = 0
+        while not honest.rooms and looks < 1000:
+            looks += 1
+            for receiver in slow:
+                receiver.received_bytes += int(64 * 1024 * LOOK_S)
+            frames._ordinary._look()
+        frames.close()
+        assert looks <= 2 * 40 // 12
+
+    asyncio.run(main())
+
+
+def test_a_message_does_not_wait_for_frames_that_are_longer_than_messages() -> None:
+    async def main() -> None:
+        frames = LargeFrames(Provoked(SystemClock()))
+        longer = [Receiver(str(number)) for number in range(4)]
+        assert [frames.ask(one, FRAME_BYTES_MAX + 4) for one in longer] == [True, False, False, False]
+        messages = [Receiver(str(number)) for number in range(4)]
+        assert all(frames.ask(one, ORDINARY_FRAME_BYTES_MAX) for one in messages)
+        for receiver in longer + messages:
+            frames.leave(receiver)
+        assert [receiver.rooms for receiver in longer] == [0, 1, 1, 1]
+        assert frames.kept == 0
+        frames.close()
+
+    asyncio.run(main())
+
+
 def test_who_is_not_served_because_others_are_keeps_its_room() -> None:
-    def check(frames: LargeFrames, who: dict[str, Receiver]) -> None:
+    def check(frames: Room, who: dict[str, Receiver]) -> None:
         assert frames.ask(who[ONE], 90)
         assert not frames.ask(who[TWO], 90)
         frames._look()
@@ -115,7 +155,7 @@ def test_who_is_not_served_because_others_are_keeps_its_room() -> None:
 def test_who_is_stopped_by_its_own_doing_keeps_its_room_for_some_looks() -> None:
     """Its frame may be whole; it does not read what it was sent, or has much under way."""
 
-    def check(frames: LargeFrames, who: dict[str, Receiver]) -> None:
+    def check(frames: Room, who: dict[str, Receiver]) -> None:
         assert frames.ask(who[ONE], 90)
         assert not frames.ask(who[TWO], 90)
         who[ONE].is_stopped = True
@@ -131,7 +171,7 @@ def test_who_is_stopped_by_its_own_doing_keeps_its_room_for_some_looks() -> None
 
 
 def test_while_nobody_waits_a_frame_may_take_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    def check(frames: LargeFrames, who: dict[str, Receiver]) -> None:
+    def check(frames: Room, who: dict[str, Receiver]) -> None:
         assert frames.ask(who[ONE], 90)
         for _ in range(5):
             frames._look()

@@ -3,6 +3,8 @@
 import asyncio
 import os
 import resource
+import socket
+import struct
 from functools import partial
 
 import pytest
@@ -235,3 +237,26 @@ def test_a_connection_that_is_to_be_closed_and_does_not_read_goes_soon(
             await eventually(lambda: not server.links)
 
     asyncio.run(main())
+
+
+def test_what_a_connection_brings_that_was_reset_before_it_was_accepted_is_not_served() -> None:
+    """A message keeps the address of its sender; the faster loop does not know it any more."""
+
+    async def main() -> None:
+        served: list[str] = []
+
+        def note(link: Link, request: Command) -> Command:
+            served.append(link.remote)
+            return request.answer()
+
+        async with serving({1: note}) as (bench, server, address):
+            host, _, port = address.rpartition(":")
+            for _ in range(20):
+                with socket.create_connection((host, int(port))) as gone:  # nobody accepts it meanwhile
+                    gone.sendall(encode_frame(Command(1)))
+                    gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            honest = await Wire.connect(address)
+            assert (await honest.ask(Command(1))).code == 0
+            assert len(served) == len(bench.opened) == len(server.links) == 1
+
+    pytest.importorskip("uvloop").run(main())

@@ -7,7 +7,8 @@ from bolide.store.index_file import IndexSizes
 from bolide.store.index_keys import KeyIndex
 from bolide.store.index_layout import ENTRY, ENTRY_BYTES, HEADER_BYTES, SLOT_BYTES, IndexHeader
 from bolide.store.index_query import Lookup, places_of, read_matching
-from bolide.store.store import MessageStore, NewMessage
+from bolide.store.new_message import NewMessage
+from bolide.store.store import MessageStore
 from tests.unit.store.stage import body_of, message, opened, put
 
 SIZES = IndexSizes(slots=10, entries=50)

@@ -10,8 +10,9 @@ from typing import Any
 
 from bolide.store.disk import File
 from bolide.store.disk_os import OsDisk
+from bolide.store.new_message import Appended, NewMessage
 from bolide.store.reading import PullLimits
-from bolide.store.store import Appended, MessageStore, NewMessage, StoreOptions
+from bolide.store.store import MessageStore, StoreOptions
 
 V4 = bytes((127, 0, 0, 1)) + struct.pack(">i", 10911)
 LIMITS = PullLimits(32, 262_144, 8, 65_536, hot_bytes_behind=2**40)

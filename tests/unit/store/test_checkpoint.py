@@ -150,12 +150,13 @@ def test_what_was_taken_for_a_checkpoint_that_failed_is_in_the_next_one(tmp_path
     assert len(disk.synced) == 2
 
 
-def test_on_a_full_disk_the_checkpoint_is_written_over_the_old_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("full", [errno.ENOSPC, errno.EDQUOT])
+def test_on_a_full_disk_the_checkpoint_is_written_over_the_old_one(tmp_path: Path, full: int) -> None:
     """Or nothing could ever be deleted from that disk."""
 
     class Full(OsDisk):
         def create(self, path: str, size: int, *, reserve: bool) -> File:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            raise OSError(full, os.strerror(full))
 
     store = opened(tmp_path)
     put_many(store, 5)

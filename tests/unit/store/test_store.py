@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bolide.model.errors import RecordTooLarge, StoreError, StoreUnavailable
+from bolide.model.limits import EXAMINED_BYTES_MAX
 from bolide.record.codec import RecordHead, inspect_record
 from bolide.record.layout import MAGIC_BLANK
 from bolide.store.marks import Promise
@@ -396,6 +397,22 @@ def test_a_filter_that_examines_records_gets_what_it_wants_and_passes_the_rest(t
             found += [body_of(record) for record in records_of(result.data)]
             offset = result.next_offset
         assert found == [b"%05d" % number for number in numbers]
+
+
+def test_a_pull_looks_through_a_bounded_number_of_properties_and_goes_on_behind_them(tmp_path: Path) -> None:
+    """However little of it is wanted, and from whatever place it comes back."""
+    store = opened(tmp_path, segment_bytes=4 * 1024 * 1024)
+    count, each = 64, 8 * 1024
+    put(
+        store, *(message("T", b"%05d" % number, properties=b"a\x01" + b"x" * each) for number in range(count))
+    )
+    offset, pulls = 0, 0
+    while offset < count:
+        result = store.reader.pull("T", 0, offset, limits=LIMITS, filter=containing(b"not there"))
+        assert result.status is PullStatus.NO_MATCHED_MESSAGE
+        assert 0 < (result.next_offset - offset) * each <= EXAMINED_BYTES_MAX
+        offset, pulls = result.next_offset, pulls + 1
+    assert pulls >= count * each // EXAMINED_BYTES_MAX
 
 
 def test_a_pull_gives_stored_bytes_unchanged(tmp_path: Path) -> None:

@@ -11,16 +11,18 @@ from dataclasses import replace
 
 from bolide.broker.notices import Notices
 from bolide.broker.part import Part, Work, every
+from bolide.broker.pull_terms import wanted_by
 from bolide.broker.state import BrokerState
 from bolide.machines.clients import Disconnect, Effects, Member, NotifyGroup, Refused
+from bolide.model.addresses import host_of
 from bolide.model.errors import ConsumerNotOnline, RequestError, StoreRefusal, TableFull
 from bolide.model.limits import HEARTBEAT_NEW_GROUPS_MAX, RETRY_TOPICS_PER_CONNECTION_MAX
 from bolide.model.names import retry_topic
 from bolide.model.topic import GroupConfig
 from bolide.net.link import Link
+from bolide.net.provoked import Provoked
 from bolide.net.registry import Handler
 from bolide.net.turns import Slices
-from bolide.rules.filters import filter_of
 from bolide.rules.topic_creation import topic_for_retry
 from bolide.wire.bodies.connection import (
     ClientConnection,
@@ -46,6 +48,7 @@ class Clients(Part):
     def __init__(self, state: BrokerState) -> None:
         self._state = state
         self._notices = Notices()
+        self._provoked = Provoked(state.clock)
         self._retry_topics: Counter[Link] = Counter()  # how many each connection has made
         self._expiring = Slices(self._expire_some)
 
@@ -119,7 +122,7 @@ class Clients(Part):
         """46: any answer but success keeps a consumer from starting, so it learns here what it would miss later."""
         check = ClientCheck.decode(request.body)
         if check.subscription is not None:
-            filter_of(check.subscription)
+            wanted_by(self._state, check.subscription)
         return request.answer()
 
     def _admitted(self, link: Link, consumers: tuple[ConsumerData, ...]) -> tuple[ConsumerData, ...]:
@@ -138,13 +141,15 @@ class Clients(Part):
             except (RequestError, StoreRefusal) as error:
                 refused.append(f"{consumer.group!r}: {error}")
         if refused:  # in one line, however many a client names
-            log.warning("%s does not join %d groups, first %s", link.remote, len(refused), refused[0])
+            text = "%s does not join %d groups, first %s"
+            self._provoked.say(log, logging.WARNING, link.remote, text, link.remote, len(refused), refused[0])
         return tuple(admitted)
 
     def _admit(self, link: Link, consumer: ConsumerData) -> None:
         """Create the group where that is needed; an error says why it may not have members here."""
         settings = self._state.settings.now
-        group = self._state.groups.find(consumer.group, auto_create=settings.auto_create_group)
+        host = host_of(link.remote)
+        group = self._state.groups.find(consumer.group, auto_create=settings.auto_create_group, host=host)
         self._see_to_retry_topic(link, consumer, group)
 
     def _see_to_retry_topic(self, link: Link, consumer: ConsumerData, group: GroupConfig) -> None:
@@ -165,7 +170,8 @@ class Clients(Part):
                 )
             )
         except TableFull as error:
-            log.info("the group %.255r has no retry topic yet: %s", group.name, error)
+            text = "the group %.255r has no retry topic yet: %s"
+            self._provoked.say(log, logging.INFO, link.remote, text, group.name, error)
         else:
             self._retry_topics[link] += known is None
 
@@ -179,14 +185,14 @@ class Clients(Part):
                 case Refused(group):
                     refused.append(group)
                 case Disconnect(link):
-                    log.info("closing the connection of %s: no heartbeat for two minutes", link.remote)
+                    text = "closing the connection of %s: no heartbeat for two minutes"
+                    self._provoked.say(log, logging.INFO, link.remote, text, link.remote)
                     link.close()
         if refused:
-            log.warning(
-                "no room for all groups of a client, or for what they subscribe to: %d left out, %r for one",
-                len(refused),
-                refused[0],
+            text = (
+                "no room for all groups of a client, or for what they subscribe to: %d left out, %r for one"
             )
+            self._provoked.say(log, logging.WARNING, "", text, len(refused), refused[0])
 
     # ---- who is there --------------------------------------------------------------------------------------
 

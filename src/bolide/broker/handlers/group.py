@@ -3,24 +3,37 @@
 from collections.abc import Awaitable
 from dataclasses import replace
 
-from bolide.broker.part import Part
+from bolide.broker.part import Part, Work, every
 from bolide.broker.state import BrokerState
 from bolide.model import java_json
+from bolide.model.addresses import host_of
 from bolide.model.config_json import group_as_json, group_from_json
 from bolide.model.errors import GroupNotFound, InvalidRequest
 from bolide.model.limits import CONFIG_BYTES_MAX, TOPIC_QUEUES_MAX
+from bolide.model.topic import GroupConfig
 from bolide.net.link import Link
 from bolide.net.registry import Handler, bound
+from bolide.net.turns import Slices
+from bolide.rules.topic_creation import topic_for_retry
 from bolide.wire.bodies.members import parse_object
 from bolide.wire.bodies.topic import alter_attributes
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
 from bolide.wire.headers.group import DeleteGroup, GroupConfigRequest
 
+SWEEP_S = 60.0
+LOOKED_AT_PER_TURN = 512
+
 
 class Groups(Part):
+    """In a crowded table, groups go that nobody would miss: without settings, offsets and members, they are made
+    again when somebody comes for them.  Where groups are not made on demand, all of them stay."""
+
     def __init__(self, state: BrokerState) -> None:
         self._state = state
+        self._left: list[str] = []  # to be looked at
+        self._unused: set[str] = set()  # when they were looked at last
+        self._looking = Slices(self._look_at_some)
 
     def handlers(self) -> dict[RequestCode, Handler]:
         return bound(
@@ -33,6 +46,30 @@ class Groups(Part):
             },
         )
 
+    def work(self) -> list[Work]:
+        return [("unused groups", every(SWEEP_S, self.forget_unused))]
+
+    def close(self) -> None:
+        self._looking.close()
+
+    def forget_unused(self) -> None:
+        """Whoever was unused the last time, and still is: a client may be between its pull and its first commit."""
+        if not self._left:
+            if self._state.settings.now.auto_create_group and self._state.groups.is_crowded:
+                self._left = [group.name for group in self._state.groups]
+            else:
+                self._unused.clear()
+        self._looking.go()
+
+    def _look_at_some(self) -> bool:
+        some, self._left[-LOOKED_AT_PER_TURN:] = self._left[-LOOKED_AT_PER_TURN:], []
+        unused = {name for name in some if _is_unused(self._state, name)}
+        for name in unused & self._unused:
+            _forget(self._state, name)
+        self._unused.difference_update(some)
+        self._unused.update(name for name in unused if name in self._state.groups)
+        return bool(self._left)
+
 
 def update_group(state: BrokerState, link: Link, request: Command) -> Command:
     """200: create or change a group.  Attributes come as changes to those it has: `+key` sets, `-key` removes."""
@@ -43,7 +80,7 @@ def update_group(state: BrokerState, link: Link, request: Command) -> Command:
         raise InvalidRequest(f"retryQueueNums is {config.retry_queues}; 0 to {TOPIC_QUEUES_MAX} are allowed")
     known = state.groups.get(config.name)
     attributes = alter_attributes({} if known is None else known.attributes, config.attributes)
-    state.groups.put(replace(config, attributes=attributes))
+    state.groups.put(replace(config, attributes=attributes), host_of(link.remote))
     return request.answer()
 
 
@@ -68,3 +105,23 @@ def delete_group(state: BrokerState, link: Link, request: Command) -> Command:
     if header.clean_offset:
         state.offsets.drop_group(header.group_name)
     return request.answer()
+
+
+def _is_unused(state: BrokerState, name: str) -> bool:
+    return (
+        state.groups.is_as_made(name)
+        and state.clients.group(name) is None
+        and not state.offsets.has_committed(name)
+    )
+
+
+def _forget(state: BrokerState, name: str) -> None:
+    """Its retry topic goes with it, if that is as it was made and was never written to."""
+    made = topic_for_retry(name, None, GroupConfig(name).retry_queues, order=False, unit_mode=False)
+    if state.topics.get(made.name) == made and not any(
+        state.store.queues.find(made.name, queue_id) for queue_id in range(made.queues)
+    ):
+        state.topics.delete(made.name)
+        state.offsets.drop_topic(made.name)
+    state.groups.delete(name)
+    state.offsets.drop_group(name)

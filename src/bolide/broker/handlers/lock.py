@@ -3,6 +3,7 @@
 from bolide.broker.part import Part, Work, every
 from bolide.broker.state import BrokerState
 from bolide.machines.locks import QueueLocks
+from bolide.model.addresses import host_of
 from bolide.model.names import check_group, check_id
 from bolide.net.link import Link
 from bolide.net.registry import Handler
@@ -50,7 +51,7 @@ class Locks(Part):
             if topic is not None and 0 <= queue.queue_id < topic.queues:
                 known[topic.name, queue.queue_id] = queue
         held = self.locks.lock(
-            asked.group, asked.client_id, known, self._state.clock.monotonic_ms(), host=_host_of(link)
+            asked.group, asked.client_id, known, self._state.clock.monotonic_ms(), host=host_of(link.remote)
         )
         return request.answer(body=encode_locked(known[queue] for queue in held))
 
@@ -63,11 +64,6 @@ class Locks(Part):
 
     def _expire_some(self) -> bool:
         return self.locks.expire(self._state.clock.monotonic_ms(), EXPIRED_PER_TURN)
-
-
-def _host_of(link: Link) -> str:
-    """Without the port: a host has many connections, one after the other if need be."""
-    return link.remote.rpartition(":")[0]
 
 
 def _lock_request(request: Command) -> LockRequest:

@@ -1,7 +1,8 @@
 """Pulling: codes 11 and 361.
 
 Two ways in.  `on_pull` takes a plain pull; one of a shape that was asked before has its plan, and only the reading is
-left.  `pull` takes any one request, decides everything that needs deciding, and gives every error.
+left.  `pull` takes any one request, decides everything that needs deciding, and gives every error.  From what was read
+on, both ways are one.
 
 Every answer carries the four offsets.  A pull that finds nothing new is held if it allows that, and executed again
 when a message arrives or its time is over.
@@ -15,8 +16,7 @@ from bolide.broker.part import Part, Work, every
 from bolide.broker.pull_plans import PullPlans
 from bolide.broker.pull_terms import PullTerms, pull_terms
 from bolide.broker.state import BrokerState
-from bolide.broker.waiting_pulls import HeldPull
-from bolide.model.limits import HOLD_MS_MAX
+from bolide.broker.waiting_pulls import HeldPull, QueueKey
 from bolide.model.offsets import GroupOffset
 from bolide.model.response_code import ResponseCode
 from bolide.model.topic import TopicConfig
@@ -69,58 +69,51 @@ class Pulling(Part):
         }
 
     def on_pull(self, link: Link, pull: PullFrame) -> None:
-        """Answer a plain pull, by its plan if it has one and there are messages, else by the general path."""
-        if self.plans.serve(link, pull):
+        """Answer a plain pull, by its plan if it has one, else by the general path."""
+        plan = self.plans.find(link, pull.shape)
+        if plan is None:
+            request = decode_frame(pull.frame())
+            self._state.dispatcher.on_request(link, request)
+            self.plans.learn(link, pull.shape, request)
             return
-        request = decode_frame(pull.frame())
-        self._state.dispatcher.on_request(link, request)
-        self.plans.learn(link, pull.shape, request)
+        try:
+            result = plan.serve(link, pull)
+            if result is None:
+                return
+            offset, terms = pull.queue_offset, plan.terms
+            if _may_wait(terms, result, offset) and self._hold(link, pull.frame(), plan.key, offset, terms):
+                return
+            answer = _answer(decode_frame(pull.frame()), result, offset)
+        except Exception as error:
+            answer = error_answer(decode_frame(pull.frame()), error)
+        link.answer(answer)
 
     def pull(self, link: Link, request: Command) -> Command | None:
         """Messages from an offset, now or when there are some."""
         state = self._state
         header = PullRequest.decode(request.fields)
-        terms = pull_terms(state, header)
+        terms = pull_terms(state, link, header)
         if header.sys_flag & PullFlag.COMMIT_OFFSET:
             commit(state, header.consumer_group, header.topic, header.queue_id, header.commit_offset)
         result = _read(state, header, terms)
         if result.status is not PullStatus.NO_MESSAGE_IN_QUEUE:  # of what was never written nothing is kept
             offset = GroupOffset(header.queue_offset)
             state.offsets.note_pull(header.consumer_group, header.topic, header.queue_id, offset)
-        code = _code_of(result, header)
-        if (
-            code == ResponseCode.PULL_NOT_FOUND
-            and result.status is not PullStatus.OFFSET_FOUND_NULL  # it goes on elsewhere
-            and self._hold(link, request, header, terms)
-        ):
-            return None
-        return _answer(request, result, code)
+        if _may_wait(terms, result, header.queue_offset) and not request.is_one_way:
+            # What a pull has no use for (a body, a remark) does not wait with it.
+            kept = Command(
+                request.code, request.fields, opaque=request.opaque, flag=request.flag, form=request.form
+            )
+            key = (header.topic, header.queue_id)
+            if self._hold(link, encode_frame(kept), key, header.queue_offset, terms):
+                return None
+        return _answer(request, result, header.queue_offset)
 
-    def _hold(self, link: Link, request: Command, header: PullRequest, terms: PullTerms) -> bool:
-        if not header.sys_flag & PullFlag.SUSPEND or request.is_one_way:
-            return False
-        config = self._state.settings.now
-        # Clients give a pull up after 30 s, so it must be answered before, whatever it asks for.
-        wait_ms = min(header.suspend_timeout_millis, HOLD_MS_MAX)
-        if not config.long_polling:
-            wait_ms = config.short_polling_ms
-        if wait_ms <= 0:
-            return False
-        # What a pull has no use for (a body, a remark) does not wait with it.
-        kept = Command(
-            request.code, request.fields, opaque=request.opaque, flag=request.flag, form=request.form
-        )
-        key = (header.topic, header.queue_id)
-        held = HeldPull(
-            link,
-            encode_frame(kept),
-            key,
-            header.queue_offset,
-            terms.filter,
-            self._state.clock.monotonic_ms() + wait_ms,
-            self._state.store.queues.find(*key),
-        )
-        return self.hold.add(held)
+    def _hold(self, link: Link, frame: bytes, key: QueueKey, offset: int, terms: PullTerms) -> bool:
+        """False when there is no room for it."""
+        deadline_ms = self._state.clock.monotonic_ms() + terms.wait_ms
+        queue = self._state.store.queues.find(*key)
+        return self.hold.add(HeldPull(link, frame, key, offset, terms.filter, deadline_ms, queue))
 
     def _topic_deleted(self, topic: TopicConfig) -> None:
         """Who waits for its messages hears that it is gone: of one made again it would miss the first."""
@@ -141,13 +134,13 @@ class Pulling(Part):
             else:
                 state = self._state
                 state.passes.check_pull(held.link, request, (header.topic, header.consumer_group))
-                terms = pull_terms(state, header)
+                terms = pull_terms(state, held.link, header)
                 queue = state.store.queues.find(header.topic, header.queue_id)
                 if terms.filter == held.filter and queue is not None and queue is held.queue:
                     # What was looked at while it waited is not looked at again.
                     header = replace(header, queue_offset=max(held.offset, held.seen))
                 result = _read(state, header, terms)
-            answer = _answer(request, result, _code_of(result, header))
+            answer = _answer(request, result, header.queue_offset)
         except Exception as error:  # others wait behind this one, and must not suffer from it
             answer = error_answer(request, error)
         held.link.answer(answer)
@@ -165,21 +158,31 @@ def _read(state: BrokerState, header: PullRequest, terms: PullTerms) -> PullResu
     return result
 
 
-def _code_of(result: PullResult, header: PullRequest) -> ResponseCode:
+def _may_wait(terms: PullTerms, result: PullResult, offset: int) -> bool:
+    """Whether a pull that came to this waits for more."""
+    return (
+        terms.wait_ms > 0
+        and _code_of(result, offset) is ResponseCode.PULL_NOT_FOUND
+        and result.status is not PullStatus.OFFSET_FOUND_NULL  # it goes on elsewhere
+    )
+
+
+def _code_of(result: PullResult, offset: int) -> ResponseCode:
     if result.status is PullStatus.FOUND:
         return ResponseCode.SUCCESS
     if result.status is PullStatus.NO_MESSAGE_IN_QUEUE:
-        if header.queue_offset == 0:
+        if offset == 0:
             return ResponseCode.PULL_NOT_FOUND
         return ResponseCode.PULL_OFFSET_MOVED
     return _CODES[result.status]
 
 
-def _answer(request: Command, result: PullResult, code: ResponseCode) -> Command:
+def _answer(request: Command, result: PullResult, offset: int) -> Command:
+    """What a pull from this offset hears."""
     header = PullAnswer(
         suggest_which_broker_id=0,  # no slave to read from
         next_begin_offset=result.next_offset,
         min_offset=result.offset_min,
         max_offset=result.offset_max,
     )
-    return request.answer(code, header.encode(), result.data, result.status.value)
+    return request.answer(_code_of(result, offset), header.encode(), result.data, result.status.value)

@@ -27,8 +27,8 @@ NOT_HERE = {
     "timerOffsetBehind": "0",
     "timerReadBehind": "0",
 }
-"""Queues, locks and pools that tools read and this broker does not have.  One loop serves all requests as they come
-and gives a message to its queue in the step that stores it, so nothing ever waits there: 0 is the truth."""
+"""Queues, locks and pools that tools read and this broker does not have.  One loop serves all requests: who has to wait
+for its turn is not read from, and a message is given to its queue in the step that stores it.  So 0 is the truth."""
 
 
 class Runtime(Part):

@@ -9,12 +9,18 @@ import re
 from collections.abc import Coroutine, Sequence
 from typing import NamedTuple
 
-from bolide.broker.door import Door
 from bolide.broker.lanes import Lanes
 from bolide.broker.part import Part
 from bolide.broker.state import BrokerState
 from bolide.model import names
-from bolide.model.errors import InvalidRequest, MessageIllegal, PermissionDenied, RequestError, StoreRefusal
+from bolide.model.errors import (
+    InvalidRequest,
+    MessageIllegal,
+    PermissionDenied,
+    RequestError,
+    StoreRefusal,
+    StoreUnavailable,
+)
 from bolide.model.limits import BATCH_ODD_MESSAGES_MAX, FRAME_BYTES_MAX
 from bolide.model.message import (
     NAME_END,
@@ -37,7 +43,7 @@ from bolide.record.codec import split_batch
 from bolide.record.layout import RECORD_CHECKSUM_BYTES
 from bolide.record.message_id import format_offset_id
 from bolide.rules.topic_creation import topic_for_send
-from bolide.store.store import NewMessage
+from bolide.store.new_message import NewMessage
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command, encode_frame, encode_head
 from bolide.wire.frame import FrameReader, Intake, decode_frame, encode_send_answers, scan_frame
@@ -112,9 +118,8 @@ class Sending(Part):
             raise InvalidRequest(
                 f"queue {queue_id} does not exist: the topic {topic.name} has {topic.queues} queues"
             )
-        if (
-            len(header.properties) > 2 * PROPERTIES_BYTES_MAX
-        ):  # too many even without those that are not stored
+        # Too many even without those that are not stored.
+        if len(header.properties) > 2 * PROPERTIES_BYTES_MAX:
             raise MessageIllegal(f"the properties have {len(header.properties)} characters")
         properties = parse_properties(header.properties)
         _refuse_what_is_not_kept(header, properties)
@@ -124,8 +129,8 @@ class Sending(Part):
             stored = _append(state, _messages(state, link, request, header, topic.name, queue_id))
         answer = _answer(state, request, queue_id, stored)
         end = stored.end if properties.get(Property.WAIT) != "false" else LogOffset(0)
-        if (written := self._state.new_topics.unwritten(topic.name)) is not None:
-            return _answer_when_known(state.door, written, answer, end)
+        if state.new_topics.is_unwritten(topic.name):
+            return _answer_when_known(state, answer, end)
         state.door.when_kept(end, lambda kept: _answer_kept(link, request, answer, kept))
         return None
 
@@ -175,7 +180,7 @@ class Sending(Part):
 
     def _may_run(self, topic: TopicConfig) -> bool:
         """Whether plain messages to this topic need no decision at the moment."""
-        if self._state.new_topics.unwritten(topic.name) is not None:
+        if self._state.new_topics.is_unwritten(topic.name):
             return False
         return self._state.settings.now.writable or not topic.order
 
@@ -191,13 +196,16 @@ def _check_numbers(header: SendRequest) -> None:
             raise InvalidRequest(f"{value} is not a 32-bit number")
 
 
-async def _answer_when_known(
-    door: Door, written: "asyncio.Future[None]", answer: Command, end: LogOffset
-) -> Command:
+async def _answer_when_known(state: BrokerState, answer: Command, end: LogOffset) -> Command:
     """The answer for a message of a new topic: when topics.json holds the topic, and the message is kept."""
-    await asyncio.shield(written)
+    try:
+        await state.new_topics.known()
+    except StoreUnavailable as error:
+        answer.code = ResponseCode.FLUSH_DISK_TIMEOUT
+        answer.remark = f"the message is stored: {error}"
+        return answer
     kept: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-    door.when_kept(end, kept.set_result)
+    state.door.when_kept(end, kept.set_result)
     if not await asyncio.shield(kept):
         _say_late(answer)
     return answer

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from bolide.machines.bringers import Bringers
 from bolide.model import names
 from bolide.model.clock import Clock
 from bolide.model.config_json import group_as_json, group_bytes, group_from_json
@@ -13,6 +14,9 @@ from bolide.model.topic import GroupConfig
 from bolide.store.disk import Disk
 from bolide.store.tables.persisted import PersistedTable, member_table, read_entries, with_more
 
+CROWDED_PART = 4
+"""A table of which more than one of so many parts is taken should have no groups that nobody would miss."""
+
 
 class GroupTable(PersistedTable):
     """Groups by name."""
@@ -21,6 +25,7 @@ class GroupTable(PersistedTable):
         super().__init__(disk, path, clock)
         self._groups: dict[str, GroupConfig] = {}
         self._bytes = 0
+        self._bringers = Bringers()
         self._forbidden: dict[str, Any] = {}
 
     def __contains__(self, group: object) -> bool:
@@ -35,7 +40,22 @@ class GroupTable(PersistedTable):
     def get(self, group: str) -> GroupConfig | None:
         return self._groups.get(group)
 
-    def find(self, group: str, *, auto_create: bool) -> GroupConfig:
+    @property
+    def is_crowded(self) -> bool:
+        return (
+            len(self._groups) > GROUPS_MAX // CROWDED_PART
+            or self._bytes > GROUP_TABLE_BYTES_MAX // CROWDED_PART
+        )
+
+    def is_as_made(self, group: str) -> bool:
+        """Whether nobody has ever set anything of the group: `find` would make the same again."""
+        return (
+            self._groups.get(group) == GroupConfig(group)
+            and group not in self._forbidden
+            and not names.is_system_group(group)
+        )
+
+    def find(self, group: str, *, auto_create: bool, host: str = "") -> GroupConfig:
         """The group, created when it is missing and may be; `GroupNotFound` otherwise."""
         config = self._groups.get(group)
         if config is not None:
@@ -45,17 +65,19 @@ class GroupTable(PersistedTable):
                 f"the group {group[:255]!r} does not exist on this broker and is not created on demand"
             )
         config = GroupConfig(group)
-        self.put(config)
+        self.put(config, host)
         return config
 
-    def put(self, config: GroupConfig) -> None:
-        """Create the group or change it; the name is checked, and nothing happens when nothing would change."""
+    def put(self, config: GroupConfig, host: str = "") -> None:
+        """Create the group or change it; the name is checked, and nothing happens when nothing would change.
+
+        It counts for the host that asks for it, which has no more of the table than stays free for others."""
         names.check_group(config.name)
         if config == self._groups.get(config.name):
             return
         if config.name not in self._groups and len(self._groups) >= GROUPS_MAX:
             raise TableFull(f"there are {GROUPS_MAX} groups, and no more are kept: delete some first")
-        self._keep(config)
+        self._keep(config, host)
         self._changed()
 
     def delete(self, group: str) -> bool:
@@ -64,6 +86,7 @@ class GroupTable(PersistedTable):
         config = self._groups.pop(group, None)
         if config is None:
             return False
+        self._bringers.forget(group)
         self._bytes -= group_bytes(config)
         self._changed()
         return True
@@ -90,8 +113,20 @@ class GroupTable(PersistedTable):
         self._bytes = sum(map(group_bytes, self._groups.values()))
         self._forbidden = forbidden
 
-    def _keep(self, config: GroupConfig) -> None:
-        known = self._groups.get(config.name)
-        more = group_bytes(config) - (0 if known is None else group_bytes(known))
-        self._bytes = with_more(self._bytes, more, GROUP_TABLE_BYTES_MAX, "groups")
+    def _keep(self, config: GroupConfig, host: str) -> None:
+        known, size = self._groups.get(config.name), group_bytes(config)
+        more = size - (0 if known is None else group_bytes(known))
+        taken = with_more(self._bytes, more, GROUP_TABLE_BYTES_MAX, "groups")
+        if host:
+            if more > 0 and not self._bringers.may_bring(
+                host,
+                bytes_=more,
+                count_free=GROUPS_MAX - len(self._groups),
+                bytes_free=GROUP_TABLE_BYTES_MAX - self._bytes,
+            ):
+                raise TableFull(
+                    f"{host} has made as many groups as others still can: what is free is for them; delete some first"
+                )
+            self._bringers.brought(config.name, host, size)
+        self._bytes = taken
         self._groups[config.name] = config

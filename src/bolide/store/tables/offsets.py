@@ -116,6 +116,10 @@ class OffsetTable(PersistedTable):
         topics = list(self._topics.get(group, ()))
         return (topic for topic in topics if f"{topic}@{group}" in self._offsets)
 
+    def has_committed(self, group: str) -> bool:
+        """Whether the group has committed anything anywhere."""
+        return any(f"{topic}@{group}" in self._offsets for topic in self._topics.get(group, ()))
+
     def groups_of(self, topic: str) -> Iterator[str]:
         """Groups that have committed anything in the topic; likewise."""
         groups = list(self._groups.get(topic, ()))

@@ -12,7 +12,7 @@ from bolide.broker.part import Part
 from bolide.model.topic import Permission, TopicConfig
 from bolide.net.link import Link
 from bolide.net.surroundings import Surroundings
-from bolide.store.store import NewMessage
+from bolide.store.new_message import NewMessage
 from bolide.wire.command import Command
 from tests.unit.net.stage import eventually
 

@@ -1,5 +1,7 @@
 """Heartbeats, members, locks and the table of groups."""
 
+from dataclasses import replace
+
 import pytest
 
 from bolide.broker.handlers import client
@@ -8,7 +10,13 @@ from bolide.broker.handlers.lock import Locks
 from bolide.broker.notices import TOLD_PER_ROUND
 from bolide.machines import locks
 from bolide.model import java_json
-from bolide.model.errors import ConsumerNotOnline, GroupNotFound, InvalidRequest, RequestError
+from bolide.model.errors import (
+    ConsumerNotOnline,
+    GroupNotFound,
+    InvalidRequest,
+    RequestError,
+    SubscriptionMalformed,
+)
 from bolide.model.json_pieces import PIECE_ENTRIES
 from bolide.model.limits import HEARTBEAT_NEW_GROUPS_MAX, LOCK_QUEUES_MAX
 from bolide.model.offsets import MessageQueue
@@ -64,6 +72,18 @@ def test_a_group_that_does_not_want_its_retry_topic_gets_none(desk: Desk) -> Non
     beat(desk, "a", model=MessageModel.BROADCASTING)
     assert members(desk) == ["id-a"]
     assert "%RETRY%billing" not in desk.topics
+
+
+def test_groups_that_cannot_be_are_one_line_in_the_log_however_often_they_come(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    bad = tuple(ConsumerData(f"no/{number}") for number in range(64))
+    for port in range(20):
+        desk.ask(34, HeartbeatData("id", (), bad).encode(), by=f"10.6.6.6:{port}")
+    desk.ask(34, HeartbeatData("id", (), bad[:1]).encode(), by="10.0.0.1:5000")
+    said = [line for line in caplog.messages if "does not join" in line]
+    assert [line.partition(" does")[0] for line in said] == ["10.6.6.6:0", "10.0.0.1:5000"]
+    assert "19 lines" in said[1]
 
 
 def test_a_connection_makes_so_many_retry_topics_and_no_more(
@@ -328,12 +348,18 @@ def test_a_lock_request_names_a_group_and_a_client(desk: Desk) -> None:
             desk.ask(41, body)
 
 
-def test_a_consumer_with_a_filter_we_do_not_have_learns_it_at_its_start(desk: Desk) -> None:
+def test_a_consumer_learns_at_its_start_what_is_wrong_with_its_filter(desk: Desk) -> None:
     tag, sql = Subscription.parse("t", "A"), Subscription("t", "a > 3", expression_type="SQL92")
-    assert desk.ask(46, ClientCheck("c", "g", tag).encode()).code == 0
-    assert desk.ask(46, ClientCheck("c", "g", None).encode()).code == 0
-    with pytest.raises(RequestError, match="by tag only"):
+    for subscription in (tag, sql, None):
+        assert desk.ask(46, ClientCheck("c", "g", subscription).encode()).code == 0
+    with pytest.raises(SubscriptionMalformed, match="character 3"):
+        desk.ask(46, ClientCheck("c", "g", replace(sql, expression="a ! 3")).encode())
+    with pytest.raises(RequestError, match="CLASS"):
+        desk.ask(46, ClientCheck("c", "g", replace(sql, expression_type="CLASS")).encode())
+    desk.ask(25, b"enablePropertyFilter=false")
+    with pytest.raises(RequestError, match="enablePropertyFilter"):
         desk.ask(46, ClientCheck("c", "g", sql).encode())
+    assert desk.ask(46, ClientCheck("c", "g", tag).encode()).code == 0
 
 
 # ---- the table of groups

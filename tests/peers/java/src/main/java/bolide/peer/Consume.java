@@ -3,6 +3,7 @@ package bolide.peer;
 import java.util.List;
 import java.util.Map;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.MessageSelector;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
@@ -43,7 +44,11 @@ final class Consume {
         consumer.setConsumeThreadMax(threads);
         consumer.setAwaitTerminationMillisWhenShutdown(STOP_MILLIS);
         for (String topic : command.list("topics")) {
-            consumer.subscribe(topic, command.text("tags", "*"));
+            if (command.has("sql")) {
+                consumer.subscribe(topic, MessageSelector.bySql(command.text("sql")));
+            } else {
+                consumer.subscribe(topic, command.text("tags", "*"));
+            }
         }
         if (command.has("file")) {
             file = new LineFile(command.text("file"));

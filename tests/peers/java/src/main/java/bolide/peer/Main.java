@@ -83,6 +83,8 @@ public final class Main {
                 return Output.fields();
             case "admin":
                 return Admin.run(command);
+            case "verdicts":
+                return Verdicts.run(command);
             case "load-send":
                 return new LoadSend(session, command).run();
             case "load-consume":

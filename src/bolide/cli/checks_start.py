@@ -1,0 +1,78 @@
+"""What stands in the way of a broker's start here and now, for `bolide broker --check`: its store, its addresses, its
+port.  Nothing is made and nothing is started.
+"""
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+from bolide.broker.config import BrokerConfig
+from bolide.cli.standalone import check_directory
+from bolide.model.errors import ConfigError
+from bolide.model.settings_table import Examined, Finding
+from bolide.store.disk_os import OsDisk
+
+
+def check_start(config: BrokerConfig) -> Examined:
+    """Problems are what a start would end with.  A store in use is a warning: whoever checks before a restart means
+    to stop that broker, and its port is not tried.
+    """
+    root = Path(config.root).expanduser()
+    found = Examined({}, [*_check_store(root, config), *_check_hosts(config)], [])
+    if found.problems:
+        return found
+    if OsDisk().is_locked(str(root / "lock")):
+        why = f"a broker runs on the store {root} now: stop it before another one starts there"
+        found.warnings.append(Finding("storePathRootDir", why))
+    else:
+        found.problems.extend(_check_port(config))
+    return found
+
+
+def _check_store(root: Path, config: BrokerConfig) -> Iterator[Finding]:
+    try:
+        check_directory(root)
+        size = _segment_bytes(root / "commitlog")
+    except ConfigError as error:
+        yield Finding("storePathRootDir", str(error))
+    except OSError as error:
+        yield Finding("storePathRootDir", f"{error.filename} cannot be read: {error.strerror}")
+    else:
+        if size not in (None, config.segment_bytes):
+            given = (
+                f"mappedFileSizeCommitLog is {config.segment_bytes}, and {root} has segments of {size} bytes"
+            )
+            yield Finding("mappedFileSizeCommitLog", f"{given}: set it to that")
+
+
+def _segment_bytes(folder: Path) -> int | None:
+    """Of a log that has begun; its first segment is blank when power was lost while it was made."""
+    names = sorted(name for name in os.listdir(folder) if name.isdigit()) if folder.exists() else []
+    if not names:
+        return None
+    with (folder / names[0]).open("rb") as file:
+        return os.fstat(file.fileno()).st_size if any(file.read(4096)) else None
+
+
+def _check_hosts(config: BrokerConfig) -> Iterator[Finding]:
+    for key, host in (("bindAddress", config.bind_host), ("brokerIP1", config.advertised_host)):
+        try:
+            if host:
+                socket.getaddrinfo(host.strip("[]"), None)
+        except OSError as error:
+            why = f"{key} is {host!r}, which this machine cannot resolve: {error.strerror or error}"
+            yield Finding(key, why)
+
+
+def _check_port(config: BrokerConfig) -> Iterator[Finding]:
+    kind, how, _, _, place = socket.getaddrinfo(
+        config.bind_host or None, config.port, flags=socket.AI_PASSIVE
+    )[0]
+    with socket.socket(kind, how) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(place)
+        except OSError as error:
+            why = f"nobody can listen on {config.bind_host}:{config.port} here: {error.strerror}"
+            yield Finding("listenPort", why)
