@@ -46,7 +46,7 @@ from bolide.record.message_id import format_offset_id
 from bolide.rules.topic_creation import topic_for_send
 from bolide.store.new_message import NewMessage
 from bolide.wire.codes import RequestCode
-from bolide.wire.command import Command, encode_frame
+from bolide.wire.command import Command, encode_frame, encode_head
 from bolide.wire.frame import FrameReader, Intake, decode_frame, encode_send_answers, scan_frame
 from bolide.wire.headers.send import SendAnswer, SendRequest
 from bolide.wire.send_run import SendRun
@@ -144,7 +144,7 @@ class Sending(Part):
         """
         queue = "queueId" if request.code == RequestCode.SEND_MESSAGE else "e"
         plain = Command(request.code, {**request.fields, queue: str(queue_id)}, request.body)
-        run = scan_frame(encode_frame(plain))
+        run = scan_frame(encode_head(plain, len(plain.body)), plain.body)
         lane = self._state.store.lane(topic.name, topic.queues, topic.write_queues)
         if run.count == 0 or self._state.door.append_run(link, run, [lane], 0)[0] == 0:
             return None
