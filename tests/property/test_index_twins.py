@@ -7,9 +7,11 @@ any key; file bytes, positions and reasons must be equal, and so must what both 
 import struct
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bolide.model.limits import INDEXED_WORDS_MAX
 from bolide.record.codec_twin import encode_record
 from tests.property.twins import INDEXES, outcome
 
@@ -89,6 +91,18 @@ def test_both_write_the_same_files_and_stop_at_the_same_keys(
     log = log_of(records)
     compiled, twin = (indexed(module, log, rooms, stop) for module in INDEXES)
     assert compiled == twin
+
+
+@pytest.mark.parametrize("count", [INDEXED_WORDS_MAX - 1, INDEXED_WORDS_MAX, INDEXED_WORDS_MAX + 1, 4000])
+@pytest.mark.parametrize("rooms", [[5000], [50, 50, 50, 50]])
+def test_both_index_as_many_words_of_a_record(count: int, rooms: list[int]) -> None:
+    words = b"  ".join(b"w%d" % number for number in range(count))
+    parts = {"topic": b"T", "body": b"", "sys_flag": 0, "store_timestamp_ms": START_MS, "born_host": HOST}
+    log = log_of([{**parts, "properties": b"TAGS\x01A\x02UNIQ_KEY\x01U\x02KEYS\x01" + words}] * 2)
+    compiled, twin = (indexed(module, log, rooms) for module in INDEXES)
+    assert compiled == twin
+    if rooms == [5000]:
+        assert struct.unpack_from(">i", twin[0][0], 36)[0] == 1 + 2 * (2 + min(count, INDEXED_WORDS_MAX))
 
 
 @given(st.lists(RECORD, min_size=1, max_size=4), st.data())

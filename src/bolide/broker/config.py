@@ -93,7 +93,7 @@ class BrokerConfig(SettingsTable):
     segment_bytes: int = number(
         "mappedFileSizeCommitLog", 1024**3, 4096, 2**31 - 1, "bytes of a segment of the log; never more in one file")
     queue_file_bytes: int = number(
-        "mappedFileSizeConsumeQueue", 6_000_000, 20, 2_000_000_000, "bytes of a queue file, 20 for each message")
+        "mappedFileSizeConsumeQueue", 6_000_000, 20, 2**31 - 1, "bytes of a queue file, 20 for each message")
     flush_disk_type: str = choice(
         "flushDiskType", ("ASYNC_FLUSH", "SYNC_FLUSH"), "whether a send is acknowledged when its message is synced"
         " (SYNC_FLUSH), or when it is written")

@@ -12,7 +12,10 @@ from bolide.model.addresses import parse_addresses
 from bolide.model.clock import Clock
 from bolide.model.errors import ConfigError, RequestError
 from bolide.net.caller import Caller
+from bolide.net.link import Link
 from bolide.store.tables import TopicTable
+from bolide.wire.codes import RequestCode
+from bolide.wire.command import Command
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +25,7 @@ class Membership:
         self._identity = identity
         self._settings = settings
         self._topics = topics
-        self._caller = Caller(clock, on_close=self._connection_lost)
+        self._caller = Caller(clock, on_request=self._told, on_close=self._connection_lost)
         self._clock = clock
         self._registrar: Registrar | None = None
         self._rivals: Rivals | None = None
@@ -83,6 +86,10 @@ class Membership:
     def _connection_lost(self, address: str) -> None:
         if self._registrar is not None:
             self._registrar.connection_lost(address)
+
+    def _told(self, link: Link, request: Command) -> None:
+        if self._registrar is not None and request.code == RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE:
+            self._registrar.place_taken(link)
 
     def _take_news(self, news: RegistrationNews) -> None:
         """A topic that a name server has an order configuration for is an ordered one.

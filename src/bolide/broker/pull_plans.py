@@ -174,6 +174,8 @@ class PullPlans:
             return
         try:
             header = PullRequest.decode(request.fields)
+            if header.topic not in self._state.topics or header.consumer_group not in self._state.groups:
+                return  # the guard's word on names that somebody made up is not worth remembering
             if not self._state.passes.may_pull(link, (header.topic, header.consumer_group)):
                 return
             plan = PullPlan(self, self._state, link, shape, header)

@@ -1,8 +1,8 @@
 """Registrar: tells every name server that this broker is here and which topics it has.
 
 One task per name server, so that a dead one costs the others nothing: it registers at start, then every period, at
-once when a topic has changed, and again soon after a failure or a lost connection.  Changes that come while a
-registration is under way are told together by the next one.
+once when a topic has changed or somebody else spoke for us, and again soon after a failure or a lost connection.
+Changes that come while a registration is under way are told together by the next one.
 
 A few new or changed topics are told alone (217) to name servers that take them so; everything else is told by
 sending the whole table (103), which is right for every version and every setting of a name server.  Only the whole
@@ -81,6 +81,11 @@ class _Contact:
     link: Link | None = None
     told: Mapping[str, TopicConfig] = field(default_factory=dict)
     takes_one_topic: bool = False
+    whole_at: float = 0.0
+    """When the whole table goes out next, by the loop's clock."""
+    hurries: int = 0
+    is_hurried: bool = False
+    """How often in a row our place was taken, and whether the next registration answers that."""
     trouble: Trouble = field(init=False)
 
     def __post_init__(self) -> None:
@@ -151,6 +156,22 @@ class Registrar:
         if contact is not None and not contact.trouble:
             contact.wake.set()
 
+    def place_taken(self, link: Link) -> None:
+        """The name server behind this link has somebody else's word for us: it gets ours again.
+
+        At once; where that goes on, as with two brokers of one name, ever later, up to the period.
+        """
+        contact = next((one for one in self._contacts.values() if one.link is link), None)
+        if contact is None:
+            return
+        wait_ms = RETRY_MS << min(contact.hurries - 1, 16) if contact.hurries else 0
+        soon = asyncio.get_running_loop().time() + wait_ms / 1000
+        if soon < contact.whole_at:
+            contact.whole_at = soon
+            contact.hurries += 1
+            contact.is_hurried = True
+            contact.wake.set()
+
     async def settled(self, timeout_ms: int = SETTLE_MS) -> bool:
         """Wait until every name server that works has been told the latest; false when time is up first."""
         goal = self._wanted
@@ -181,28 +202,32 @@ class Registrar:
 
     async def _keep_registered(self, contact: _Contact) -> None:
         now = asyncio.get_running_loop().time
-        whole_at = now()
+        contact.whole_at = now()
         while True:
             contact.wake.clear()
             goal = self._wanted
-            only_news = now() < whole_at
+            only_news, is_hurried = now() < contact.whole_at, contact.is_hurried
+            if not only_news:
+                contact.whole_at = now() + self.period_ms / 1000
+                contact.hurries = contact.hurries if is_hurried else 0
+                contact.is_hurried = False
             try:
-                await self._register(contact, only_news=only_news)
+                await self._register(contact, only_news=only_news, insists=is_hurried)
             except Exception as error:
                 contact.failures += 1
                 contact.trouble.met(error)
                 retry_ms = RETRY_MS << min(contact.failures - 1, 16)
-                whole_at = now() + min(retry_ms, self.period_ms) / 1000
+                contact.whole_at = now() + min(retry_ms, self.period_ms) / 1000
             else:
                 self._succeeded(contact)
-                if not only_news:
-                    whole_at = now() + self.period_ms / 1000
+                if not only_news and not contact.is_hurried:
+                    contact.whole_at = now() + self.period_ms / 1000
             contact.tried = goal
             self._progress.set()
             self._progress = asyncio.Event()
-            await _until(whole_at, contact.wake)
+            await _until(contact.whole_at, contact.wake)
 
-    async def _register(self, contact: _Contact, *, only_news: bool) -> None:
+    async def _register(self, contact: _Contact, *, only_news: bool, insists: bool) -> None:
         link = await self._caller.link(contact.address)
         now = await self._introduction.snapshot()
         try:
@@ -212,7 +237,8 @@ class Registrar:
                 if not only_news and self._rivals is not None:
                     other = await other_holder(link, self._identity, REGISTER_TIMEOUT_MS)
                     self._rivals.look(contact.address, other)
-                if not only_news and not self._options.force and not await self._is_news(link, now):
+                is_free = not only_news and not insists and not self._options.force
+                if is_free and not await self._is_news(link, now):
                     return
             await self._tell_all(contact, link, now)
         except CallTimeout:

@@ -19,14 +19,13 @@ from bolide.model.message import (
     format_properties,
 )
 from bolide.model.names import RETRY_PREFIX
+from bolide.model.numbers import INT32_MAX, INT32_MIN
 from bolide.model.properties import NOT_IN_A_BATCH
 from bolide.record.compress import pack_body
 from bolide.record.layout import BATCH_ITEM, BATCH_ITEM_FIXED_BYTES
 
 PACK_FROM_BYTES = 4096
 """The original's compressMsgBodyOverHowmuch."""
-
-_INT32_MAX = 0x7FFF_FFFF
 
 _U16 = struct.Struct(">H")
 
@@ -108,7 +107,7 @@ def _body(message: object) -> bytes:
 
 
 def _properties(message: Message, message_id: str) -> str:
-    checks.number("flag", message.flag, -_INT32_MAX - 1, _INT32_MAX, MessageIllegal)
+    checks.number("flag", message.flag, INT32_MIN, INT32_MAX, MessageIllegal)
     properties = _pairs(message.properties)
     if message.tags is not None and message.tags != "":
         _give(properties, Property.TAGS, "tags", checks.tag(message.tags))

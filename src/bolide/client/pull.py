@@ -15,6 +15,7 @@ from bolide.client.queue_calls import QueueCalls
 from bolide.client.results import PullBlock, PullResult, PullStatus
 from bolide.model.errors import InvalidRequest, MalformedRecord, ProtocolError
 from bolide.model.limits import FRAME_BYTES_MAX
+from bolide.model.numbers import INT32_MAX
 from bolide.model.offsets import GroupOffset, MessageQueue, QueueOffset
 from bolide.model.topic import Subscription
 from bolide.net.surroundings import Surroundings
@@ -22,8 +23,6 @@ from bolide.net.surroundings import Surroundings
 DEFAULT_GROUP = "DEFAULT_READER"
 MESSAGES_MAX = 32
 BLOCK_MESSAGES_MAX = 1024
-
-_INT32_MAX = 0x7FFF_FFFF
 
 
 class PullConsumer:
@@ -170,7 +169,7 @@ class PullConsumer:
             queue,
             offset,
             subscription,
-            messages_max=checks.number("max_messages", messages_max, 1, _INT32_MAX, InvalidRequest),
+            messages_max=checks.number("max_messages", messages_max, 1, INT32_MAX, InvalidRequest),
             bytes_max=bytes_max,
             wait_ms=checks.number("wait_ms", wait_ms, 0, checks.WAIT_MS_MAX, InvalidRequest),
         )

@@ -5,17 +5,25 @@ free again when its owner gives it back or when its time is up, and by nothing e
 connection may still be at work, and two members would work on one queue.  A machine: no clock, no I/O; nothing is
 persisted, because members ask again.
 
-There are at most `LOCKS_MAX`, and a host takes no more of them than stay free for others; who asks for more does not
-get it, as if somebody else had it.  What is held is renewed all the same: nobody loses a lock that he works by.
+They take at most `LOCKS_BYTES_MAX`, and a host takes no more of that than stays free for others; a quarter is for hosts
+that have few, so that many greedy ones leave something, too.  Who asks for more does not get it, as if somebody else
+had it.  What is held is renewed all the same: nobody loses a lock that he works by.
 """
 
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from bolide.model.limits import LOCKS_MAX
+from bolide.model.limits import LOCKS_BYTES_MAX
 
 LIFETIME_MS = 60_000
+
+KEPT_PART, SMALL_PART = 4, 512
+"""One of so many parts of the room is for hosts with less than one of so many parts of it."""
+
+LOCK_BYTES = 400
+"""What a lock takes beside its names."""
 
 Queue = tuple[str, int]
 """A queue of this broker: topic and number."""
@@ -26,6 +34,7 @@ class _Lock:
     client_id: str
     host: str
     asked_ms: int
+    bytes_: int
 
 
 class QueueLocks:
@@ -33,7 +42,8 @@ class QueueLocks:
 
     def __init__(self) -> None:
         self._locks: dict[tuple[str, Queue], _Lock] = {}
-        self._shares: Counter[str] = Counter()  # how many locks each host has
+        self._shares: Counter[str] = Counter()  # what the locks of each host take
+        self.bytes_kept = 0
 
     def __len__(self) -> int:
         return len(self._locks)
@@ -43,19 +53,19 @@ class QueueLocks:
     ) -> list[Queue]:
         """Take or renew what can be had; returns what the client, which asks from a host, now holds of it."""
         held = []
-        mine = _Lock(client_id, host, now_ms)
+        mine = _Lock(client_id, host, now_ms, lock_bytes(group, client_id))
         for queue in queues:
             key = (group, queue)
             lock = self._locks.get(key)
             if lock is None:
-                if self._shares[host] >= LOCKS_MAX - len(self._locks):
+                if not self._has_room(host, mine.bytes_):
                     continue
             elif lock.client_id != client_id and now_ms - lock.asked_ms <= LIFETIME_MS:
                 continue
             else:
                 self._forget(key)  # to be the last one
             self._locks[key] = mine
-            self._shares[host] += 1
+            self._count(host, mine.bytes_)
             held.append(queue)
         return held
 
@@ -83,7 +93,22 @@ class QueueLocks:
         return None if lock is None or now_ms - lock.asked_ms > LIFETIME_MS else lock.client_id
 
     def _forget(self, key: tuple[str, Queue]) -> None:
-        host = self._locks.pop(key).host
-        self._shares[host] -= 1
+        lock = self._locks.pop(key)
+        self._count(lock.host, -lock.bytes_)
+
+    def _has_room(self, host: str, bytes_: int) -> bool:
+        share, free = self._shares[host] + bytes_, LOCKS_BYTES_MAX - self.bytes_kept
+        if share <= LOCKS_BYTES_MAX // SMALL_PART:
+            return bytes_ <= free
+        return share <= free - LOCKS_BYTES_MAX // KEPT_PART
+
+    def _count(self, host: str, bytes_: int) -> None:
+        self.bytes_kept += bytes_
+        self._shares[host] += bytes_
         if not self._shares[host]:
             del self._shares[host]
+
+
+def lock_bytes(group: str, client_id: str) -> int:
+    """About what a lock takes in memory, with names of its own."""
+    return LOCK_BYTES + sys.getsizeof(group) + sys.getsizeof(client_id)

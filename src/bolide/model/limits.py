@@ -7,12 +7,14 @@ with it.  `make fix` writes the page again.
 
 from typing import Final
 
+from bolide.model import spark_limits
 from bolide.model.limit import KIB, MIB, Limit, Where
 
 
 def table() -> dict[str, Limit]:
-    """Every limit by its name, in the order in which they stand here."""
-    return {name: value for name, value in globals().items() if isinstance(value, Limit)}
+    """Every limit by its name, in the order in which they stand here; at last those of `spark_limits.py`."""
+    named = {**globals(), **vars(spark_limits)}
+    return {name: value for name, value in named.items() if isinstance(value, Limit)}
 
 
 # ---- connections -----------------------------------------------------------------------------------------------
@@ -296,10 +298,12 @@ CLIENTS_BYTES_MAX: Final = Limit(
     "bytes of groups and subscriptions of all connections",
     "whoever has most loses one, or the newcomer gets none",
 )
-LOCKS_MAX: Final = Limit(
-    131_072,
+# A usual lock takes half a KiB.
+LOCKS_BYTES_MAX: Final = Limit(
+    64 * MIB,
     Where.BROKER,
-    "queues locked for ordered consumption; a host takes no more than stay free for others",
+    "bytes of locks for ordered consumption; a host takes no more than stay free for others, and a quarter is for hosts"
+    " with few",
     "no more are locked, those held are renewed",
 )
 LOCK_QUEUES_MAX: Final = Limit(4096, Where.BROKER, "queues of one lock request", "the request is refused")
@@ -311,6 +315,13 @@ TOPICS_ASKED_MAX: Final = Limit(
 QUERY_MESSAGES_MAX: Final = Limit(64, Where.BROKER, "messages found by a key", "the newest are given")
 QUERY_BYTES_MAX: Final = Limit(
     8 * MIB, Where.BROKER, "bytes of messages found by a key", "the newest are given"
+)
+# A word of KEYS is an entry of twenty bytes: without a bound a message costs the index many times its size.
+INDEXED_WORDS_MAX: Final = Limit(
+    128,
+    Where.BROKER,
+    "words of its KEYS by which one message is found",
+    "it is stored, and not found by others",
 )
 UNSAFE_ANSWERS_MAX: Final = Limit(
     65_536, Where.BROKER, "answers that wait for the disk", "messages are refused until there are fewer"
@@ -389,7 +400,7 @@ KV_CHANGES_WAITING_MAX: Final = Limit(
     64, Where.NAMESERVER, "changes of key-value settings that wait for the disk", "they are refused as busy"
 )
 
-# ---- clients and Spark -----------------------------------------------------------------------------------------
+# ---- clients ---------------------------------------------------------------------------------------------------
 
 ROUTE_BYTES_MAX: Final = Limit(4 * MIB, Where.CLIENT, "bytes of a route", "the route is refused")
 ROUTE_BROKERS_MAX: Final = Limit(1024, Where.CLIENT, "brokers in a route", "the route is refused")
@@ -441,38 +452,6 @@ CONSUMER_QUEUES_MAX: Final = Limit(
 # Routes in it are as large as a cluster: the original's name server writes broker ids without quotes.
 ANSWER_DIALECT_BYTES_MAX: Final = Limit(
     1 * MIB, Where.CLIENT, "bytes of an answer in Java's dialect of JSON", "the answer counts as malformed"
-)
-SPARK_TASKS_MAX: Final = Limit(
-    100_000, Where.CLIENT, "tasks of a Spark read", "the read is refused", bounds=("minPartitions",)
-)
-SPARK_OFFSETS_TEXT_MAX: Final = Limit(
-    16 * MIB, Where.CLIENT, "characters of offsets by queue, as an option of Spark", "the read is refused"
-)
-SPARK_PULL_BYTES_MAX: Final = Limit(
-    8 * MIB,
-    Where.CLIENT,
-    "bytes that a Spark task asks a broker for at a time",
-    "the read is refused",
-    bounds=("maxBytesPerPull",),
-)
-SPARK_PULLS_AHEAD_MAX: Final = Limit(
-    16, Where.CLIENT, "pulls of a Spark task under way at once", "the next one waits for the task"
-)
-SPARK_AHEAD_BYTES_MAX: Final = Limit(
-    8 * MIB,
-    Where.CLIENT,
-    "bytes that a Spark task holds before its turn comes to read them",
-    "pulls that are under way end, one answer each; no others are made",
-)
-SPARK_BATCH_ROWS_MAX: Final = Limit(
-    65_536, Where.CLIENT, "rows of a batch given to Spark", "a new batch begins"
-)
-# Checked before every message, so a batch has at most this and one body, unpacked.
-SPARK_BATCH_BYTES_MAX: Final = Limit(
-    8 * MIB,
-    Where.CLIENT,
-    "bytes of a batch given to Spark, its bodies unpacked, before its last message",
-    "a new batch begins",
 )
 
 # ---- files -----------------------------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ class Dispatcher:
 
     async def _finish(self, link: Link, request: Command, outcome: Awaitable[Outcome]) -> None:
         try:
-            _answer(link, request, await outcome)
+            _answer(link, request, await link.round.charged(link, outcome))
         except Exception as error:
             _answer(link, request, error_answer(request, error))
 

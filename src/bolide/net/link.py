@@ -86,7 +86,7 @@ class Link(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self._stops = 0
-        self._round = commons.round
+        self.round = commons.round
         self._late: Command | None = None  # a request that came when others had their turn
         self._in_flight = 0
         self.used_ms = 0  # see net/round.py
@@ -278,7 +278,7 @@ class Link(asyncio.BufferedProtocol):
         left: int = REQUESTS_PER_TURN
         began_ms = 0
         try:
-            reader, round_ = self._reader, self._round
+            reader, round_ = self._reader, self.round
             if self._late is not None and not self._stops:
                 began_ms, late, self._late = round_.begin(), self._late, None
                 self._service.on_request(self, late)
@@ -294,11 +294,12 @@ class Link(asyncio.BufferedProtocol):
                 if type(item) is SendRun:
                     assert self._hot is not None
                     requests_max = min(left, 1 if round_.is_over else REQUESTS_PER_LOOK)
+                    since_ms = began_ms or round_.look()
                     row, requests = self._hot.on_sends(self, item, requests_max)
                     if row < item.count:
                         reader.give_back(item, row)
                     if requests or self._large:
-                        began_ms = began_ms or round_.begin()
+                        began_ms = round_.began(since_ms)
                         left = left - requests if round_.goes_on() else 0
                 elif type(item) is Command:
                     if round_.is_over:
@@ -321,6 +322,8 @@ class Link(asyncio.BufferedProtocol):
                         item.token.set_result(item.command)
             if left <= 0:
                 self._rest(round_.look() - began_ms if began_ms else 0)
+            elif began_ms:
+                round_.charge(self, round_.now_ms - began_ms)
             if self._stops:
                 reader.set_aside()
             if reader.kept != self._part or reader.large_bytes != self._large or self._late is not None:
@@ -369,7 +372,7 @@ class Link(asyncio.BufferedProtocol):
         """Let others have their turn."""
         if not self._stops & _RESTS:
             self._stop(_RESTS)
-            self._round.wait(self, used_ms)
+            self.round.wait(self, used_ms)
 
     def rested(self) -> None:
         """It is its turn again."""

@@ -3,7 +3,8 @@
 Plain sends cost little and are served when their bytes come.  All other requests have some milliseconds of each turn of
 the event loop together; pulls too, which look at the clock now and then.  Whoever comes when these are used up waits
 here, and in each turn those who wait have as many again, first whoever has used least so far.  So it does not matter
-how many connections ask for much: who asks for little waits for one share, and not for all of them.
+how many connections ask for much: who asks for little waits for one share, and not for all of them.  While somebody
+waits, all that requests take is charged to their connections, also what they do later, in slices.
 
 Bytes take time too, for which no request pays: they are copied.  So whoever has brought many with one read waits as
 well, and in each turn no more of them come back than it has bytes for.
@@ -14,10 +15,15 @@ waited longest: everybody is served after so many of them as there were others b
 
 import asyncio
 import heapq
-from typing import Protocol
+import types
+from collections.abc import Awaitable, Callable, Generator
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 from bolide.model.clock import Clock
 from bolide.model.limits import INTAKE_BYTES, TURN_BYTES_MAX, TURN_MS_MAX
+
+T = TypeVar("T")
 
 TURNS_PER_ELDER = 4
 """One of so many turns begins with whoever has waited longest."""
@@ -67,10 +73,14 @@ class Round:
 
     def begin(self) -> int:
         """A request is about to be served; gives the time."""
+        return self.began(self.now_ms if self._until_ms else self.look())
+
+    def began(self, since_ms: int) -> int:
+        """The same after it was served, by whoever knew only then that it was one."""
         if not self._until_ms:
-            self._open()
+            self._open(since_ms)
             self._turn_soon()
-        return self.now_ms
+        return since_ms
 
     def look(self) -> int:
         """The time; what costs little may begin with it, because a turn is not worth beginning for that."""
@@ -93,16 +103,42 @@ class Round:
 
     def wait(self, waiter: Waiter, used_ms: int) -> None:
         """`rested` is called in one of the next turns."""
-        if waiter.brought_many:
-            used_ms += MANY_BYTES_MS
-        waiter.used_ms = max(waiter.used_ms, self._floor_ms - CREDIT_MS) + used_ms
+        self._charge(waiter, used_ms + MANY_BYTES_MS if waiter.brought_many else used_ms)
         self._number += 1
         self._waiting[self._number] = waiter
         heapq.heappush(self._least, (waiter.used_ms, self._number))
         self._turn_soon()
 
-    def _open(self) -> None:
-        self._until_ms = self.look() + TURN_MS_MAX
+    def charge(self, waiter: Waiter, used_ms: int) -> None:
+        """It has used time and need not wait for more.  While nobody has to, time is there for the taking."""
+        if used_ms and self._waiting:
+            self._charge(waiter, used_ms)
+
+    @types.coroutine
+    def charged(self, waiter: Waiter, outcome: Awaitable[T]) -> Generator[Any, None, T]:
+        """Await something, and charge the time that its steps take; not the time between them, which others have."""
+        steps = outcome.__await__()
+        go_on: Callable[[], Any] = partial(next, steps)
+        while True:
+            since_ms = self.look()
+            try:
+                awaited = go_on()
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            finally:
+                self.charge(waiter, self.look() - since_ms)
+            try:
+                yield awaited
+                go_on = partial(next, steps)
+            except BaseException as error:  # whoever waits was cancelled
+                go_on = partial(steps.throw, error)
+
+    def _charge(self, waiter: Waiter, used_ms: int) -> None:
+        waiter.used_ms = max(waiter.used_ms, self._floor_ms - CREDIT_MS) + used_ms
+
+    def _open(self, now_ms: int) -> None:
+        self._until_ms = now_ms + TURN_MS_MAX
         self.is_over = False
 
     def _turn_soon(self) -> None:
@@ -112,7 +148,7 @@ class Round:
     def _turn(self) -> None:
         """Those who wait have their time; after them it begins anew for those whose bytes come in this turn."""
         self._next_turn = None
-        self._open()
+        self._open(self.look())
         self._turns += 1
         is_elders = self._turns % TURNS_PER_ELDER == 0
         reads = READS_PER_TURN

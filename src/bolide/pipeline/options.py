@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 from bolide.client.checks import subscription
 from bolide.model.addresses import parse_addresses
 from bolide.model.errors import BolideError, ConfigError
-from bolide.model.limits import SPARK_OFFSETS_TEXT_MAX, SPARK_PULL_BYTES_MAX, SPARK_TASKS_MAX
 from bolide.model.names import check_group, check_topic
 from bolide.model.numbers import parse_count
 from bolide.model.offsets import MessageQueue
+from bolide.model.spark_limits import SPARK_OFFSETS_TEXT_MAX, SPARK_PULL_BYTES_MAX, SPARK_TASKS_MAX
 from bolide.pipeline.columns_twin import BAD_BODIES
 
 EARLIEST = -2

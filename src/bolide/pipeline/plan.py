@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 from bolide.client.pull import PullConsumer
 from bolide.model.errors import ConfigError
-from bolide.model.limits import SPARK_TASKS_MAX
 from bolide.model.offsets import MessageQueue
+from bolide.model.spark_limits import SPARK_TASKS_MAX
 from bolide.pipeline.errors import DataLost, OffsetsExpired, QueueRecreated
 from bolide.pipeline.options import EARLIEST, LATEST, Bound, ReadOptions
 

@@ -16,8 +16,8 @@ from typing import Protocol
 
 from bolide.client.results import PullBlock, PullStatus
 from bolide.model.errors import CallTimeout, ConnectionLost, ProtocolError
-from bolide.model.limits import SPARK_AHEAD_BYTES_MAX, SPARK_PULLS_AHEAD_MAX
 from bolide.model.offsets import GroupOffset, MessageQueue
+from bolide.model.spark_limits import SPARK_AHEAD_BYTES_MAX, SPARK_PULLS_AHEAD_MAX
 from bolide.model.topic import Subscription
 from bolide.net.ticks import pause
 from bolide.pipeline.errors import DataLost, OffsetsExpired, QueueRecreated

@@ -14,7 +14,7 @@ import pyarrow as pa
 from bolide.client.instance import ClientInstance
 from bolide.client.queue_calls import QueueCalls
 from bolide.model.errors import MalformedRecord
-from bolide.model.limits import SPARK_BATCH_BYTES_MAX, SPARK_BATCH_ROWS_MAX
+from bolide.model.spark_limits import SPARK_BATCH_BYTES_MAX, SPARK_BATCH_ROWS_MAX
 from bolide.model.topic import Subscription
 from bolide.pipeline.columns import ColumnBuilder
 from bolide.pipeline.errors import BadBody, DataLost

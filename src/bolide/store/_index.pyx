@@ -7,6 +7,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memchr, memcmp, memcpy, memset
 
 from bolide.model.big_endian cimport load32, load64, store32, store64
+from bolide.model.limits import INDEXED_WORDS_MAX
 from bolide.record._codec cimport (
     BLANK_RECORD,
     SOUND_RECORD,
@@ -41,6 +42,7 @@ cdef enum:
     WORD_BYTES_MAX = 0xFFFF
     HASHES_MAX = 0x8010
 
+cdef Py_ssize_t WORDS_MAX = INDEXED_WORDS_MAX
 cdef int64_t SECONDS_MAX = 0x7FFFFFFF
 cdef int64_t CONTINUES_AFTER_MS = 1000
 cdef int64_t TIME_MS_END = 1LL << 60
@@ -169,8 +171,8 @@ cdef void find_keys(const unsigned char* record, RecordLook* look, Keys* keys) n
         at = pair_end + 1
 
 
-cdef Py_ssize_t hash_keys(Keys* keys, uint32_t* hashes) noexcept nogil:
-    """All hashes of a record, in the order in which RocketMQ's IndexService puts its keys."""
+cdef Py_ssize_t hash_keys(Keys* keys, Py_ssize_t words_max, uint32_t* hashes) noexcept nogil:
+    """The hashes of a record, in the order in which RocketMQ's IndexService puts its keys; of its words so many."""
     cdef const unsigned char* at = keys.words
     cdef const unsigned char* end = keys.words + keys.words_length
     cdef const unsigned char* word_end
@@ -178,13 +180,14 @@ cdef Py_ssize_t hash_keys(Keys* keys, uint32_t* hashes) noexcept nogil:
     if keys.unique_length:
         hashes[0] = hash_key(keys, False, keys.unique, keys.unique_length)
         number = 1
-    while at < end:
+    while at < end and words_max:
         word_end = <const unsigned char*>memchr(at, c' ', end - at)
         if word_end == NULL:
             word_end = end
         if word_end > at:
             hashes[number] = hash_key(keys, False, at, word_end - at)
             number += 1
+            words_max -= 1
         at = word_end + 1
     if keys.tag_length:
         hashes[number] = hash_key(keys, True, keys.tag, keys.tag_length)
@@ -285,7 +288,7 @@ def index_records(
                 why = C_NO_RECORD
                 break
             find_keys(&log[0] + at, &look, &keys)
-            total = hash_keys(&keys, hashes)
+            total = hash_keys(&keys, WORDS_MAX, hashes)
             number = keys_done
             while number < total and put(&to, hashes[number], &look):
                 number += 1
@@ -312,7 +315,7 @@ def record_hashes(bytes record not None):
     if look_at(base, len(record), False, &look) != SOUND_RECORD:
         return []
     find_keys(base, &look, &keys)
-    return [hashes[number] for number in range(hash_keys(&keys, hashes))]
+    return [hashes[number] for number in range(hash_keys(&keys, HASHES_MAX, hashes))]
 
 
 # ---- finding and repairing ------------------------------------------------------------------------------------

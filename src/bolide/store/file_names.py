@@ -4,7 +4,9 @@ Segments and queue files are named by their first byte, queues by their number, 
 no test for that: it holds for digits of other scripts and other shapes, and a number may be larger than any place.
 """
 
-NUMBER_MAX = 2**63 - 1
+from bolide.model.numbers import INT32_MAX, INT64_MAX
+
+NUMBER_MAX = INT64_MAX
 PLACE_DIGITS = 20
 
 
@@ -34,7 +36,7 @@ def ordinal_of(name: str) -> int | None:
 def queue_id_of(name: str) -> int | None:
     """The number of a queue, as its folder is named."""
     number = ordinal_of(name)
-    return number if number is not None and number < 2**31 else None
+    return number if number is not None and number <= INT32_MAX else None
 
 
 def name_of(place: int) -> str:

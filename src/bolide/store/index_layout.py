@@ -19,9 +19,10 @@ entries, 420,000,040 bytes, most of them never written.  `index_layout.pxd` says
         4        12  seconds from the file's first store time to the message's
         4        16  number of the next older entry of the same slot; 0: none
 
-A key is `topic#word`: the message's unique key, then each word of its KEYS, then `topic#T#tag`.  Its hash is the
-absolute value of Java's String.hashCode, and 0 where that has none.  In a file that follows another one the seconds
-of the first entry count from the last message of the other (so does RocketMQ's IndexFile.putKey).
+A key is `topic#word`: the message's unique key, then each word of its KEYS (RocketMQ: all of them; here the first
+INDEXED_WORDS_MAX), then `topic#T#tag`.  Its hash is the absolute value of Java's String.hashCode, and 0 where that has
+none.  In a file that follows another one the seconds of the first entry count from the last message of the other (so
+does RocketMQ's IndexFile.putKey).
 
 Nobody reads entry 0.  While a file is written to, its 20 bytes say how much of the file is durable; in a file that was
 closed they are zeros, as RocketMQ leaves them:

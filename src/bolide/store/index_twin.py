@@ -7,7 +7,9 @@ end.  It works on bytes alone, so that it can run on a thread of its own.  `stor
 import struct
 from array import array
 from collections.abc import Iterator
+from itertools import islice
 
+from bolide.model.limits import INDEXED_WORDS_MAX
 from bolide.model.message import TRANSACTION_MASK, Property, SysFlag
 from bolide.record.codec_twin import RecordHead, inspect_record
 from bolide.store.index_layout import (
@@ -65,7 +67,7 @@ def index_records(
             return at, keys_done, AT_BLANK
         if head is None or head.log_offset != base + at:
             return at, keys_done, NO_RECORD
-        for number, key in enumerate(_keys_of(log, at, head)):
+        for number, key in enumerate(_keys_of(log, at, head, INDEXED_WORDS_MAX)):
             if number >= keys_done and not _put(index, slots, count_end, key_hash(key), head):
                 return at, number, NO_ROOM
         keys_done = 0
@@ -74,7 +76,7 @@ def index_records(
 
 
 def record_hashes(record: bytes) -> list[int]:
-    """The key hashes under which a record is indexed, in order."""
+    """The hashes of all keys of a record, in order; others index words that we do not."""
     head = inspect_record(record, 0, len(record), False)
     return [key_hash(key) for key in _keys_of(record, 0, head)] if isinstance(head, RecordHead) else []
 
@@ -130,8 +132,10 @@ def rebuild_slots(index: memoryview, slots: int, count: int, log_end: int) -> tu
     return max(1, last), used
 
 
-def _keys_of(log: memoryview | bytes, at: int, head: RecordHead) -> Iterator[str]:
-    """A record's keys in the order in which RocketMQ's IndexService puts them."""
+def _keys_of(
+    log: memoryview | bytes, at: int, head: RecordHead, words_max: int | None = None
+) -> Iterator[str]:
+    """A record's keys in the order in which RocketMQ's IndexService puts them; of its words the first so many."""
     if head.sys_flag & TRANSACTION_MASK == SysFlag.ROLLBACK:
         return
     start = at + head.properties_at
@@ -139,9 +143,9 @@ def _keys_of(log: memoryview | bytes, at: int, head: RecordHead) -> Iterator[str
     topic = head.topic.decode("utf-8", "replace")
     if _UNIQUE_KEY in pairs:
         yield index_key(topic, pairs[_UNIQUE_KEY])
-    for word in pairs.get(_KEYS, "").split(" "):
-        if word:
-            yield index_key(topic, word)
+    words = (word for word in pairs.get(_KEYS, "").split(" ") if word)
+    for word in islice(words, words_max):
+        yield index_key(topic, word)
     if _TAGS in pairs:
         yield tag_key(topic, pairs[_TAGS])
 

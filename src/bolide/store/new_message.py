@@ -5,6 +5,7 @@ Runs of plain sends become records without an object in between (`_append.pyx`).
 
 from dataclasses import dataclass
 
+from bolide.model.numbers import is_int64
 from bolide.model.offsets import LogOffset, QueueOffset
 from bolide.record.codec import encode_record
 from bolide.store.entry_rules import entry_code, has_entry
@@ -60,7 +61,7 @@ class NewMessage:
             return None
         if self.tags_code is None:
             return entry_code(self.topic, self.properties, store_timestamp_ms)
-        if not -(1 << 63) <= self.tags_code < 1 << 63:  # before anything is written: all or none
+        if not is_int64(self.tags_code):  # before anything is written: all or none
             raise ValueError(f"the tags code {self.tags_code} has more than 64 bits")
         return self.tags_code
 

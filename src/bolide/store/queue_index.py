@@ -10,11 +10,12 @@ import os
 from collections.abc import Callable, Iterator
 
 from bolide.model.errors import StoreError
+from bolide.model.limits import STORE_FILE_BYTES_MAX
 from bolide.model.offsets import QueueOffset
 from bolide.store.append import QueueTail
 from bolide.store.deletions import Deletions
 from bolide.store.disk import Disk
-from bolide.store.file_names import place_of, queue_id_of
+from bolide.store.file_names import name_of, place_of, queue_id_of
 from bolide.store.folders import make_folder
 from bolide.store.handles import FileHandles, Unsynced
 from bolide.store.queue_entry import ENTRY, ENTRY_BYTES, GAP_SIZE
@@ -237,7 +238,7 @@ class ConsumeQueue:
         return kept
 
     def _path(self, at: int) -> str:
-        return f"{self._folder}{os.sep}{at - at % self._file_bytes:020d}"
+        return f"{self._folder}{os.sep}{name_of(at - at % self._file_bytes)}"
 
 
 class QueueIndex:
@@ -246,7 +247,10 @@ class QueueIndex:
     def __init__(self, disk: Disk, root: str, file_bytes: int) -> None:
         self._disk = disk
         self._folder = os.path.join(root, "consumequeue")
-        self._file_bytes = -(-file_bytes // ENTRY_BYTES) * ENTRY_BYTES
+        # Whole entries, as in the original; and no more than a file may have.
+        self._file_bytes = (
+            min(-(-file_bytes // ENTRY_BYTES), STORE_FILE_BYTES_MAX // ENTRY_BYTES) * ENTRY_BYTES
+        )
         self._handles = FileHandles(disk)
         self._topics: dict[str, dict[int, ConsumeQueue]] = {}
         self.deletions = Deletions(disk, root)

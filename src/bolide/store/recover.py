@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bolide.model.numbers import INT64_MAX
 from bolide.record.codec import RecordHead, inspect_record
 from bolide.record.layout import CHECK_SEALED, FLAG_AT, LOG_OFFSET_AT, SYS_FLAG_AT
 from bolide.store.append import QueueTail
@@ -32,7 +33,7 @@ ENTRIES_IN_MEMORY_MAX = 2_000_000
 STEP_BYTES = 1024**2
 """So much of the log is walked between two reports of progress.  Whoever wants to interrupt it waits for the next."""
 
-EVERYWHERE = 2**63 - 1
+EVERYWHERE = INT64_MAX
 
 _QUEUE_ID_END, _QUEUE_OFFSET_END, _NUMBERS_END = FLAG_AT, LOG_OFFSET_AT, SYS_FLAG_AT
 """Where numbers of a record end, which is where the next ones begin; the last one is its log offset."""

@@ -12,6 +12,7 @@ import threading
 
 from bolide.model.errors import StoreUnavailable
 from bolide.store.disk import NOT_OF_THE_DISK, Disk, File
+from bolide.store.file_names import name_of
 
 
 class Segment:
@@ -41,7 +42,7 @@ class SegmentToMake:
     def __init__(self, disk: Disk, folder: str, base: int, size: int) -> None:
         self._disk = disk
         self._folder = folder
-        self._path = os.path.join(folder, f"{base:020d}")
+        self._path = os.path.join(folder, name_of(base))
         self._base = base
         self._size = size
         self._turn = threading.Lock()

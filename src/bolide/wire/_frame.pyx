@@ -1,7 +1,7 @@
 """The compiled twin of frame_twin.py: runs of send requests are scanned in place, without an object per message."""
 
 from cpython cimport array as c_array
-from cpython.bytearray cimport PyByteArray_AS_STRING
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memchr, memcmp, memcpy, memset
@@ -261,6 +261,10 @@ def scan_sends(run, bytearray area not None, Py_ssize_t start, Py_ssize_t end, P
     run.count = count
     run.properties_used = used
     return at
+
+
+def blank(Py_ssize_t size):
+    return PyByteArray_FromStringAndSize(NULL, size)
 
 
 def count_marks(const unsigned char[::1] header not None):

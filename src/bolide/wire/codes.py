@@ -78,6 +78,7 @@ class RequestCode(IntEnum):
     LITE_PULL_MESSAGE = 361
     GET_BROKER_MEMBER_GROUP = 901
     BROKER_HEARTBEAT = 904
+    NOTIFY_MIN_BROKER_ID_CHANGE = 905
 
 
 class Sender(Enum):
@@ -87,6 +88,7 @@ class Sender(Enum):
     ADMIN = "admin tool"
     BROKER = "broker"
     TO_CLIENT = "broker, to a client"
+    TO_BROKER = "name server, to a broker"
 
 
 class Need(Enum):
@@ -140,6 +142,7 @@ _ROWS = (
     (_R.UNREGISTER_BROKER, _S.BROKER, _N.JOIN_CLUSTER, "I leave"),
     (_R.QUERY_DATA_VERSION, _S.BROKER, _N.JOIN_CLUSTER, "is my topic table newer than yours?"),
     (_R.BROKER_HEARTBEAT, _S.BROKER, _N.JOIN_CLUSTER, "I am still here"),
+    (_R.NOTIFY_MIN_BROKER_ID_CHANGE, _S.TO_BROKER, _N.NOTHING, "one-way: somebody else speaks for your name"),
     (_R.GET_BROKER_MEMBER_GROUP, _S.BROKER, _N.READ_CLUSTER, "addresses of one broker name"),
     (_R.REGISTER_TOPIC_IN_NAMESRV, _S.BROKER, _N.JOIN_CLUSTER, "one topic's queues"),
     (_R.GET_ROUTEINFO_BY_TOPIC, _S.CLIENT, _N.NOTHING, "where does this topic live?"),

@@ -18,9 +18,9 @@ from bolide.wire.pull_frame import PullFrame
 from bolide.wire.send_run import SendRun
 
 if TYPE_CHECKING or not use_compiled("bolide.wire._frame"):
-    from bolide.wire.frame_twin import count_marks, encode_send_answers, scan_sends
+    from bolide.wire.frame_twin import blank, count_marks, encode_send_answers, scan_sends
 else:
-    from bolide.wire._frame import count_marks, encode_send_answers, scan_sends
+    from bolide.wire._frame import blank, count_marks, encode_send_answers, scan_sends
 
 if TYPE_CHECKING or not use_compiled("bolide.wire._pull"):
     from bolide.wire.pull_twin import encode_found, scan_pull
@@ -41,6 +41,9 @@ UNCOUNTED_BYTES = 1024
 
 MARKS_MAX = 4 * HEADER_FIELDS_MAX
 """A field has a colon and a comma; a value that is an object or a list has some of its own."""
+
+GROWTH = 4
+"""How many times what has come of a large frame its memory has: what came before is copied each time."""
 
 _PREFIX = struct.Struct(">II")
 _PREFIX_BYTES = 8
@@ -89,11 +92,9 @@ class FrameReader:
     def writable(self) -> memoryview:
         """Where the next bytes go."""
         if self._whole is not None:
-            if (
-                self.end == len(self._whole) < self.large_bytes
-            ):  # it grows with what has come, not with what was told
-                room = min(self.large_bytes, max(2 * self.end, self.end + len(self._intake.buffer)))
-                grown = bytearray(room)
+            if self.end == len(self._whole) < self.large_bytes:
+                # It grows with what has come, not with what was told.
+                grown = blank(min(self.large_bytes, GROWTH * self.end + len(self._intake.buffer)))
                 grown[: self.end] = self._whole
                 self._whole = grown
             return memoryview(self._whole)[self.end : self.end + len(self._intake.buffer)]
@@ -212,20 +213,22 @@ class FrameReader:
             self._rest = bytes(part)
 
 
-def scan_frame(frame: bytes) -> SendRun:
+def scan_frame(head: bytes, body: bytes) -> SendRun:
     """A run of the send request that is in this frame; of none when it is not plain."""
-    run = SendRun(len(frame))
-    scan_sends(run, bytearray(frame), 0, len(frame), len(frame))
+    run = SendRun(len(head))
+    frame = bytearray(head)
+    frame += body
+    scan_sends(run, frame, 0, len(frame), len(frame))
     return run
 
 
-def decode_frame(frame: bytes) -> Command:
-    """One whole frame."""
+def decode_frame(frame: bytes | memoryview) -> Command:
+    """One whole frame; of its bytes only the body is copied."""
     length, mark = _PREFIX.unpack_from(frame) if len(frame) >= _PREFIX_BYTES else (0, 0)
     body_at = _PREFIX_BYTES + (mark & 0xFFFFFF)
     if len(frame) != 4 + length or body_at > len(frame):
         raise ProtocolError(f"{len(frame)} bytes are not one frame")
-    return _decoded(mark >> 24, frame[_PREFIX_BYTES:body_at], frame[body_at:])
+    return _decoded(mark >> 24, frame[_PREFIX_BYTES:body_at], bytes(frame[body_at:]))
 
 
 def _decoded(form: int, header: bytes | memoryview, body: bytes) -> Command:

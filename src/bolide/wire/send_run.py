@@ -42,10 +42,10 @@ class SendRun:
         at = self.column(row, BODY_AT)
         return bytes(memoryview(self.buffer)[at : at + self.column(row, BODY_LENGTH)])
 
-    def frame(self, row: int) -> bytes:
-        """The request's whole frame, for a send that needs the general path."""
+    def frame(self, row: int) -> memoryview:
+        """The request's whole frame, for a send that needs the general path; it may be large, and is not copied."""
         at = self.column(row, FRAME_AT)
-        return bytes(memoryview(self.buffer)[at : at + self.column(row, FRAME_LENGTH)])
+        return memoryview(self.buffer)[at : at + self.column(row, FRAME_LENGTH)]
 
     def is_one_way(self, row: int) -> bool:
         return bool(self.column(row, KIND) & KIND_ONE_WAY)

@@ -4,11 +4,11 @@ Each is a request, or a state to be kept, that once cost somebody else seconds o
 bytes go to both sides.
 """
 
-import gzip
 import itertools
 import json
 import random
 import struct
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -19,6 +19,7 @@ from tests.attack.stage import COMPACT_FORM, ONE_WAY, frame, framed
 SEND_MESSAGE_V2, SEND_BATCH_MESSAGE, PULL_MESSAGE, HEART_BEAT, LOCK_BATCH_MQ = 310, 320, 11, 34, 41
 GET_TOPIC_STATS_INFO, GET_ALL_TOPIC_CONFIG, REGISTER_BROKER = 202, 21, 103
 MEBIBYTE = 1024 * 1024
+VERSION_OF_TABLE = {"counter": 1, "stateVersion": 0, "timestamp": 1}
 
 WIDE_TOPIC, WIDE_QUEUES = "attacked-wide", 16_384
 """Made before the attacks, never written to."""
@@ -174,12 +175,17 @@ def _strange_brokers(who: Attacker) -> Iterator[bytes]:
 
 def _packed_registration(who: Attacker) -> Iterator[bytes]:
     """Small on the wire, large when unpacked."""
-    return _again(_registration(f"packed-{who.number}", _many_topics(), packed=True))
+    return _again(_registration(f"packed-{who.number}", _many_topics()))
 
 
 @cache
-def _many_topics() -> dict[str, Any]:
-    return {f"packed-{topic}": _topic(topic) | {"attributes": {"+a": "[" * 400}} for topic in range(20_000)}
+def _many_topics() -> bytes:
+    """Blocks, each behind its length: the version, how many topics, a line for each, filter servers, no mappings."""
+    lines = [f"packed-{topic} 8 8 6 SINGLE_TAG {'[' * 400}".encode() for topic in range(20_000)]
+    blocks = b"".join(struct.pack(">i", len(line)) + line for line in lines)
+    version = json.dumps(VERSION_OF_TABLE).encode()
+    head = struct.pack(">i", len(version)) + version + struct.pack(">i", len(lines))
+    return zlib.compress(head + blocks + struct.pack(">i2si", 2, b"[]", 0))
 
 
 ATTACKS: dict[str, Attack] = {
@@ -236,16 +242,15 @@ def _topic(number: int) -> dict[str, Any]:
     return {"topicName": f"t-{number}", "readQueueNums": 8, "writeQueueNums": 8, "perm": 6, "topicSysFlag": 0}
 
 
-def _registration(broker: str, topics: dict[str, Any], *, packed: bool = False) -> bytes:
+def _registration(broker: str, topics: dict[str, Any] | bytes) -> bytes:
+    """With a table of topics as JSON, or packed already."""
     fields = {
         **{"brokerName": broker, "brokerAddr": "127.0.0.1:1", "clusterName": "strange", "brokerId": "0"},
-        **{"haServerAddr": "", "compressed": "false"},
+        **{"haServerAddr": "", "compressed": "true" if isinstance(topics, bytes) else "false"},
     }
-    version = {"counter": 1, "stateVersion": 0, "timestamp": 1}
+    if isinstance(topics, bytes):
+        return frame(REGISTER_BROKER, fields, topics)
     topics = {name: config | {"topicName": name} for name, config in topics.items()}
-    table = {"dataVersion": version, "topicConfigTable": topics}
+    table = {"dataVersion": VERSION_OF_TABLE, "topicConfigTable": topics}
     body = json.dumps({"topicConfigSerializeWrapper": table, "filterServerList": []}).encode()
-    if packed:
-        fields["compressed"] = "true"
-        body = gzip.compress(body)
     return frame(REGISTER_BROKER, fields, body)

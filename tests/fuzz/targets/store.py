@@ -98,7 +98,7 @@ def _runs() -> list[bytes]:
 
 def _run(data: bytes) -> None:
     """Whatever a scan makes of a frame, both append alike; bodies and properties beside it as they come."""
-    run = scan_frame(data)
+    run = scan_frame(data, b"")
     requests = [
         {
             "body": run.body(row),

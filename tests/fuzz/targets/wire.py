@@ -108,13 +108,13 @@ def _read_hot(data: bytes) -> list[tuple[bytes, Command]]:
     found: list[tuple[bytes, Command]] = []
     while (item := reader.next()) is not None:
         if isinstance(item, SendRun):
-            found += [(item.frame(row), _general(item.frame(row))) for row in range(item.count)]
+            found += [(bytes(item.frame(row)), _general(item.frame(row))) for row in range(item.count)]
         elif isinstance(item, PullFrame):
             found.append((item.frame(), _general(item.frame())))
     return found
 
 
-def _general(whole: bytes) -> Command:
+def _general(whole: bytes | memoryview) -> Command:
     """What a plain request is to the general path, which may find fault with parts that nobody needs."""
     try:
         return decode_frame(whole)

@@ -56,6 +56,7 @@ def test_settings_survive_the_round_trip_through_text() -> None:
         ("listenPort", "65536", "listenPort must be a whole number from 0 to 65535"),
         ("listenPort", "-1", "listenPort must be"),
         ("mappedFileSizeCommitLog", "10", "from 4096 to 2147483647"),
+        ("mappedFileSizeConsumeQueue", "2147483648", "from 20 to 2147483647"),
         ("autoCreateTopicEnable", "yes", "true or false"),
         ("flushDiskType", "SOMETIMES", "ASYNC_FLUSH or SYNC_FLUSH"),
         ("brokerRole", "SLAVE", "ASYNC_MASTER"),

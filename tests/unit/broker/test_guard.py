@@ -61,6 +61,16 @@ def test_plain_sends_ask_once_per_connection_and_topic(tmp_path: Path) -> None:
     play(tmp_path, act)
 
 
+def test_nobody_asks_about_a_pull_of_a_topic_that_does_not_exist(tmp_path: Path) -> None:
+    async def act(broker: Broker, wire: Wire, house: House) -> None:
+        for number in range(20):
+            assert (await wire.ask(pull_request(topic=f"none-{number}"))).code == 17
+        assert house.asked == []
+        assert house.checks == 20
+
+    play(tmp_path, act)
+
+
 def test_topics_that_do_not_exist_are_neither_asked_about_nor_remembered(tmp_path: Path) -> None:
     async def act(broker: Broker, wire: Wire, house: House) -> None:
         other = await connect(broker)

@@ -54,7 +54,11 @@ async def registering(
     def on_close(address: str) -> None:
         registrar.connection_lost(address)
 
-    caller = Caller(SystemClock(), on_close=on_close)
+    def on_request(link: Link, request: Command) -> None:
+        assert request.code == RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE
+        registrar.place_taken(link)
+
+    caller = Caller(SystemClock(), on_request=on_request, on_close=on_close)
     registrar = Registrar(
         caller,
         addresses,
@@ -411,3 +415,71 @@ def test_a_refusal_is_a_problem_with_its_reason() -> None:
 def test_an_address_that_clients_cannot_use_is_refused(address: str) -> None:
     with pytest.raises(ConfigError):
         BrokerIdentity("C", "broker-a", address)
+
+
+# ---- somebody else speaks for our name ---------------------------------------------------------------------------
+
+
+async def take_place(stage: Stage, stranger: Caller) -> None:
+    await stage.register(ME.name, address="10.6.6.6:1", caller=stranger)
+
+
+async def speak_for(stage: Stage, stranger: Caller) -> None:
+    """Its connection is the broker's life line now, and closes."""
+    await stage.register(ME.name, address=ME.address, caller=stranger)
+    await stranger.close()
+
+
+async def say_goodbye(stage: Stage, stranger: Caller) -> None:
+    fields = {"brokerName": ME.name, "brokerAddr": ME.address, "clusterName": ME.cluster, "brokerId": "0"}
+    await stage.ask(RequestCode.UNREGISTER_BROKER, fields, caller=stranger)
+
+
+@pytest.mark.parametrize("force", [True, False])
+@pytest.mark.parametrize("take", [take_place, speak_for, say_goodbye])
+def test_a_broker_whose_place_is_taken_is_back_at_once(
+    take: Callable[[Stage, Caller], Awaitable[None]], force: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its messages were out of reach until its next period, whoever said so."""
+    monkeypatch.setattr(Registrar, "period_ms", 3_600_000)
+
+    async def main() -> None:
+        async with serving() as stage:
+            options = RegisterOptions(force=force)
+            async with registering([stage.address], Topics(TopicConfig("t")), options=options):
+                registrations = count_requests(stage.server, RequestCode.REGISTER_BROKER)
+                stranger = Caller(SystemClock())
+                await take(stage, stranger)
+                own = {ME.name: {0: ME.address}}
+                await eventually(
+                    lambda: [one for one in registrations if one.fields["brokerAddr"] == ME.address]
+                )
+                await eventually(lambda: holders(stage) == own)
+                await stranger.close()
+                await eventually(lambda: holders(stage) == own)
+
+    asyncio.run(main())
+
+
+def holders(stage: Stage) -> dict[str, dict[int, str]]:
+    return {ME.name: dict(stage.server._state.routes.member_group(ME.name))}
+
+
+def test_two_brokers_that_take_each_others_place_do_so_ever_more_rarely() -> None:
+    async def main() -> None:
+        async with serving() as stage:
+            other = replace(ME, address="127.0.0.1:20911")
+            registrations = count_requests(stage.server, RequestCode.REGISTER_BROKER)
+            async with (
+                registering([stage.address], Topics(TopicConfig("t"))) as first,
+                registering([stage.address], Topics(TopicConfig("t")), identity=other) as second,
+            ):
+                await eventually(lambda: all(one._contacts[stage.address].hurries for one in (first, second)))
+                contact = first._contacts[stage.address]
+                assert contact.link is not None
+                for _ in range(1000):
+                    first.place_taken(contact.link)
+                assert contact.hurries <= 3
+                assert len(registrations) <= 6
+
+    asyncio.run(main())

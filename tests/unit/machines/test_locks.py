@@ -1,9 +1,11 @@
 """Locks on queues: who may consume in order."""
 
+import sys
+
 import pytest
 
 from bolide.machines import locks as module
-from bolide.machines.locks import LIFETIME_MS, QueueLocks
+from bolide.machines.locks import LIFETIME_MS, LOCK_BYTES, QueueLocks, lock_bytes
 
 Q0, Q1 = ("t", 0), ("t", 1)
 
@@ -64,7 +66,8 @@ def test_locks_expire_some_at_a_time_the_oldest_first() -> None:
 def test_there_are_only_so_many_locks_and_those_held_are_renewed_all_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "LOCKS_MAX", 2)
+    monkeypatch.setattr(module, "lock_bytes", lambda *_: 1)
+    monkeypatch.setattr(module, "LOCKS_BYTES_MAX", 2)
     locks = QueueLocks()
     assert locks.lock("g", "a", [Q0], 0, host="1") == [Q0]
     assert locks.lock("g", "b", [Q1], 0, host="2") == [Q1]
@@ -77,22 +80,46 @@ def test_there_are_only_so_many_locks_and_those_held_are_renewed_all_the_same(
 def test_a_host_takes_no_more_locks_than_stay_free_whatever_names_it_gives_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "LOCKS_MAX", 100)
+    monkeypatch.setattr(module, "lock_bytes", lambda *_: 1)
+    monkeypatch.setattr(module, "LOCKS_BYTES_MAX", 100)
     locks = QueueLocks()
     for number in range(200):
         locks.lock(f"g{number}", f"client {number}", [Q0], 0, host="greedy")
-    assert len(locks) == 50
+    assert len(locks) == 38
     assert locks.lock("honest", "b", [Q0, Q1], 1, host="another") == [Q0, Q1]
     assert locks.lock("g0", "client 0", [Q0], 2, host="greedy") == [Q0]  # what it has it keeps
     assert locks.lock("g200", "client 200", [Q0], 2, host="greedy") == []
 
 
+def test_many_greedy_hosts_leave_room_for_those_that_want_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "lock_bytes", lambda *_: 1)
+    monkeypatch.setattr(module, "LOCKS_BYTES_MAX", 4096)
+    locks = QueueLocks()
+    for number in range(100):
+        locks.lock(f"g{number}", "a", [("t", queue) for queue in range(4096)], 0, host=f"greedy {number}")
+    assert 3072 < len(locks) <= 3072 + 100 * 8
+    assert locks.lock("honest", "b", [Q0, Q1], 1, host="another") == [Q0, Q1]
+
+
+def test_locks_are_counted_in_bytes_with_the_names_that_they_keep() -> None:
+    locks = QueueLocks()
+    size = 0
+    for number in range(100):
+        group, client_id = f"g{number}", "\N{GRINNING FACE}" * 255
+        locks.lock(group, client_id, [Q0], 0, host=str(number))
+        size += LOCK_BYTES + sys.getsizeof(group) + sys.getsizeof(client_id)
+    assert locks.bytes_kept == size > 100 * 1420
+    locks.expire(LIFETIME_MS + 1, 1000)
+    assert locks.bytes_kept == 0
+
+
 def test_a_client_that_comes_from_another_host_takes_its_locks_along() -> None:
     locks = QueueLocks()
+    one = lock_bytes("g", "a")
     locks.lock("g", "a", [Q0, Q1], 0, host="old")
     locks.lock("g", "a", [Q0], 1, host="new")
-    assert locks._shares == {"old": 1, "new": 1}
+    assert locks._shares == {"old": one, "new": one}
     locks.expire(LIFETIME_MS + 1, 10)
-    assert locks._shares == {"new": 1}
+    assert locks._shares == {"new": one}
     locks.unlock("g", "a", [Q0])
     assert locks._shares == {}

@@ -59,3 +59,12 @@ def test_names_are_derived_as_clients_derive_them() -> None:
     assert names.is_system_topic("rmq_sys_wheel_timer")
     assert names.is_system_group("CID_RMQ_SYS_TRANS")
     assert not names.is_system_topic("orders")
+
+
+@pytest.mark.parametrize("half", ["HALF", "OP_HALF"])
+@pytest.mark.parametrize("kind", ["", "ROCKSDB_"])
+def test_topics_of_transactions_are_the_brokers_own(kind: str, half: str) -> None:
+    """RocketMQ 5.5 has a second pair of them."""
+    topic = f"RMQ_SYS_{kind}TRANS_{half}_TOPIC"
+    assert names.is_system_topic(topic)
+    assert topic in names.NO_SEND_TOPICS

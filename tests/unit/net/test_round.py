@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from bolide.model.limits import TURN_MS_MAX
 from bolide.net.round import CREDIT_MS, LITTLE_PER_LOOK, READS_PER_TURN, TURNS_PER_ELDER, Round
 from tests.unit.net.stage import next_turn
@@ -197,5 +199,49 @@ def test_an_error_of_one_does_not_end_the_round() -> None:
         await stage.turn()
         await stage.turn()
         assert stage.served == ["next"]
+
+    asyncio.run(main())
+
+
+def test_what_is_awaited_gives_its_result_its_error_and_its_end() -> None:
+    """To be charged changes nothing for it: a coroutine, a future, an error, and who is cancelled cleans up."""
+
+    async def main() -> None:
+        stage = Stage()
+        waiter = Waiter(stage, "x")
+        loop = asyncio.get_running_loop()
+
+        async def doubled(number: int) -> int:
+            await next_turn()
+            return 2 * number
+
+        assert await stage.round.charged(waiter, doubled(4)) == 8
+        future: asyncio.Future[int] = loop.create_future()
+        loop.call_soon(future.set_result, 7)
+        assert await stage.round.charged(waiter, future) == 7
+        broken: asyncio.Future[int] = loop.create_future()
+        loop.call_soon(broken.set_exception, KeyError("oops"))
+        with pytest.raises(KeyError, match="oops"):
+            await stage.round.charged(waiter, broken)
+
+        ended: list[str] = []
+
+        async def long() -> None:
+            try:
+                for _ in range(100):
+                    await next_turn()
+            finally:
+                await next_turn()
+                ended.append("cleaned up")
+
+        async def wait() -> None:
+            await stage.round.charged(waiter, long())
+
+        task = loop.create_task(wait())
+        await next_turn()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert ended == ["cleaned up"]
 
     asyncio.run(main())

@@ -8,13 +8,13 @@ from bolide.model.limits import REQUESTS_PER_TURN, TURN_BYTES_MAX, TURN_MS_MAX
 from bolide.net import commons as commons_module
 from bolide.net import link as link_module
 from bolide.net.link import Link
-from bolide.net.round import MANY_BYTES
+from bolide.net.round import MANY_BYTES, Round
 from bolide.wire.command import Command, encode_frame
 from bolide.wire.peer import Peer
 from bolide.wire.pull_frame import PullFrame
 from bolide.wire.send_run import SendRun
-from tests.unit.broker.stage import pull_request
-from tests.unit.net.stage import Wire, eventually, serving
+from tests.unit.broker.stage import pull_request, send_request
+from tests.unit.net.stage import Wire, eventually, next_turn, serving
 from tests.unit.net.turns import counted_by_turn
 from tests.unit.store.stage import HeldClock
 
@@ -89,17 +89,15 @@ def test_however_many_connections_want_much_a_turn_does_as_much_as_for_one() -> 
 
 
 def test_however_many_connections_bring_large_frames_a_turn_receives_as_much_as_for_a_few() -> None:
-    """But for the first read of each, before which nobody knows that it brings many."""
+    """But for who has brought little with its last read: nobody knows that it brings many now."""
     greedy, frames = 20, 4
 
     async def main() -> None:
-        known: set[Link] = set()
+        last: dict[Link, int] = {}
 
         def bytes_of(link: Link, count: int) -> int:
-            if link in known and count >= MANY_BYTES:
-                return count
-            known.add(link)
-            return 0
+            before, last[link] = last.get(link, 0), count
+            return count if before >= MANY_BYTES else 0
 
         async with serving({1: lambda _, request: request.answer()}) as (_, server, address):
             wires = [await Wire.connect(address) for _ in range(greedy)]
@@ -177,6 +175,98 @@ def test_the_time_of_pulls_counts_as_that_of_other_requests() -> None:
             last = len(desk.order) - desk.order[::-1].index("honest")
             assert desk.order[desk.order.index("honest") : last].count("pull") <= 2 * flooders * asked
             await eventually(lambda: len(desk.order) == (20 * flooders + 1) * asked)
+
+    asyncio.run(main())
+
+
+class Somebody:
+    """Always waits for a turn, until it goes."""
+
+    def __init__(self, round_: Round) -> None:
+        self._round = round_
+        self.used_ms = 0
+        self.brought_many = False
+        self.is_here = True
+        self.rested()
+
+    def rested(self) -> None:
+        if self.is_here:
+            self._round.wait(self, 0)
+
+
+def test_a_request_that_leaves_time_for_others_is_charged_while_they_wait() -> None:
+    async def main() -> None:
+        desk = Desk()
+        async with serving({1: desk.serve}, clock=desk.clock) as (bench, server, address):
+            wire = await Wire.connect(address)
+            await eventually(lambda: bench.opened)
+            link, round_ = bench.opened[0], server._commons.round
+            request = Command(1, {"who": "x", "ms": str(TURN_MS_MAX - 1)})
+            assert (await wire.ask(request)).code == 0
+            assert link.used_ms == 0
+            somebody = Somebody(round_)
+            assert (await wire.ask(request)).code == 0
+            assert link.used_ms == TURN_MS_MAX - 1
+            somebody.is_here = False
+
+    asyncio.run(main())
+
+
+class SlowSends(Pulls):
+    """Every send is one that is not plain, and takes a whole share."""
+
+    def on_sends(self, link: Link, run: SendRun, requests_max: int) -> tuple[int, int]:
+        self._desk.note("send")
+        self._desk.clock.ms += TURN_MS_MAX
+        return 1, 1
+
+
+def test_a_send_that_turns_out_not_to_be_plain_counts_from_its_beginning() -> None:
+    """Two in the same turn, and nothing before them: the first one uses it up, and pays."""
+
+    async def main() -> None:
+        desk = Desk()
+        async with serving({}, clock=desk.clock, hot=SlowSends(desk)) as (bench, server, address):
+            wires = [await Wire.connect(address) for _ in range(2)]
+            await eventually(lambda: len(bench.opened) == len(wires))
+            request = encode_frame(send_request())
+            bench.opened[0].get_buffer(-1)[: len(request)] = request
+            bench.opened[0].buffer_updated(len(request))
+            assert desk.order == ["send"]
+            assert server._commons.round.is_over
+            assert (bench.opened[0].waits_for_others, bench.opened[0].used_ms) == (True, TURN_MS_MAX)
+
+    asyncio.run(main())
+
+
+def test_the_time_that_a_request_takes_in_slices_counts_while_others_wait() -> None:
+    """Half of the slices are made while somebody waits for its turn; what passes between them is not charged."""
+
+    async def main() -> None:
+        clock, turns = HeldClock(), asyncio.Semaphore(0)
+
+        async def sliced(link: Link, request: Command) -> Command:
+            for _ in range(10):
+                clock.ms += 3
+                await turns.acquire()
+            return request.answer()
+
+        async with serving({1: sliced}, clock=clock) as (bench, server, address):
+            wire = await Wire.connect(address)
+            round_ = server._commons.round
+            wire.send(Command(1))
+            await eventually(lambda: clock.ms and bench.opened[0]._in_flight)
+            link = bench.opened[0]
+            for number in range(10):
+                if number == 4:
+                    somebody = Somebody(round_)
+                clock.ms += 100
+                turns.release()
+                await next_turn()
+                await next_turn()  # it hears of it in the first, and goes on in the second
+            assert link.used_ms == 5 * 3
+            somebody.is_here = False
+            assert (await wire.next()).code == 0
 
     asyncio.run(main())
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from bolide.client.results import PullBlock, PullStatus
 from bolide.model.errors import ConnectionLost, ProtocolError
-from bolide.model.limits import SPARK_PULLS_AHEAD_MAX
 from bolide.model.offsets import GroupOffset, MessageQueue, QueueOffset
+from bolide.model.spark_limits import SPARK_PULLS_AHEAD_MAX
 from bolide.model.topic import Subscription
 from bolide.pipeline import pulls
 from bolide.pipeline.errors import DataLost, OffsetsExpired, QueueRecreated

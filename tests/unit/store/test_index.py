@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from bolide.model.limits import INDEXED_WORDS_MAX
 from bolide.model.message import SysFlag
 from bolide.store.index_file import IndexSizes
 from bolide.store.index_layout import index_key, key_hash, tag_key
@@ -38,6 +39,23 @@ def test_one_message_makes_an_entry_for_each_of_its_keys(tmp_path: Path) -> None
         Entry(key_hash("T#k1"), 0, 0, 0),
     ]
     assert path.stat().st_size == 40 + 4 * SIZES.slots + 20 * SIZES.entries
+
+
+def test_a_message_is_found_by_so_many_words_and_takes_no_more_room(tmp_path: Path) -> None:
+    """Thousands of words made an index of four times their size.  Its tag and its id are found all the same."""
+    store = opened_with_index(tmp_path, IndexSizes(10, 1000), segment_bytes=65536)
+    words = " ".join(f"w{number}" for number in range(5000))
+    put(store, keyed(b"b", "U", words, "A"), keyed(b"next", "N", "w0"))
+    assert [found(store, word) for word in ("U", "w0", f"w{INDEXED_WORDS_MAX - 1}")] == [
+        [b"b"],
+        [b"b", b"next"],
+        [b"b"],
+    ]
+    assert found(store, "A", tag=True) == [b"b"]
+    assert found(store, f"w{INDEXED_WORDS_MAX}") == []
+    store.close()
+    (path,) = files(tmp_path)
+    assert header_of(path)[-1] == 1 + (1 + INDEXED_WORDS_MAX + 1) + 2
 
 
 def test_the_newest_messages_are_told_that_fit_an_answer_and_one_in_any_case(tmp_path: Path) -> None:

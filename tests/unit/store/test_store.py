@@ -496,3 +496,17 @@ def test_only_a_log_that_is_synced_later_is_written_ahead(
         [store.log.position] if promise is Promise.DURABLE else [SEGMENT_BYTES, store.log.position]
     )
     store.close()
+
+
+@pytest.mark.parametrize(("asked", "given"), [(20, 20), (21, 40), (2**31 - 1, 2**31 - 8)])
+def test_a_queue_file_has_whole_entries_and_no_more_bytes_than_a_file_may_have(
+    asked: int, given: int, tmp_path: Path
+) -> None:
+    store = opened(tmp_path, queue_file_bytes=asked)
+    put(store, message())
+    store.close()
+    (path,) = (tmp_path / "consumequeue").glob("*/0/*")
+    assert path.stat().st_size == given
+    again = opened(tmp_path, queue_file_bytes=asked)
+    assert again.queues.end_of("T", 0) == 1
+    again.close()

@@ -71,7 +71,7 @@ def read_in_pieces(data: bytes, pieces: int, *, hot: bool, intake_bytes: int) ->
 
 
 def rows_of(run: SendRun) -> list[Any]:
-    return [decoded(run.frame(row)) for row in range(run.count)]
+    return [decoded(bytes(run.frame(row))) for row in range(run.count)]
 
 
 def decoded(data: bytes) -> Command:

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from bolide.model.errors import ProtocolError
-from bolide.model.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
+from bolide.model.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX, INTAKE_BYTES
+from bolide.wire import frame as frame_module
+from bolide.wire import frame_twin
 from bolide.wire.command import COMPACT, Command, encode_frame
-from bolide.wire.frame import FrameReader, Intake, decode_frame
+from bolide.wire.frame import FrameReader, Intake, decode_frame, scan_frame
 from bolide.wire.send_run import SendRun
 from tests.unit.wire.stage import frame, read_in_pieces, send_fields, send_frame
 
@@ -224,6 +226,35 @@ def test_an_announced_length_costs_no_memory_until_the_bytes_come() -> None:
     finally:
         tracemalloc.stop()
     assert used < 20 * 1024 * 1024  # at most a few intakes each
+
+
+def test_while_a_large_frame_comes_little_of_it_is_copied_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+
+    def counted(size: int) -> bytearray:
+        made.append(size)
+        return frame_twin.blank(size)
+
+    monkeypatch.setattr(frame_module, "blank", counted)
+    assert len(FrameReader(Intake()).feed(frame(b'{"code":1}', bytes(FRAME_BYTES_MAX - 14)))) == 1
+    assert made == [5 * INTAKE_BYTES, 21 * INTAKE_BYTES, 4 + FRAME_BYTES_MAX]
+
+
+def test_of_a_large_send_that_is_not_plain_only_the_body_is_copied() -> None:
+    body = bytes(4_000_000)
+    whole = send_frame(1, body, m="true")
+    run = scan_frame(whole, b"")
+    assert run.count == 1
+    tracemalloc.start()
+    try:
+        command = decode_frame(run.frame(0))
+        assert tracemalloc.get_traced_memory()[1] < 1.2 * len(body)
+        tracemalloc.reset_peak()
+        before, _ = tracemalloc.get_traced_memory()
+        assert scan_frame(whole[: -len(body)], command.body).count == 1
+        assert tracemalloc.get_traced_memory()[1] - before < 1.2 * len(body)
+    finally:
+        tracemalloc.stop()
 
 
 def test_the_largest_frame_arrives_whole() -> None:

@@ -32,6 +32,7 @@ from bolide.model.message import (
     is_true,
     parse_properties,
 )
+from bolide.model.numbers import is_int32
 from bolide.model.offsets import LogOffset
 from bolide.model.properties import NOT_STORED, SCHEDULING
 from bolide.model.response_code import ResponseCode
@@ -45,7 +46,7 @@ from bolide.record.message_id import format_offset_id
 from bolide.rules.topic_creation import topic_for_send
 from bolide.store.new_message import NewMessage
 from bolide.wire.codes import RequestCode
-from bolide.wire.command import Command, encode_frame
+from bolide.wire.command import Command, encode_frame, encode_head
 from bolide.wire.frame import FrameReader, Intake, decode_frame, encode_send_answers, scan_frame
 from bolide.wire.headers.send import SendAnswer, SendRequest
 from bolide.wire.send_run import SendRun
@@ -143,7 +144,7 @@ class Sending(Part):
         """
         queue = "queueId" if request.code == RequestCode.SEND_MESSAGE else "e"
         plain = Command(request.code, {**request.fields, queue: str(queue_id)}, request.body)
-        run = scan_frame(encode_frame(plain))
+        run = scan_frame(encode_head(plain, len(plain.body)), plain.body)
         lane = self._state.store.lane(topic.name, topic.queues, topic.write_queues)
         if run.count == 0 or self._state.door.append_run(link, run, [lane], 0)[0] == 0:
             return None
@@ -192,7 +193,7 @@ class Sending(Part):
 def _check_numbers(header: SendRequest) -> None:
     """What a record stores in 32 bits must fit them."""
     for value in (header.queue_id, header.sys_flag, header.flag, header.reconsume_times):
-        if not -0x8000_0000 <= value <= 0x7FFF_FFFF:
+        if not is_int32(value):
             raise InvalidRequest(f"{value} is not a 32-bit number")
 
 

@@ -1,7 +1,8 @@
 """What brokers say and ask: codes 103, 104, 217, 322, 901, 904.
 
 There is no access control: whoever reaches the port may speak for any broker.  What looks like somebody else's word
-is done, as by the original, and said in the log.
+is done, as by the original, and said in the log.  Whoever was taken out by it is told over its own connection: one
+that lives registers again at once, and does not wait until its period is over.
 """
 
 import logging
@@ -19,11 +20,13 @@ from bolide.wire.bodies.members import parse_object
 from bolide.wire.bodies.registration import HeardRegistration, checksum
 from bolide.wire.bodies.registration_topics import told
 from bolide.wire.bodies.route import TopicRoute, encode_kv_table, encode_member_group
+from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
 from bolide.wire.headers.route import (
     BrokerNameRequest,
     BrokerRequest,
     DataVersionAnswer,
+    PlaceTaken,
     RegisterBroker,
     RegisterBrokerAnswer,
 )
@@ -40,6 +43,7 @@ def register(state: NameServerState, link: Link, request: Command) -> Awaitable[
     Refused or not, it is a sign of life of a broker that is known.
     """
     header = RegisterBroker.decode(request.fields)
+    _tell_displaced(state, link, header.broker_name, header.broker_addr)
     state.routes.word_from(state.clock.monotonic_ms(), header.broker_name, header.broker_addr, link)
     return state.changes.make(link, request, _registering(state, link, request, header))
 
@@ -114,6 +118,7 @@ def _say_whose_place_it_takes(state: NameServerState, link: Link, news: Registra
     elected = known is not None and known.state_version != news.data_version.state_version
     if address == news.address or connection is link or elected:
         return
+    _tell_displaced(state, link, news.broker_name, address)
     if state.is_news("rivals", news.broker_name, news.broker_id):
         log.error(
             "two brokers call themselves %.255r (id %d): %.255r, and now %.255r from %s. Clients find whichever"
@@ -124,6 +129,16 @@ def _say_whose_place_it_takes(state: NameServerState, link: Link, news: Registra
             news.address,
             link.remote,
         )
+
+
+def _tell_displaced(state: NameServerState, link: Link, name: str, address: str) -> None:
+    """Somebody else speaks for the broker at this address, or in its place; if it is still there, it hears of it."""
+    own = state.routes.connection_of(name, address)
+    if own is None or own is link:
+        return
+    assert isinstance(own, Link)
+    if own.is_open and not own.is_congested:
+        own.notify(Command(RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE, PlaceTaken(name, address).encode()))
 
 
 def unregister(state: NameServerState, link: Link, request: Command) -> Awaitable[Command]:
@@ -142,6 +157,7 @@ def _leave(state: NameServerState, link: Link, request: Command) -> Command:
             *who,
             link.remote,
         )
+    _tell_displaced(state, link, header.broker_name, header.broker_addr)
     state.routes.unregister(header.broker_name, header.broker_addr)
     state.tidying.go()
     return request.answer()

@@ -62,6 +62,14 @@ class AddPermAnswer(Header):
 
 
 @dataclasses.dataclass(frozen=True)
+class PlaceTaken(Header):
+    """Of a name: what is seen of it has changed, and the broker at this address is not there any more."""
+
+    min_broker_name: str
+    offline_broker_addr: str
+
+
+@dataclasses.dataclass(frozen=True)
 class KvRequest(Header):
     namespace: str
     key: str

@@ -10,6 +10,7 @@ from bolide.broker.config import BrokerConfig
 from bolide.broker.handlers.client import Clients
 from bolide.broker.part import Part
 from bolide.model.topic import Permission, TopicConfig
+from bolide.net.budget import Budget
 from bolide.net.link import Link
 from bolide.net.surroundings import Surroundings
 from bolide.store.new_message import NewMessage
@@ -42,6 +43,7 @@ class QuietLink:
         self.remote = remote
         self.is_open = True
         self.is_congested = False
+        self.account = Budget().open(cast(Link, self))
         self.notices: list[str] = []
 
     def notify(self, request: Command) -> None:
