@@ -21,7 +21,6 @@ from bolide.model.errors import (
     RouteNotFound,
 )
 from bolide.model.response_code import ResponseCode
-from bolide.store.disk import NO_SPACE
 
 
 class ExitCode(IntEnum):
@@ -111,6 +110,8 @@ def _words(error: BaseException) -> str:
 
 
 def _hint(error: BaseException) -> str:
+    from bolide.store.disk import NO_SPACE  # only for who has met an error: help does not load the store
+
     if isinstance(error, Partly) and error.__cause__ is not None:
         return _hint(error.__cause__)
     if isinstance(error, ConnectionLost) and "bolide up" in str(error):
