@@ -9,6 +9,7 @@ import pytest
 from bolide.broker.app import Broker
 from bolide.broker.handlers.cleaning import Cleaning
 from bolide.broker.handlers.client import Clients
+from bolide.broker.handlers.group import Groups
 from bolide.broker.handlers.lock import Locks
 from bolide.broker.handlers.pull import Pulling
 from bolide.broker.handlers.query import Querying
@@ -61,6 +62,7 @@ WORK: dict[str, Callable[[Broker], tuple[object, str]]] = {
     "subscriptionGroup.json": lambda broker: (broker.state.groups, "pieces"),
     "consumerOffset.json": lambda broker: (broker.state.offsets, "pieces"),
     "silent clients": lambda broker: (broker.state.clients, "expire"),
+    "unused groups": lambda broker: (broker.part(Groups)._looking, "go"),
     "old locks": lambda broker: (broker.part(Locks).locks, "expire"),
     "held pulls": lambda broker: (broker.part(Pulling).hold, "sweep"),
 }
@@ -70,7 +72,7 @@ WORK: dict[str, Callable[[Broker], tuple[object, str]]] = {
 def test_background_work_goes_on_after_an_error_that_nobody_foresaw(
     work: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for module in ("handlers.client", "handlers.lock"):
+    for module in ("handlers.client", "handlers.group", "handlers.lock"):
         monkeypatch.setattr(f"bolide.broker.{module}.SWEEP_S", 0.01)
     monkeypatch.setattr("bolide.broker.handlers.pull.SWEEP_HOLD_S", 0.01)
     monkeypatch.setattr("bolide.broker.checkpointer.LOOK_S", 0.01)
@@ -109,6 +111,6 @@ def test_background_work_goes_on_after_an_error_that_nobody_foresaw(
 
 def test_every_part_that_works_in_the_background_is_tried_above() -> None:
     working = {part for part in PARTS if isinstance(part, type) and "work" in vars(part)}
-    assert working - {Runtime} == {Cleaning, Clients, Locks, Pulling, Querying}, (
+    assert working - {Runtime} == {Cleaning, Clients, Groups, Locks, Pulling, Querying}, (
         "it works as Locks does, by `every`"
     )
