@@ -164,7 +164,7 @@ class StoreReader:
             filter,
             limits.hot_count if is_recent else limits.cold_count,
             limits.hot_bytes if is_recent else limits.cold_bytes,
-            self._marks.readable,
+            self.readable_end,
             log_start,
             _NOWHERE if segment is None else segment.view,
             0 if segment is None else segment.base,
