@@ -105,6 +105,7 @@ class Link(asyncio.BufferedProtocol):
         self._part = 0  # the bytes of an unfinished frame, and of requests that have to wait
         self._unread = 0  # the bytes of answers that are kept: see `_wrote`
         self._unread_newer = 0  # of these, what was written since they were counted anew
+        self._wrote_many = False  # an answer so large that it is worth a look at the clock
         self._large = 0  # the length of a large frame that has room, or waits for it
         self._heard = False
         self._finished = False
@@ -155,6 +156,8 @@ class Link(asyncio.BufferedProtocol):
         transport = self._transport
         if transport is None or transport.is_closing():
             return
+        if len(body) >= MANY_BYTES:
+            self._wrote_many = True
         if len(body) < APART_BYTES:
             transport.writelines((head, body))
         else:
@@ -313,9 +316,18 @@ class Link(asyncio.BufferedProtocol):
                     left = left - 1 if round_.goes_on() else 0
                 elif type(item) is PullFrame:
                     assert self._hot is not None
+                    if round_.is_over:
+                        reader.give_back_pull(item)
+                        left = 0
+                        break
                     began_ms = began_ms or round_.look()
                     self._hot.on_pull(self, item)
-                    left = left - 1 if round_.goes_on_after_little() else 0
+                    if self._wrote_many:
+                        self._wrote_many = False
+                        round_.began(began_ms)
+                        left = left - 1 if round_.goes_on() else 0
+                    else:
+                        left = left - 1 if round_.goes_on_after_little() else 0
                 else:
                     assert isinstance(item, Answer)
                     if item.token is None:  # nobody asked for it, or waits for it any more
