@@ -267,7 +267,7 @@ SQL_NAMES_MAX: Final = Limit(
 EXAMINED_BYTES_MAX: Final = Limit(
     MIB,
     Where.BROKER,
-    "bytes of properties (while it waits, of messages) that one pull looks through, times the terms of its SQL expression",
+    "bytes of properties (while it waits, of messages) that one pull looks through, times the terms of its SQL",
     "it is answered with what it has found, and comes back for more",
 )
 CLIENT_BODY_BYTES_MAX: Final = Limit(
