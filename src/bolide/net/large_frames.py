@@ -1,9 +1,8 @@
 """Large frames: room for those that do not fit the shared memory that connections receive into.
 
 A large frame gets its room before more than its beginning is received.  So as many as there is room for arrive whole,
-and the others are not read from until their turn comes: the shorter first, and every fourth time who has waited longest.
-Frames as long as messages may be have a room of their own:
-they do not wait for the few that are longer.
+and the others are not read from until their turn comes: the shorter first, every fourth time who has waited longest.
+Frames as long as messages may be have a room of their own: they do not wait for the few that are longer.
 
 While some wait, a frame that has room must come at a pace at which it is whole in some seconds, or its connection is
 given up: the larger it is, the more it has to bring, and whoever brings less keeps nobody out for more than two looks.
