@@ -73,6 +73,15 @@ def test_work_that_ends_with_an_error_begins_again(
     ]
 
 
+def test_an_error_after_a_long_time_of_work_is_said_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(trouble, "AGAIN_S", 0)
+    monkeypatch.setattr(trouble, "WELL_S", 0)
+    asyncio.run(Worker([RuntimeError("a bug"), RuntimeError("a bug")]).run())
+    assert [line.rpartition(": ")[2] for line in lines(caplog)] == ["a bug", "that is over", "a bug"]
+
+
 def test_work_that_is_cancelled_ends() -> None:
     worker = Worker([asyncio.CancelledError()])
     with pytest.raises(asyncio.CancelledError):
