@@ -190,6 +190,9 @@ class ClientTable(Generic[C]):
         """Online groups that subscribe to the topic."""
         return [group.name for group in self._groups.values() if topic in group.subscriptions]
 
+    def has_producers(self, group: str) -> bool:
+        return bool(self._producers.get(group))
+
     def producers(self, group: str) -> list[Member[C]]:
         return list(self._producers.get(group, {}).values())
 

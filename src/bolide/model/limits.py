@@ -83,6 +83,12 @@ LARGE_ANSWERS_AT_ONCE: Final = Limit(
     f"answers in the making of which {LARGE_ANSWER_SMALL_BYTES // KIB} KiB are there already, of all connections",
     "further ones go on when one of them is whole; shorter ones do not wait for them",
 )
+LARGE_ANSWERS_BEGUN_MAX: Final = Limit(
+    32,
+    Where.CONNECTION,
+    "answers in the making of which less is there, of all connections",
+    "further ones begin when one of them is whole, or has become long",
+)
 # A frame that its reader takes; the rest is for the header.
 LARGE_ANSWER_BYTES_MAX: Final = Limit(
     FRAME_BYTES_MAX - 64 * KIB,

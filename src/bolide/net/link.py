@@ -38,6 +38,9 @@ REQUESTS_PER_LOOK = 8
 APART_BYTES = 1024 * 1024
 """A body of this length goes out after its head instead of with it: to be joined it would be copied."""
 
+UNREAD_BYTES_MANY = 2 * int(WRITE_BUFFER_BYTES_MAX)
+"""More than this is counted anew at each write: who reads steadily may always have something left."""
+
 # Why nothing is read and served at the moment; there may be several reasons.
 _CONGESTED = 1  # the other side does not read
 _RESTS = 2  # others have their turn
@@ -100,12 +103,13 @@ class Link(asyncio.BufferedProtocol):
         self.passes_revision = 0
         self.account = commons.budget.open(self)
         self._part = 0  # the bytes of an unfinished frame, and of requests that have to wait
-        self._unread = 0  # the bytes of answers that the socket did not take
+        self._unread = 0  # the bytes of answers that are kept: see `_wrote`
+        self._unread_newer = 0  # of these, what was written since they were counted anew
         self._large = 0  # the length of a large frame that has room, or waits for it
         self._heard = False
         self._finished = False
         self._heard_ms = self._finished_ms = self._read_ms = self._clock.monotonic_ms()
-        self._unread_then = 0
+        self._left_then = 0
         self._busy_until_ms = 0
 
     # ---- what users of a link do ---------------------------------------------------------------------------
@@ -144,8 +148,7 @@ class Link(asyncio.BufferedProtocol):
         transport = self._transport
         if transport is not None and not transport.is_closing():
             transport.write(data)
-            if transport.get_write_buffer_size() != self._unread:
-                self.recount()
+            self._wrote(len(data), transport.get_write_buffer_size())
 
     def write_parts(self, head: bytes, body: bytes) -> None:
         """Send a frame that is encoded already and whose body had better not be copied."""
@@ -159,8 +162,7 @@ class Link(asyncio.BufferedProtocol):
             transport.write(
                 memoryview(body)
             )  # of bytes, what the socket does not take at once would be copied twice
-        if transport.get_write_buffer_size() != self._unread:
-            self.recount()
+        self._wrote(len(head) + len(body), transport.get_write_buffer_size())
 
     def call(self, request: Command, timeout_ms: int) -> "asyncio.Future[Command]":
         """Send a request; the future gives its answer, `CallTimeout` or `ConnectionLost`."""
@@ -233,9 +235,10 @@ class Link(asyncio.BufferedProtocol):
             self._finished_ms = now_ms
             self._busy_until_ms = now_ms + BUSY_MS
         self.recount()
-        if not self._unread or self._unread < self._unread_then:
+        left = 0 if self._transport is None else self._transport.get_write_buffer_size()
+        if not left or left < self._left_then:
             self._read_ms = now_ms
-        self._unread_then = self._unread
+        self._left_then = left
         return now_ms - min(self._finished_ms, self._read_ms)
 
     def _silent_ms(self, now_ms: int) -> int:
@@ -430,12 +433,30 @@ class Link(asyncio.BufferedProtocol):
         self._set_part(0)
         self._start(_NO_ROOM)
 
+    def _wrote(self, size: int, left: int) -> None:
+        """So many bytes were written, and so many are left that the socket did not take.
+
+        What is written together is kept until the last byte of it has gone: answers count whole, not what is left.
+        """
+        before = self._unread
+        if left <= size:  # all that was written before has gone
+            self._unread = self._unread_newer = size if left else 0
+        else:
+            self._unread += size
+            self._unread_newer += size
+        if self._unread != before:
+            self._charge(self._unread - before)
+            if self._unread > UNREAD_BYTES_MANY:
+                self.recount()
+
     def recount(self) -> None:
         """Charge what has changed about answers: nobody tells when they are read."""
-        transport = self._transport
-        unread = 0 if transport is None else transport.get_write_buffer_size()
-        before, self._unread = self._unread, unread
-        self._charge(unread - before)
+        transport, before = self._transport, self._unread
+        left = 0 if transport is None else transport.get_write_buffer_size()
+        if left <= self._unread_newer:  # all that was written before the last count has gone
+            self._unread = self._unread_newer if left else 0
+            self._unread_newer = 0
+            self._charge(self._unread - before)
 
     def _count_part(self) -> None:
         """A frame has begun, or is whole.  A large one is charged as such, once it has room."""

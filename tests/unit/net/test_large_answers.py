@@ -8,6 +8,7 @@ from bolide.model.limits import (
     LARGE_ANSWER_BYTES_MAX,
     LARGE_ANSWER_SMALL_BYTES,
     LARGE_ANSWERS_AT_ONCE,
+    LARGE_ANSWERS_BEGUN_MAX,
     LARGE_ANSWERS_MAX,
 )
 from bolide.model.response_code import ResponseCode
@@ -39,7 +40,7 @@ class Maker:
             yield self.make(number)
 
     async def answer(self, link: Link, request: Command) -> Command | None:
-        return await self.answers.make(link, request, self.pieces())
+        return await self.answers.make(link, request, self.pieces)
 
 
 def test_a_turn_makes_one_piece_however_many_ask() -> None:
@@ -109,7 +110,7 @@ def test_an_answer_that_fails_leaves_room_for_the_next() -> None:
         maker = Maker()
 
         async def fail(link: Link, request: Command) -> Command | None:
-            return await maker.answers.make(link, request, broken())
+            return await maker.answers.make(link, request, broken)
 
         async with serving({1: maker.answer, 2: fail}) as (_, _, address):
             wire = await Wire.connect(address)
@@ -147,7 +148,7 @@ def test_who_asks_for_little_waits_for_pieces_of_others_and_not_for_whole_answer
         made_then: list[int] = []
 
         async def little(link: Link, request: Command) -> Command | None:
-            answer = await maker.answers.make(link, request, (b"a", b"b", b"c"))
+            answer = await maker.answers.make(link, request, lambda: (b"a", b"b", b"c"))
             made_then.append(maker.made)
             return answer
 
@@ -179,7 +180,7 @@ def test_of_answers_that_become_long_a_few_are_in_the_making_and_all_count_as_ke
         del making[link]
 
     async def answer(link: Link, request: Command) -> Command | None:
-        return await answers.make(link, request, pieces(link))
+        return await answers.make(link, request, lambda: pieces(link))
 
     async def main() -> None:
         async with serving({1: answer}) as (_, server, address):
@@ -188,6 +189,42 @@ def test_of_answers_that_become_long_a_few_are_in_the_making_and_all_count_as_ke
                 wire.send(Command(1))
             assert {len((await wire.next()).body) for wire in wires} == {20 * len(piece)}
             assert max(long_ones) == LARGE_ANSWERS_AT_ONCE
+            await eventually(lambda: server.kept_bytes == 0)
+
+    asyncio.run(main())
+
+
+def test_who_waits_for_an_answer_has_no_copy_of_what_it_tells() -> None:
+    """Neither in the line of its connection, nor before others, nor when it has become long and others are, too."""
+    piece = bytes(LARGE_ANSWER_SMALL_BYTES // 2)
+    answers = LargeAnswers()
+    copies, most, waiting = 0, 0, 0
+
+    def pieces() -> Iterator[bytes]:
+        nonlocal copies, most
+        copies += 1
+        most = max(most, copies)
+        try:
+            for _ in range(4):
+                yield piece
+        finally:
+            copies -= 1
+
+    async def answer(link: Link, request: Command) -> Command | None:
+        nonlocal waiting
+        waiting += 1
+        return await answers.make(link, request, pieces)
+
+    async def main() -> None:
+        async with serving({1: answer}) as (_, server, address):
+            wires = [await Wire.connect(address) for _ in range(2 * LARGE_ANSWERS_BEGUN_MAX)]
+            for wire in wires:
+                wire.send(*(Command(1) for _ in range(4)))
+            for wire in wires:
+                assert [len((await wire.next()).body) for _ in range(4)] == [4 * len(piece)] * 4
+            assert waiting == 4 * len(wires)
+            assert LARGE_ANSWERS_AT_ONCE < most <= LARGE_ANSWERS_AT_ONCE + LARGE_ANSWERS_BEGUN_MAX
+            assert copies == 0
             await eventually(lambda: server.kept_bytes == 0)
 
     asyncio.run(main())
@@ -208,7 +245,7 @@ def test_nothing_is_made_for_a_connection_that_has_not_read_what_it_has() -> Non
             yield bytes(8_000_000)
 
         async def answer(link: Link, request: Command) -> Command | None:
-            return await answers.make(link, request, pieces())
+            return await answers.make(link, request, pieces)
 
         async with serving({1: answer, 2: lambda _, request: request.answer()}) as (bench, server, address):
             deaf, other = await Wire.connect(address), await Wire.connect(address)
@@ -240,7 +277,7 @@ def test_an_answer_that_no_client_would_take_is_an_error_in_words() -> None:
             yield piece
 
     async def answer(link: Link, request: Command) -> Command | None:
-        return await answers.make(link, request, pieces(request.opaque))
+        return await answers.make(link, request, lambda: pieces(request.opaque))
 
     async def main() -> None:
         async with serving({1: answer}) as (_, _, address):

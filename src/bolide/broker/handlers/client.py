@@ -6,14 +6,14 @@ in force before the next frame of its connection is looked at, because handlers 
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
 from dataclasses import replace
 
 from bolide.broker.notices import Notices
 from bolide.broker.part import Part, Work, every
 from bolide.broker.pull_terms import wanted_by
 from bolide.broker.state import BrokerState
-from bolide.machines.clients import Disconnect, Effects, Member, NotifyGroup, Refused
+from bolide.machines.clients import ConsumerGroup, Disconnect, Effects, Member, NotifyGroup, Refused
 from bolide.model.addresses import host_of
 from bolide.model.errors import ConsumerNotOnline, RequestError, StoreRefusal, TableFull
 from bolide.model.limits import HEARTBEAT_NEW_GROUPS_MAX, RETRY_TOPICS_PER_CONNECTION_MAX
@@ -210,25 +210,30 @@ class Clients(Part):
         group = self._state.clients.group(name)
         if group is None:
             raise ConsumerNotOnline(f"no consumer of the group {name[:255]!r} is connected")
-        described = ConsumerData(
-            name,
-            group.consume_type,
-            group.message_model,
-            group.consume_from,
-            tuple(group.subscriptions.values()),
-        )
-        connections = map(_connection, list(group.members.values()))
-        pieces = consumer_connection_pieces(connections, described)
-        return self._state.large_answers.make(link, request, pieces)
+        return self._state.large_answers.make(link, request, lambda: _group_pieces(name, group))
 
     def producer_connections(self, link: Link, request: Command) -> Awaitable[Command | None]:
         """204."""
         group = ProducerGroupRequest.decode(request.fields).producer_group
-        producers = self._state.clients.producers(group)
-        if not producers:
+        clients = self._state.clients
+        if not clients.has_producers(group):
             raise RequestError(f"no producer of the group {group[:255]!r} is connected")
-        pieces = producer_connection_pieces(map(_connection, producers))
+
+        def pieces() -> Iterator[bytes]:
+            return producer_connection_pieces(map(_connection, clients.producers(group)))
+
         return self._state.large_answers.make(link, request, pieces)
+
+
+def _group_pieces(name: str, group: ConsumerGroup[Link]) -> Iterator[bytes]:
+    described = ConsumerData(
+        name,
+        group.consume_type,
+        group.message_model,
+        group.consume_from,
+        tuple(group.subscriptions.values()),
+    )
+    return consumer_connection_pieces(map(_connection, list(group.members.values())), described)
 
 
 def _connection(member: Member[Link]) -> ClientConnection:

@@ -86,7 +86,7 @@ def update_group(state: BrokerState, link: Link, request: Command) -> Command:
 
 def all_groups(state: BrokerState, link: Link, request: Command) -> Awaitable[Command | None]:
     """201: in one piece, also to clients that would take it in parts."""
-    return state.large_answers.make(link, request, state.groups.answer_pieces())
+    return state.large_answers.make(link, request, state.groups.answer_pieces)
 
 
 def one_group(state: BrokerState, link: Link, request: Command) -> Command:

@@ -71,21 +71,29 @@ def commit(state: BrokerState, group: str, topic: str, queue_id: int, offset: in
 
 def all_group_offsets(state: BrokerState, link: Link, request: Command) -> Awaitable[Command | None]:
     """43: the whole table, for slaves and tools."""
-    return state.large_answers.make(link, request, state.offsets.answer_pieces())
+    return state.large_answers.make(link, request, state.offsets.answer_pieces)
 
 
 def group_progress(state: BrokerState, link: Link, request: Command) -> Awaitable[Command | None]:
     """208: how far a group is in each queue that it reads, each as it is when its turn comes."""
     header = ConsumeStatsRequest.decode(request.fields)
-    progress = _progress_of(state, header.consumer_group, _topics_asked_for(state, header))
-    return state.large_answers.make(link, request, consume_stats_pieces(progress))
+
+    def pieces() -> Iterator[bytes]:
+        return consume_stats_pieces(
+            _progress_of(state, header.consumer_group, _topics_asked_for(state, header))
+        )
+
+    return state.large_answers.make(link, request, pieces)
 
 
 def topics_of_group(state: BrokerState, link: Link, request: Command) -> Awaitable[Command | None]:
     """343: the topics in which a group has made progress."""
     group = GroupConfigRequest.decode(request.fields).group
-    topics = topic_list_pieces(state.offsets.topics_of(group), state.identity.address)
-    return state.large_answers.make(link, request, topics)
+
+    def pieces() -> Iterator[bytes]:
+        return topic_list_pieces(state.offsets.topics_of(group), state.identity.address)
+
+    return state.large_answers.make(link, request, pieces)
 
 
 def _is_young(state: BrokerState, header: QueryGroupOffset) -> bool:

@@ -76,7 +76,7 @@ def delete_topic(state: BrokerState, link: Link, request: Command) -> Awaitable[
 
 def all_topics(state: BrokerState, link: Link, request: Command) -> Awaitable[Command | None]:
     """21: in one piece, also to clients that would take it in parts."""
-    return state.large_answers.make(link, request, state.topics.answer_pieces())
+    return state.large_answers.make(link, request, state.topics.answer_pieces)
 
 
 def one_topic(state: BrokerState, link: Link, request: Command) -> Command:
@@ -88,11 +88,7 @@ def one_topic(state: BrokerState, link: Link, request: Command) -> Command:
 def topic_stats(state: BrokerState, link: Link, request: Command) -> Awaitable[Command | None]:
     """202: the bounds of every queue and when its last message came, each as it is when its turn comes."""
     config = state.topics.require(TopicRequest.decode(request.fields).topic)
-    queues = (
-        (MessageQueue(config.name, state.identity.name, queue_id), _bounds_of(state, config.name, queue_id))
-        for queue_id in range(config.queues)
-    )
-    return state.large_answers.make(link, request, topic_stats_pieces(queues))
+    return state.large_answers.make(link, request, lambda: topic_stats_pieces(_queues_of(state, config)))
 
 
 def built_in_topics(state: BrokerState, link: Link, request: Command) -> Command:
@@ -104,7 +100,13 @@ def built_in_topics(state: BrokerState, link: Link, request: Command) -> Command
 def groups_of_topic(state: BrokerState, link: Link, request: Command) -> Awaitable[Command | None]:
     """300: groups that subscribe to the topic now, and groups that have consumed from it."""
     topic = TopicRequest.decode(request.fields).topic
-    return state.large_answers.make(link, request, group_list_pieces(_groups_of(state, topic)))
+    return state.large_answers.make(link, request, lambda: group_list_pieces(_groups_of(state, topic)))
+
+
+def _queues_of(state: BrokerState, config: TopicConfig) -> Iterator[tuple[MessageQueue, QueueBounds]]:
+    for queue_id in range(config.queues):
+        queue = MessageQueue(config.name, state.identity.name, queue_id)
+        yield queue, _bounds_of(state, config.name, queue_id)
 
 
 def _groups_of(state: BrokerState, topic: str) -> Iterator[str]:

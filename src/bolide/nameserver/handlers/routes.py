@@ -7,7 +7,7 @@ from bolide.model.errors import RequestError, TopicNotFound
 from bolide.nameserver.kv import ORDER_TOPICS
 from bolide.nameserver.state import NameServerState
 from bolide.net.link import Link
-from bolide.wire.bodies.route import VERSION_STANDARD_JSON
+from bolide.wire.bodies.route import VERSION_STANDARD_JSON, TopicRoute
 from bolide.wire.command import Command
 from bolide.wire.headers.route import RouteRequest
 
@@ -21,17 +21,24 @@ def route(state: NameServerState, link: Link, request: Command) -> Command | Awa
     if not request.fields.get("topic"):
         raise TopicNotFound("the request names no topic")
     header = RouteRequest.decode(request.fields)
-    found = state.routes.route(header.topic)
-    if state.config.order_message_enable:
-        found = replace(found, order_config=state.kv.try_get(ORDER_TOPICS, header.topic))
+    found = _found(state, header.topic)
     standard = header.accept_standard_json_only or request.version >= VERSION_STANDARD_JSON
     if len(found.brokers) > BROKERS_AT_ONCE:
-        return state.large_answers.make(link, request, found.pieces(bare_keys=not standard))
+        return state.large_answers.make(
+            link, request, lambda: _found(state, header.topic).pieces(bare_keys=not standard)
+        )
     return request.answer(body=found.encode(bare_keys=not standard))
 
 
 def cluster_info(state: NameServerState, link: Link, request: Command) -> Awaitable[Command | None]:
-    return state.large_answers.make(link, request, state.routes.cluster_info().pieces())
+    return state.large_answers.make(link, request, lambda: state.routes.cluster_info().pieces())
+
+
+def _found(state: NameServerState, topic: str) -> TopicRoute:
+    found = state.routes.route(topic)
+    if state.config.order_message_enable:
+        found = replace(found, order_config=state.kv.try_get(ORDER_TOPICS, topic))
+    return found
 
 
 def _check_ready(state: NameServerState) -> None:

@@ -1,6 +1,6 @@
 """Topic lists, and what operators do with topics: codes 205, 206, 216, 224, 304, 311, 312, 313, 327."""
 
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 from bolide.model.errors import RequestError
 from bolide.model.steps import Steps
@@ -50,41 +50,41 @@ def delete(state: NameServerState, link: Link, request: Command) -> Awaitable[Co
 def list_all(state: NameServerState, link: Link, request: Command) -> Awaitable[Command | None]:
     if not state.config.enable_all_topic_list:
         raise RequestError("the list of all topics is switched off here (enableAllTopicList)")
-    return _listed(state, link, request, state.routes.all_topics())
+    return _listed(state, link, request, state.routes.all_topics)
 
 
 def list_of_cluster(state: NameServerState, link: Link, request: Command) -> Awaitable[Command | None]:
     _check_lists(state)
     cluster = ClusterRequest.decode(request.fields).cluster
-    return _listed(state, link, request, state.routes.topics_of_cluster(cluster))
+    return _listed(state, link, request, lambda: state.routes.topics_of_cluster(cluster))
 
 
 def list_system(state: NameServerState, link: Link, request: Command) -> Awaitable[Command | None]:
     _check_lists(state)
-    return state.large_answers.make(link, request, state.routes.system_topics().pieces())
+    return state.large_answers.make(link, request, lambda: state.routes.system_topics().pieces())
 
 
 def list_unit(state: NameServerState, link: Link, request: Command) -> Awaitable[Command | None]:
     _check_lists(state)
-    return _listed(state, link, request, state.routes.unit_topics())
+    return _listed(state, link, request, state.routes.unit_topics)
 
 
 def list_unit_subscription(state: NameServerState, link: Link, request: Command) -> Awaitable[Command | None]:
     _check_lists(state)
-    return _listed(state, link, request, state.routes.unit_subscription_topics())
+    return _listed(state, link, request, state.routes.unit_subscription_topics)
 
 
 def list_unit_subscription_without_unit(
     state: NameServerState, link: Link, request: Command
 ) -> Awaitable[Command | None]:
     _check_lists(state)
-    return _listed(state, link, request, state.routes.unit_subscription_topics_without_unit())
+    return _listed(state, link, request, state.routes.unit_subscription_topics_without_unit)
 
 
 def _listed(
-    state: NameServerState, link: Link, request: Command, listing: Steps[TopicList]
+    state: NameServerState, link: Link, request: Command, listing: Callable[[], Steps[TopicList]]
 ) -> Awaitable[Command | None]:
-    return state.large_answers.make(link, request, _pieces(listing))
+    return state.large_answers.make(link, request, lambda: _pieces(listing()))
 
 
 def _pieces(listing: Steps[TopicList]) -> Iterator[bytes]:

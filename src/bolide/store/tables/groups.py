@@ -12,7 +12,7 @@ from bolide.model.json_pieces import Entries
 from bolide.model.limits import GROUP_TABLE_BYTES_MAX, GROUPS_MAX
 from bolide.model.topic import GroupConfig
 from bolide.store.disk import Disk
-from bolide.store.tables.persisted import PersistedTable, member_table, read_entries, with_more
+from bolide.store.tables.persisted import PersistedTable, entries_of, member_table, read_entries, with_more
 
 CROWDED_PART = 4
 """A table of which more than one of so many parts is taken should have no groups that nobody would miss."""
@@ -100,11 +100,12 @@ class GroupTable(PersistedTable):
                 self.mark_dirty()
 
     def members(self) -> dict[str, Any]:
-        groups = list(self._groups.items())
         return {
             "dataVersion": self.version.as_json(),
             "forbiddenTable": self._forbidden,
-            "subscriptionGroupTable": Entries((name, group_as_json(config)) for name, config in groups),
+            "subscriptionGroupTable": Entries(
+                (name, group_as_json(config)) for name, config in entries_of(self._groups)
+            ),
         }
 
     def _take(self, members: Mapping[str, Any]) -> None:

@@ -22,7 +22,7 @@ from bolide.model.limits import OFFSETS_BYTES_MAX
 from bolide.model.numbers import INT32_MAX, is_int64, parse_whole
 from bolide.model.offsets import GroupOffset
 from bolide.store.disk import Disk
-from bolide.store.tables.persisted import PersistedTable, member_table
+from bolide.store.tables.persisted import PersistedTable, entries_of, member_table
 
 COMMITS_PER_VERSION = 500
 
@@ -186,7 +186,7 @@ def _entries(offsets: _Offsets) -> Entries:
     """As they are when their turn comes; those of a wide topic one by one."""
     return Entries(
         (key, queues if len(queues) <= WIDE else Entries(list(queues.items())))
-        for key, queues in list(offsets.items())
+        for key, queues in entries_of(offsets)
     )
 
 

@@ -101,6 +101,15 @@ def member_table(members: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return table
 
 
+def entries_of(table: Mapping[str, T]) -> Iterator[tuple[str, T]]:
+    """Each as it is when its turn comes; the table may change meanwhile.  No more than names is copied for that: many
+    may be reading a large table at the same time."""
+    for name in list(table):
+        value = table.get(name)
+        if value is not None:
+            yield name, value
+
+
 def read_entries(members: Mapping[str, Any], key: str, read: Callable[[object], T]) -> dict[str, T]:
     """The entries of such a member; the error of one names it."""
     found: dict[str, T] = {}

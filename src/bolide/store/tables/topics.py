@@ -15,7 +15,7 @@ from bolide.model.json_pieces import Entries
 from bolide.model.limits import TOPIC_QUEUES_MAX, TOPIC_TABLE_BYTES_MAX, TOPICS_MAX
 from bolide.model.topic import TopicConfig
 from bolide.store.disk import Disk
-from bolide.store.tables.persisted import PersistedTable, read_entries, with_more
+from bolide.store.tables.persisted import PersistedTable, entries_of, read_entries, with_more
 
 
 class TopicTable(PersistedTable):
@@ -96,10 +96,11 @@ class TopicTable(PersistedTable):
                 self.mark_dirty()
 
     def members(self) -> dict[str, Any]:
-        topics = list(self._topics.items())
         return {
             "dataVersion": self.version.as_json(),
-            "topicConfigTable": Entries((name, topic_as_json(config)) for name, config in topics),
+            "topicConfigTable": Entries(
+                (name, topic_as_json(config)) for name, config in entries_of(self._topics)
+            ),
         }
 
     def _take(self, members: Mapping[str, Any]) -> None:

@@ -1,0 +1,40 @@
+"""Answers that nobody reads, and requests that wait for large ones: what they keep is what is charged."""
+
+import select
+
+import pytest
+
+from tests.attack.stage import ONE_WAY, frame, grows_at_most, strangers, takes_messages
+from tests.peers import frames
+from tests.peers.server import Together
+from tests.peers.waiting import PATIENCE_SECONDS
+
+PULL, MEMBERS, ALL_GROUPS = 11, 38, 201
+TOPIC = "unread"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def topic(server: Together) -> None:
+    takes_messages(server, TOPIC)
+    with frames.Connection(server.broker) as connection:
+        for _ in range(70):
+            connection.ask(frames.SEND_MESSAGE_V2, frames.send_fields(TOPIC), b"y" * 60_000)
+
+
+def pull(group: str, **more: str) -> dict[str, str]:
+    names = ("queueId", "queueOffset", "commitOffset", "suspendTimeoutMillis", "subVersion")
+    plain = dict.fromkeys(names, "0") | {"maxMsgNums": "32", "sysFlag": "4", "subscription": "*"}
+    return plain | {"consumerGroup": group, "topic": TOPIC, "expressionType": "TAG"} | more
+
+
+def test_who_waits_for_a_large_answer_has_no_copy_of_the_table(server: Together) -> None:
+    """960 requests of 98 bytes held a list of 30,000 groups each."""
+    with frames.Connection(server.broker) as connection:
+        connection._socket.sendall(b"".join(frame(PULL, pull(f"g{n}"), flag=ONE_WAY) for n in range(30_000)))
+        connection.ask(MEMBERS, {"consumerGroup": "nobody"})
+    with strangers(server.broker, 60) as connections, grows_at_most(server, 256):
+        for stranger in connections:
+            stranger.sendall(frame(ALL_GROUPS) * 16)
+        assert select.select(connections, [], [], PATIENCE_SECONDS)[
+            0
+        ]  # the first one is made: all others wait
