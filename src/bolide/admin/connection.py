@@ -10,7 +10,7 @@ from typing import Self
 
 from bolide.model.addresses import parse_addresses
 from bolide.model.clock import Clock
-from bolide.model.errors import BolideError, ConnectionLost, RemoteError
+from bolide.model.errors import BolideError, NoNameServer, RemoteError
 from bolide.net.caller import Caller
 from bolide.net.clock import SystemClock
 from bolide.wire.codes import RequestCode, ResponseCode
@@ -58,7 +58,7 @@ class AdminConnection:
                 raise
             except BolideError as error:
                 failures.append(str(error))
-        raise ConnectionLost(f"no name server answers: {'; '.join(failures)}")
+        raise NoNameServer(f"no name server answers: {'; '.join(failures)}")
 
     async def tell_nameservers(self, code: RequestCode, fields: Mapping[str, str]) -> None:
         """Every name server that is up; an error when none is."""
@@ -71,4 +71,4 @@ class AdminConnection:
             except BolideError as error:
                 failures.append(str(error))
         if len(failures) == len(self.nameservers):
-            raise ConnectionLost(f"no name server answers: {'; '.join(failures)}")
+            raise NoNameServer(f"no name server answers: {'; '.join(failures)}")

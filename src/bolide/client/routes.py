@@ -12,8 +12,8 @@ from random import Random
 
 from bolide.model.errors import (
     ClientError,
-    ConnectionLost,
     NoBroker,
+    NoNameServer,
     ProtocolError,
     RemoteError,
     RouteNotFound,
@@ -153,7 +153,7 @@ class RouteCache:
             self._at = (self._at + 1) % len(self._nameservers)
         if is_unknown:
             return None
-        raise ConnectionLost(
+        raise NoNameServer(
             f"no name server answers: {'; '.join(failures)}."
             " Is the address right, and is one running there (`bolide up` starts one)?"
         )

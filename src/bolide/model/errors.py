@@ -127,6 +127,10 @@ class ConnectionLost(ClientError):
     """The connection closed before the answer came, or could not be made."""
 
 
+class NoNameServer(ConnectionLost):
+    """None answers, so no broker was asked for anything."""
+
+
 class RouteNotFound(ClientError):
     """No name server knows where the topic lives."""
 
