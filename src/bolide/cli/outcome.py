@@ -14,6 +14,7 @@ from bolide.model.errors import (
     InvalidRequest,
     NoBroker,
     NoNameServer,
+    NotANameServer,
     NotAStore,
     NothingFound,
     NotWritable,
@@ -117,6 +118,8 @@ def _hint(error: BaseException) -> str:
         return _hint(error.__cause__)
     if isinstance(error, ConnectionLost) and "bolide up" in str(error):
         return ""
+    if isinstance(error, NotANameServer):
+        return "Give the address of a name server with -n."
     if isinstance(error, NoNameServer):
         return "Start a server with `bolide up`, or give the address of a running one with -n."
     if isinstance(error, ConnectionLost):

@@ -14,9 +14,11 @@ from bolide.model.errors import (
     ClientError,
     NoBroker,
     NoNameServer,
+    NotANameServer,
     ProtocolError,
     RemoteError,
     RouteNotFound,
+    is_of_a_broker,
 )
 from bolide.model.names import DEFAULT_TOPIC, RETRY_PREFIX
 from bolide.net.caller import Caller
@@ -201,6 +203,4 @@ def _read(answer: Command) -> Route | None:
 
 def _words(address: str, error: Exception) -> str:
     """Why a name server has given no route."""
-    if isinstance(error, RemoteError) and error.response_code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
-        return f"{address} knows no routes: it is a broker, not a name server (whose port is 9876 by default)"
-    return str(error)
+    return str(NotANameServer.at(address) if is_of_a_broker(error) else error)
