@@ -51,7 +51,7 @@ class Trouble:
     def over(self) -> None:
         """It works, again or still."""
         if self.reason is not None:
-            self._log.warning("%s: that is over", self._text)
+            self._log.warning("%s: the trouble has passed, it works again", self._text)
             self.reason = None
 
     def __bool__(self) -> bool:

@@ -29,7 +29,7 @@ def test_a_trouble_is_said_when_it_begins_when_it_changes_and_when_it_is_over(
     assert lines(caplog) == [
         "cannot write: No space left on device",
         "cannot write: no disk",
-        "cannot write: that is over",
+        "cannot write: the trouble has passed, it works again",
     ]
 
 
@@ -38,7 +38,10 @@ def test_a_trouble_has_a_level_and_may_be_given_in_words(caplog: pytest.LogCaptu
     assert met.met("the clock is ahead") == met.reason == "the clock is ahead"
     met.over()
     assert not met
-    assert lines(caplog) == ["cleaning waits: the clock is ahead", "cleaning waits: that is over"]
+    assert lines(caplog) == [
+        "cleaning waits: the clock is ahead",
+        "cleaning waits: the trouble has passed, it works again",
+    ]
     assert [(record.levelno, record.exc_info) for record in caplog.records] == [(logging.WARNING, None)] * 2
 
 
