@@ -23,6 +23,7 @@ _HOMES = {
             "MalformedRecord",
             "MessageIllegal",
             "NoBroker",
+            "NoNameServer",
             "NotWritable",
             "ProtocolError",
             "RemoteError",

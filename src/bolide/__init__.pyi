@@ -16,6 +16,7 @@ from bolide.model.errors import InvalidRequest as InvalidRequest
 from bolide.model.errors import MalformedRecord as MalformedRecord
 from bolide.model.errors import MessageIllegal as MessageIllegal
 from bolide.model.errors import NoBroker as NoBroker
+from bolide.model.errors import NoNameServer as NoNameServer
 from bolide.model.errors import NotWritable as NotWritable
 from bolide.model.errors import ProtocolError as ProtocolError
 from bolide.model.errors import RemoteError as RemoteError

@@ -22,6 +22,15 @@ def test_the_list_of_compiled_modules_is_the_same_wherever_it_stands() -> None:
     assert sorted(built) == sorted(compiled.COMPILED_MODULES) == sorted(map(_module_of, PYX))
 
 
+def test_every_compiled_module_stands_in_the_table_of_the_architecture() -> None:
+    page = (house.ROOT / "ARCHITECTURE.md").read_text()
+    listed = {
+        line.split("`")[1] for line in page.splitlines() if line.startswith("| `") and "_twin.py`" in line
+    }
+    modules = (name.removeprefix("bolide.").replace(".", "/") for name in compiled.COMPILED_MODULES)
+    assert listed == {f"{name}.pyx" for name in modules}
+
+
 def test_a_compiled_module_has_its_types_beside_it() -> None:
     assert [house.name_of(path) for path in PYX if not path.with_suffix(".pyi").exists()] == []
 

@@ -97,10 +97,19 @@ def _consumer(
 
 
 def _stored(reader: PullConsumer, receipt: SendReceipt) -> StoredMessage:
-    """The message of a receipt; the original shows it to readers a moment after it has acknowledged it."""
+    """The message of a receipt; the original shows it to readers a moment after it has acknowledged it.
+
+    A pull may wait at the end of a queue, and not for what lies behind a message that is not shown yet either.
+    """
     _wait_for_route(reader, receipt.queue.topic)
-    (message,) = reader.pull(receipt.queue, receipt.queue_offset, 1, wait_ms=PATIENCE_MS).messages
-    return message
+    found: list[StoredMessage] = []
+
+    def is_shown() -> bool:
+        found[:] = reader.pull(receipt.queue, receipt.queue_offset, 1, wait_ms=PATIENCE_MS).messages
+        return bool(found)
+
+    wait_until(is_shown, PATIENCE_SECONDS, f"{receipt} is not shown")
+    return found[0]
 
 
 def _wait_for_route(reader: PullConsumer, topic: str) -> None:

@@ -71,5 +71,5 @@ def test_without_pyarrow_only_ours_is_missing_and_says_so(tmp_path: Path) -> Non
     assert done.stdout.startswith(words)
     assert "['a']" in done.stdout
     assert done.stdout.count(words) == 3
-    assert done.stdout.count("pip install 'bolide[spark]'") == 3
+    assert done.stdout.count("pip install 'pyarrow>=18'") == 3
     assert "Traceback" not in done.stdout

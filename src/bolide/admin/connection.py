@@ -10,7 +10,7 @@ from typing import Self
 
 from bolide.model.addresses import parse_addresses
 from bolide.model.clock import Clock
-from bolide.model.errors import BolideError, ConnectionLost, RemoteError
+from bolide.model.errors import BolideError, NoNameServer, NotANameServer, RemoteError, is_of_a_broker
 from bolide.net.caller import Caller
 from bolide.net.clock import SystemClock
 from bolide.wire.codes import RequestCode, ResponseCode
@@ -50,25 +50,40 @@ class AdminConnection:
 
     async def ask_nameserver(self, code: RequestCode, fields: Mapping[str, str] | None = None) -> Command:
         """The answer of the first name server that gives one."""
-        failures: list[str] = []
+        failures: list[BolideError] = []
         for address in self.nameservers:
             try:
-                return await self.ask(address, code, fields)
+                return await self._ask_nameserver(address, code, fields)
             except RemoteError:
                 raise
             except BolideError as error:
-                failures.append(str(error))
-        raise ConnectionLost(f"no name server answers: {'; '.join(failures)}")
+                failures.append(error)
+        raise _none_answers(failures)
 
     async def tell_nameservers(self, code: RequestCode, fields: Mapping[str, str]) -> None:
         """Every name server that is up; an error when none is."""
-        failures: list[str] = []
+        failures: list[BolideError] = []
         for address in self.nameservers:
             try:
-                await self.ask(address, code, fields)
+                await self._ask_nameserver(address, code, fields)
             except RemoteError:
                 raise
             except BolideError as error:
-                failures.append(str(error))
+                failures.append(error)
         if len(failures) == len(self.nameservers):
-            raise ConnectionLost(f"no name server answers: {'; '.join(failures)}")
+            raise _none_answers(failures)
+
+    async def _ask_nameserver(
+        self, address: str, code: RequestCode, fields: Mapping[str, str] | None
+    ) -> Command:
+        try:
+            return await self.ask(address, code, fields)
+        except RemoteError as error:
+            if is_of_a_broker(error):
+                raise NotANameServer.at(address) from error
+            raise
+
+
+def _none_answers(failures: Sequence[BolideError]) -> NoNameServer:
+    kind = NotANameServer if any(isinstance(one, NotANameServer) for one in failures) else NoNameServer
+    return kind(f"no name server answers: {'; '.join(map(str, failures))}")

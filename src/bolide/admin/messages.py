@@ -61,7 +61,8 @@ async def message_by_unique_id(servers: AdminConnection, topic: str, message_id:
 async def message_by_offset_id(servers: AdminConnection, message_id: str) -> StoredMessage:
     """The message at the place that an offset id names; `NothingFound` when there is none."""
     address, log_offset = parse_offset_id(message_id)
-    nothing = f"no message has the offset id {message_id}; is it a unique id? Then its topic is needed too"
+    other = "is it a unique id? Then its topic is needed too, --topic TOPIC"
+    nothing = f"no message has the offset id {message_id}; {other}"
     if not 0 < int(address.rpartition(":")[2]) <= PORT_MAX or log_offset < 0:
         raise NothingFound(nothing)
     try:
@@ -73,7 +74,7 @@ async def message_by_offset_id(servers: AdminConnection, message_id: str) -> Sto
     except (ConnectionLost, CallTimeout) as error:  # any other id names an address too, where nobody is
         raise NothingFound(
             f"the offset id {message_id} names a broker at {address}, where nobody answers ({error}). Is that broker"
-            " down? Or is it a unique id? Then its topic is needed too"
+            f" down? Or {other}"
         ) from error
     messages = decode_messages(answer.body, await _name_of(servers, address))
     if len(messages) != 1:

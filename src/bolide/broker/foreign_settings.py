@@ -116,7 +116,7 @@ _AREAS = (
         """
         checkTransactionMessageEnable=false enableTransactionMetrics=true endTransactionThreadPoolNums
         rejectTransactionMessage=false|true transRocksDBEnable=false transWriteOriginTransHalfEnable=true
-        transactionCheckInterval=30000 transactionCheckMax=15 transactionCheckRocksdbCoreThreads=2
+        transactionCheckInterval=30000|60000 transactionCheckMax=15 transactionCheckRocksdbCoreThreads=2
         transactionCheckRocksdbMaxThreads=5 transactionCheckRocksdbQueueCapacity=2000
         transactionMetricFlushInterval=10000 transactionOpBatchInterval=3000 transactionOpMsgMaxSize=4096
         transactionTimeOut=6000 waitTimeMillsInTransactionQueue=3000
@@ -128,7 +128,7 @@ _AREAS = (
         """
         allowRecallWhenBrokerNotWriteable=true appendTopicForTimerDeleteKey=false delayOffsetUpdateVersionStep=200
         disappearTimeAfterStart=-1 enableScheduleAsyncDeliver=false enableScheduleMessageStats=true
-        flushDelayOffsetInterval=10000 mappedFileSizeTimerLog=104857600
+        flushDelayOffsetInterval=10000 mappedFileSizeTimerLog=104857600 maxDelayTime=40
         messageDelayLevel=1s+5s+10s+30s+1m+2m+3m+4m+5m+6m+7m+8m+9m+10m+20m+30m+1h+2h recallMessageEnable=false
         scheduleAsyncDeliverMaxPendingLimit=2000 scheduleAsyncDeliverMaxResendNum2Blocked=3 timerCheckMetricsWhen=05
         timerColdDataCheckIntervalMs=60000 timerCongestNumEachSlot=2147483647 timerEnableCheckMetrics=true
@@ -148,12 +148,17 @@ _AREAS = (
         "an SQL expression is asked of each message when it is read, and of those that come back not at all",
         False,
         """
-        bitMapLengthConsumeQueueExt=64 enableCalcFilterBitMap=false expectConsumerNumUseFilter=32
+        bitMapLengthConsumeQueueExt=64|112 enableCalcFilterBitMap=false expectConsumerNumUseFilter=32
         filterDataCleanTimeSpan=86400000 filterSupportRetry=false mappedFileSizeConsumeQueueExt=50331648
         maxErrorRateOfBloomFilter=20
         """,
     ),
     _Area("there are no filter servers here", False, "filterServerNums=0"),
+    _Area(
+        "a process has one broker here, and no container of several",
+        False,
+        "isBrokerContainer=false isInBrokerContainer=false",
+    ),
     _Area(
         "there are no light queues and topics here",
         False,
@@ -194,7 +199,8 @@ _AREAS = (
         False,
         """
         accountStatsEnable=true accountStatsPrintZeroValues=true autoDeleteUnusedStats=false|true
-        commercialBaseCount=1 commercialSizePerMsg=4096 enableConnectionMetrics=true enableDetailStat=true
+        commercialBaseCount=1 commercialBigCount=1 commercialEnable=true commercialSizePerMsg=4096
+        commercialTimerCount=1 commercialTransCount=1 enableConnectionMetrics=true enableDetailStat=true
         enableLagAndDlqMetrics=true enableMessageStoreMetrics=true enableRemotingMetrics=true
         enableRequestMetrics=true enableStatsMetrics=true isolateLogEnable=false maxStatsIdleTimeInMinutes=-1
         metricGrpcExporterIntervalInMills=60000 metricGrpcExporterTimeOutInMills=3000
@@ -247,7 +253,7 @@ _AREAS = (
         False,
         """
         enableRegisterProducer=true enableSingleTopicRegister=false enableSplitMetadata=true
-        enableSplitRegistration=false registerBrokerTimeoutMills=24000 splitMetadataSize=2000
+        enableSplitRegistration=false registerBrokerTimeoutMills=24000|6000 splitMetadataSize=2000
         splitRegistrationSize=800
         """,
     ),
@@ -268,7 +274,7 @@ _AREAS = (
         enableLogConsumeQueueRepeatedlyBuildWhenRecover=false enableRunningFlagsInFlush=false
         fastFailIfNoBufferInStorePool=false flushCommitLogTimed=false|true flushConsumeQueueLeastPages=2
         flushConsumerOffsetHistoryInterval=60000 flushIntervalConsumeQueue=1000
-        flushLeastPagesWhenWarmMapedFile=4096 globalColdReadThreshold=104857600
+        flushLeastPagesWhenWarmMapedFile=4096 globalColdReadThreshold=104857600 isEnableBatchPush=false
         logicQueueForceSwapMapInterval=43200000 logicQueueSwapMapInterval=3600000 logicQueueSwapMapReserveFileNum=20
         logicalDiskSpaceCleanForciblyThreshold=0.8 mappedFileSwapEnable=true
         mapperFileSizeBatchConsumeQueue=13800000 maxAsyncPutMessageRequests=5000 maxBatchDeleteFilesNum=50

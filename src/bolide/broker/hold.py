@@ -30,7 +30,7 @@ BUCKET_MS = 500
 
 K = TypeVar("K")
 
-_END = object()
+_END = (None, 0)
 
 
 class PullHold:
@@ -44,7 +44,9 @@ class PullHold:
         self._buckets: dict[int, Pulls] = {}  # by deadline
         self._shares: FairShares[Link] = FairShares(HELD_BYTES_MAX, HELD_CONNECTION_BYTES_MAX)
         self._count = 0
-        self._looks: OrderedDict[WaitingPulls, Iterator[HeldPull | None]] = OrderedDict()  # at what has come
+        self._looks: OrderedDict[WaitingPulls, Iterator[tuple[HeldPull | None, int]]] = (
+            OrderedDict()
+        )  # at what has come
         self._over: deque[Iterator[HeldPull]] = deque()  # pulls whose time is over
         self._gone: deque[Iterator[HeldPull]] = deque()  # pulls behind which nobody waits
         self._work = Slices(self._work_some)
@@ -107,26 +109,31 @@ class PullHold:
         self._work.go()
 
     def _work_some(self) -> bool:
-        for _ in range(LOOKED_AT_PER_TURN):
-            if not self._looks:
-                break
-            self._look_on()
+        left = LOOKED_AT_PER_TURN
+        while left > 0 and self._looks:
+            left -= self._look_on()
+        left = ANSWERED_PER_TURN
         for held in _next_of(self._over, ANSWERED_PER_TURN):
             self._wake(held)
+            left -= held.cost
+            if left <= 0:
+                break
         for held in _next_of(self._gone, FORGOTTEN_PER_TURN):
             self._release(held)
         return bool(self._looks or self._over or self._gone)
 
-    def _look_on(self) -> None:
-        """One step for the queue whose turn it is."""
+    def _look_on(self) -> int:
+        """One step for the queue whose turn it is; gives its cost."""
         waiting, look = next(iter(self._looks.items()))
-        step = next(look, _END)
-        if step is _END:
+        held, cost = next(look, _END)
+        if cost == 0:
             del self._looks[waiting]
-            return
+            return 1
         self._looks.move_to_end(waiting)
-        if isinstance(step, HeldPull):
-            self._wake(step)
+        if held is not None:
+            self._wake(held)
+            cost += held.cost
+        return cost
 
     def _give_up_one(self, link: Link) -> None:
         """Answer the pull of this connection that came last."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from bolide.broker.introduction import BrokerIdentity, Introduction, Snapshot, TopicSource, news_since
 from bolide.broker.rivals import Rivals, other_holder
-from bolide.model.errors import BolideError, CallTimeout, RemoteError
+from bolide.model.errors import BolideError, CallTimeout, NotANameServer, RemoteError, is_of_a_broker
 from bolide.model.response_code import ResponseCode
 from bolide.model.topic import Permission, TopicConfig
 from bolide.net.caller import Caller
@@ -215,7 +215,7 @@ class Registrar:
                 await self._register(contact, only_news=only_news, insists=is_hurried)
             except Exception as error:
                 contact.failures += 1
-                contact.trouble.met(error)
+                contact.trouble.met(NotANameServer.at(contact.address) if is_of_a_broker(error) else error)
                 retry_ms = RETRY_MS << min(contact.failures - 1, 16)
                 contact.whole_at = now() + min(retry_ms, self.period_ms) / 1000
             else:

@@ -24,6 +24,9 @@ HELD_BYTES = 1024
 CODE_BYTES = 256
 """About what a held pull takes beside its request, and with each tag that it wants."""
 
+EXAMINING_COST = 32
+"""What looking into messages costs beside looking at their tags."""
+
 QueueKey = tuple[str, int]
 Pulls = dict["HeldPull", None]
 
@@ -45,6 +48,11 @@ class HeldPull:
     """Entries of that queue below this are known not to be wanted."""
     waiting: "WaitingPulls | None" = None
     """Where it is held, while it is."""
+
+    @property
+    def cost(self) -> int:
+        """Of looking whether it wants something, or of executing it again, beside that of others."""
+        return 1 if self.filter.examine is None else EXAMINING_COST
 
     @property
     def size(self) -> int:
@@ -96,8 +104,9 @@ class WaitingPulls:
         """The queue under this name is another one than before: nothing of it has been looked at."""
         self.queue, self.seen, self._reach = queue, 0, 0
 
-    def look(self, reader: StoreReader) -> Iterator[HeldPull | None]:
-        """Go over what has come, up to what may be read: whoever wants some of it, and None between them.
+    def look(self, reader: StoreReader) -> Iterator[tuple[HeldPull | None, int]]:
+        """Go over what has come, up to what may be read: whoever wants some of it, and None between them; with each
+        what the step has cost.
 
         A step looks at one pull or one piece of the queue.  When all is seen there are no more steps.
         """
@@ -113,11 +122,12 @@ class WaitingPulls:
                 for code in self._awaited(first_at):
                     for held in list(self._by_code.get(code, ())):
                         if held.waiting is self:
-                            yield held if self._wants(held, entries, first_at[code], reader) else None
+                            is_wanted = self._wants(held, entries, first_at[code], reader)
+                            yield held if is_wanted else None, held.cost
             if not passed:
                 break
             self.seen += passed
-            yield None
+            yield None, 1
 
     def _awaited(self, first_at: dict[int | None, int]) -> list[int | None]:
         """Those tags that have come and that somebody wants."""

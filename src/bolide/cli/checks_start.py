@@ -1,17 +1,18 @@
 """What stands in the way of a broker's start here and now, for `bolide broker --check`: its store, its addresses, its
-port.  Nothing is made and nothing is started.
+port.  Nothing is started, and nothing that is made stays.
 """
 
 import os
 import socket
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bolide.broker.config import BrokerConfig
-from bolide.cli.standalone import check_directory
+from bolide.cli.standalone import ELSEWHERE, check_directory
 from bolide.model.errors import ConfigError
 from bolide.model.settings_table import Examined, Finding
-from bolide.store.disk_os import OsDisk
+from bolide.store.disk_os import OsDisk, room_at
 
 
 def examine_start(settings: Mapping[str, str]) -> Examined:
@@ -42,13 +43,19 @@ def check_start(config: BrokerConfig) -> Examined:
 
 def _check_store(root: Path, config: BrokerConfig) -> Iterator[Finding]:
     try:
-        check_directory(root)
+        there = check_directory(root)
         size = _segment_bytes(root / "commitlog")
+        room = _room(there)
     except ConfigError as error:
         yield Finding("storePathRootDir", str(error))
     except OSError as error:
         yield Finding("storePathRootDir", f"{error.filename} cannot be read: {error.strerror}")
     else:
+        if not _segments(root / "commitlog") and room is not None and room < config.segment_bytes:
+            given = (
+                f"the log begins with {config.segment_bytes} bytes, and the disk of {root} has {room} left"
+            )
+            yield Finding("mappedFileSizeCommitLog", f"{given}: free some, set fewer, or {ELSEWHERE}")
         if size not in (None, config.segment_bytes):
             given = (
                 f"mappedFileSizeCommitLog is {config.segment_bytes}, and {root} has segments of {size} bytes"
@@ -56,9 +63,26 @@ def _check_store(root: Path, config: BrokerConfig) -> Iterator[Finding]:
             yield Finding("mappedFileSizeCommitLog", f"{given}: set it to that")
 
 
+def _room(there: Path) -> int | None:
+    """Where a file system does not tell, it may be one that keeps nothing at all (/proc): then a directory is tried."""
+    room = room_at(str(there))
+    if room is None:
+        try:
+            os.rmdir(tempfile.mkdtemp(prefix=".bolide-check-", dir=there))
+        except OSError as error:
+            raise ConfigError(
+                f"no directory can be made in {there}: {error.strerror}; {ELSEWHERE}"
+            ) from error
+    return room
+
+
+def _segments(folder: Path) -> list[str]:
+    return sorted(name for name in os.listdir(folder) if name.isdigit()) if folder.exists() else []
+
+
 def _segment_bytes(folder: Path) -> int | None:
     """Of a log that has begun; its first segment is blank when power was lost while it was made."""
-    names = sorted(name for name in os.listdir(folder) if name.isdigit()) if folder.exists() else []
+    names = _segments(folder)
     if not names:
         return None
     with (folder / names[0]).open("rb") as file:

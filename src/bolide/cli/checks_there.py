@@ -10,7 +10,7 @@ from bolide.cli.checks_state import check_state
 from bolide.cli.findings import Finding, doubtful, good, wrong
 from bolide.cli.output import counted
 from bolide.model.clock import Clock
-from bolide.model.errors import BolideError, ConnectionLost
+from bolide.model.errors import BolideError, ConnectionLost, NotANameServer
 from bolide.wire.bodies.route import ClusterInfo
 
 TIMEOUT_MS = 3_000
@@ -33,9 +33,9 @@ async def check_nameserver(address: str) -> NameserverCheck:
     async with AdminConnection(address, timeout_ms=TIMEOUT_MS) as server:
         try:
             info = await cluster_info(server)
-        except ConnectionLost as error:
-            return NameserverCheck(wrong("name server", str(error), _start_hint(address)), is_taken=False)
         except BolideError as error:
+            if isinstance(error, ConnectionLost) and not isinstance(error, NotANameServer):
+                return NameserverCheck(wrong("name server", str(error), _start_hint(address)), is_taken=False)
             text = f"{address} accepts connections but does not answer like a name server: {error}"
             advice = "Is this the name server's port (9876 by default), not a broker's?"
             return NameserverCheck(wrong("name server", text, advice), is_taken=True)

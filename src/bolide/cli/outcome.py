@@ -13,6 +13,8 @@ from bolide.model.errors import (
     ConnectionLost,
     InvalidRequest,
     NoBroker,
+    NoNameServer,
+    NotANameServer,
     NotAStore,
     NothingFound,
     NotWritable,
@@ -116,7 +118,9 @@ def _hint(error: BaseException) -> str:
         return _hint(error.__cause__)
     if isinstance(error, ConnectionLost) and "bolide up" in str(error):
         return ""
-    if isinstance(error, ConnectionLost) and "name server" in str(error):
+    if isinstance(error, NotANameServer):
+        return "Give the address of a name server with -n."
+    if isinstance(error, NoNameServer):
         return "Start a server with `bolide up`, or give the address of a running one with -n."
     if isinstance(error, ConnectionLost):
         return "That is where the name server says a broker is; `bolide doctor` finds out why it cannot be reached."

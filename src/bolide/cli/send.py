@@ -1,7 +1,7 @@
 """`bolide send TOPIC [TEXT]`: a text or lines from stdin, as messages.
 
 Neighbouring lines share a request, and up to `REQUESTS_AT_ONCE` requests wait for their acknowledgement at a time.  The
-first failure ends the reading; what was stored until then is counted and reported.
+first failure ends the reading; what was stored until then is counted and reported, and what may be stored is said.
 """
 
 import asyncio
@@ -21,7 +21,14 @@ from bolide.cli.options import DEFAULT_NAMESERVER, Nameserver
 from bolide.cli.outcome import Partly, explain
 from bolide.cli.output import counted, reader_gone, say, write_json_line
 from bolide.cli.progress import progress_bar
-from bolide.model.errors import BolideError, ConfigError
+from bolide.model.errors import (
+    BolideError,
+    CallTimeout,
+    ConfigError,
+    ConnectionLost,
+    NoNameServer,
+    ProtocolError,
+)
 from bolide.model.limits import LINE_BYTES_MAX
 
 if TYPE_CHECKING:
@@ -35,6 +42,9 @@ MESSAGES_PER_REQUEST = 64
 BYTES_PER_REQUEST = 64 * 1024
 ALONE_FROM_BYTES = 4096
 """Larger bodies gain little from company, and the client packs only those that go alone."""
+
+UNANSWERED = (CallTimeout, ConnectionLost, ProtocolError)
+"""After these nobody knows whether the broker has stored it."""
 
 SEND_TIMEOUT_MS = 10_000
 CHUNK_BYTES = 256 * 1024
@@ -143,6 +153,7 @@ class _Sending:
         self._reason_of = reason_of
         self._free = asyncio.Semaphore(REQUESTS_AT_ONCE)
         self._failure: tuple[str, BolideError | OSError] | None = None
+        self._unanswered: list[int] = []
         self.sent = 0
 
     async def run(self, producer: "Producer", runs: AsyncIterator[list[Line]]) -> None:
@@ -155,8 +166,16 @@ class _Sending:
             what, trouble = self._failure
             if isinstance(trouble, BolideError):
                 trouble = await self._reason_of(trouble)
-            stored = f"{counted(self.sent, 'message')} {'is' if self.sent == 1 else 'are'} stored"
-            raise Partly(f"{what}, {stored}: {explain(trouble)}") from trouble
+            raise Partly(f"{what}, {self._stored()}: {explain(trouble)}") from trouble
+
+    def _stored(self) -> str:
+        """What is known of the messages when all answers that come have come."""
+        sure = f"{counted(self.sent, 'message')} {'is' if self.sent == 1 else 'are'}"
+        if not self._unanswered:
+            return f"{sure} stored"
+        return (
+            f"{sure} acknowledged, {self._unit} {min(self._unanswered)} and later ones may be stored or not"
+        )
 
     async def _send_each(
         self, producer: "Producer", runs: AsyncIterator[list[Line]], tasks: asyncio.TaskGroup
@@ -191,6 +210,8 @@ class _Sending:
             else:
                 receipts = await producer.send_batch([message for _, message in batch])
         except BolideError as error:
+            if isinstance(error, UNANSWERED) and not isinstance(error, NoNameServer):
+                self._unanswered.append(batch[0][0])
             self._failed(f"{self._unit} {batch[0][0]} failed", error)
         else:
             self.sent += len(batch)

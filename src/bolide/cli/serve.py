@@ -183,7 +183,7 @@ def broker(
     Without storePathRootDir it stores in ~/store.
     --check ends with 0 when a broker would start here now, and with 1 when not:
     it looks at every setting, at addresses (bindAddress, brokerIP1, namesrvAddr),
-    at the store (writable, segments of the same size) and at the port. A broker that
+    at the store (writable, room to begin, segments of the same size), at the port. A broker that
     runs on the store now is a warning, and its port is not tried. It connects nowhere.
 
     [bold]Examples[/bold]

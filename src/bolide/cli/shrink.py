@@ -8,7 +8,7 @@ from bolide.cli.ask import ask, confirm
 from bolide.cli.outcome import Partly, Refused, explain
 from bolide.cli.output import counted, say
 from bolide.cli.progress import status_line
-from bolide.model.errors import BolideError
+from bolide.model.errors import BolideError, RemoteError
 
 if TYPE_CHECKING:
     from bolide.admin.connection import AdminConnection
@@ -63,7 +63,9 @@ class _Shrinking:
         self._broker = broker
         self._going = going
         self._wait = wait
-        self._is_begun = False
+        self._changed: list[str] = []
+        self._unsure = ""
+        """The broker that is being told of fewer write queues and has not answered."""
 
     def explain(self) -> None:
         """Say what will happen; refuse what would never come to an end."""
@@ -114,8 +116,7 @@ class _Shrinking:
         if self._change.write_queues is not None:
             write = TopicChange(write_queues=self._change.write_queues)
             for name in self._going:
-                self._is_begun = True
-                await update_topic(servers, topic, write, broker=name)
+                await self._take_write_queues(servers, write, name)
         with status_line() as show:
             await until_consumed(
                 servers,
@@ -127,6 +128,18 @@ class _Shrinking:
             )
         return await update_topic(servers, topic, self._change, broker=self._broker)
 
+    async def _take_write_queues(self, servers: "AdminConnection", write: "TopicChange", broker: str) -> None:
+        from bolide.admin.topics import update_topic
+
+        self._unsure = broker
+        try:
+            await update_topic(servers, self._found.name, write, broker=broker)
+        except RemoteError:
+            self._unsure = ""  # it has said no
+            raise
+        self._unsure = ""
+        self._changed.append(broker)
+
     def _status(self, rest: "Rest", left_ms: int) -> str:
         parts = _late(rest) if self._wait.for_groups else []
         if left_ms:
@@ -136,12 +149,18 @@ class _Shrinking:
     def _standstill(self) -> str:
         """How the topic is left, and both ways from there."""
         topic = shlex.quote(self._found.name)
-        if not self._is_begun:
+        if self._unsure:
+            return (
+                f"{self._unsure} has not answered, and may or may not have taken write queues from {topic};"
+                f" nothing is lost, and `bolide topic describe {topic}` tells"
+            )
+        if not self._changed:
             return f"{topic} is as it was"
+        where = "" if len(self._changed) == len(self._going) else f" on {', '.join(self._changed)}"
         before = max(config.write_queues for config in self._found.configs.values())
         return (
-            f"{topic} has {self._change.write_queues} write queues now and all its read queues, so nothing is lost."
-            f" The same command goes on from here, with --force without waiting for groups;"
+            f"{topic} has {self._change.write_queues} write queues now{where} and all its read queues,"
+            f" so nothing is lost. The same command goes on from here, with --force without waiting for groups;"
             f" `bolide topic update {topic} --write-queues {before}` goes back"
         )
 

@@ -110,10 +110,14 @@ def join_address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def check_directory(data: Path) -> None:
-    """`ConfigError` says why data cannot be kept there.  It is made by the store, when that is sure to start."""
+def check_directory(data: Path) -> Path:
+    """`ConfigError` says why data cannot be kept there.  It is made by the store, when that is sure to start.
+
+    Returns the directory itself, or the nearest one above it that is there already.
+    """
     there = next(place for place in (data.absolute(), *data.absolute().parents) if os.path.lexists(place))
     if there.exists() and not there.is_dir():
         raise ConfigError(f"cannot use {data} for data: {there} is a file; {ELSEWHERE}")
     if not os.access(there, os.W_OK | os.X_OK):
         raise ConfigError(f"cannot use {data} for data: {there} is not writable by this user; {ELSEWHERE}")
+    return there

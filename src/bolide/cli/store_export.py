@@ -15,7 +15,7 @@ from bolide.cli.outcome import ExitCode
 from bolide.cli.output import reader_gone, say
 from bolide.cli.progress import progress_bar
 from bolide.cli.since import format_moment, is_in_calendar
-from bolide.model.errors import ConfigError
+from bolide.model.errors import ConfigError, NothingFound
 from bolide.model.message import StoredMessage
 from bolide.model.printable import printable_json
 from bolide.offline.export import Export, Selection
@@ -46,6 +46,8 @@ def _write(
     store: StoreFiles, selection: Selection, form: str, output: Path | None, watch: Progress | None
 ) -> int:
     export = Export(store, selection, watch)
+    if export.is_of_nothing:
+        raise NothingFound(f"{store.root} has no topic {selection.topic!r}; `bolide store inspect` names all")
     if form == "parquet":
         assert output is not None
         _write_parquet(output, export)
@@ -65,9 +67,7 @@ def _write_parquet(output: Path, export: Export) -> None:
     try:
         from bolide.pipeline.parquet import write_parquet
     except ImportError as error:
-        raise ConfigError(
-            f"Parquet needs more libraries ({error.name}): pip install 'bolide[spark]'"
-        ) from error
+        raise ConfigError(f"Parquet needs more libraries ({error.name}): pip install pyarrow") from error
     if output.exists() and not output.is_file() and not output.is_dir():
         raise ConfigError(f"Parquet cannot be written into a pipe or device: {output}")
     with _whole(output) as path:

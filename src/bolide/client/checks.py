@@ -112,6 +112,23 @@ def function(what: str, value: Any, takes: str, error: type[BolideError] = Confi
     return value  # type: ignore[no-any-return]
 
 
+def can_take(
+    what: str, value: Callable[..., Any], count: int, takes: str, error: type[BolideError] = ConfigError
+) -> None:
+    """Refuse a function that cannot be called with so many values.  One that does not tell, as some compiled ones, is
+    believed.
+    """
+    try:
+        own = inspect.signature(value)
+    except (TypeError, ValueError):
+        return
+    try:
+        own.bind(*[None] * count)
+    except TypeError:
+        shown = printable_part(str(own), _SHOWN_LENGTH)
+        raise error(f"{what} is a function that takes {takes}, and this one takes {shown}") from None
+
+
 def tag(value: object) -> str:
     """The tag of a message to send: one that a subscription can ask for."""
     found = text("tags", value, MessageIllegal, example="paid")

@@ -71,6 +71,7 @@ TRY_ANOTHER = frozenset(
 )
 
 Selector = Callable[[Sequence[MessageQueue], Message], MessageQueue]
+SELECTOR_TAKES = "the queues and the message"
 
 
 class Producer:
@@ -166,7 +167,7 @@ class Producer:
         if selector is not None:
             if queue is not None:
                 raise InvalidRequest("a send takes a queue or a selector, not both")
-            checks.function("selector", selector, "the queues and the message", InvalidRequest)
+            checks.function("selector", selector, SELECTOR_TAKES, InvalidRequest)
             choose = partial(_selected, selector, message)
         (receipt,) = await self._send(outgoing, queue, timeout_ms, choose)
         return receipt
@@ -319,7 +320,11 @@ def _check_queue(outgoing: Outgoing, queue: MessageQueue | None) -> None:
 
 
 def _selected(selector: Selector, message: Message, queues: Sequence[MessageQueue]) -> MessageQueue:
-    chosen: object = selector(queues, message)
+    try:
+        chosen: object = selector(queues, message)
+    except TypeError:  # looked at only now, and not with every send
+        checks.can_take("selector", selector, 2, SELECTOR_TAKES, InvalidRequest)
+        raise
     if not isinstance(chosen, MessageQueue) or chosen.topic != message.topic:
         raise InvalidRequest(
             "the selector returns one of the queues that it is given, as in queues[0],"

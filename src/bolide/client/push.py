@@ -103,7 +103,7 @@ class PushConsumer:
         )
         self._instance.act_as_consumer(self._state, self._rebalances.soon)
         self._delivery = Delivery(
-            checks.function("listener", listener, "a list of messages"),
+            _listener(listener),
             self._instance.surroundings,
             concurrency=checks.number("concurrency", concurrency, 1, CONCURRENCY_MAX),
             messages_max=checks.number("messages_max", messages_max, 1, CALL_MESSAGES_MAX),
@@ -225,6 +225,12 @@ class PushConsumer:
         if original is None or message.topic != self._retry_topic:
             return message
         return dataclasses.replace(message, topic=original)
+
+
+def _listener(value: Listener) -> Listener:
+    takes = "a list of messages"
+    checks.can_take("listener", checks.function("listener", value, takes), 1, takes)
+    return value
 
 
 def _start_from(value: str | int | datetime) -> str | int:

@@ -12,11 +12,13 @@ from random import Random
 
 from bolide.model.errors import (
     ClientError,
-    ConnectionLost,
     NoBroker,
+    NoNameServer,
+    NotANameServer,
     ProtocolError,
     RemoteError,
     RouteNotFound,
+    is_of_a_broker,
 )
 from bolide.model.names import DEFAULT_TOPIC, RETRY_PREFIX
 from bolide.net.caller import Caller
@@ -153,7 +155,7 @@ class RouteCache:
             self._at = (self._at + 1) % len(self._nameservers)
         if is_unknown:
             return None
-        raise ConnectionLost(
+        raise NoNameServer(
             f"no name server answers: {'; '.join(failures)}."
             " Is the address right, and is one running there (`bolide up` starts one)?"
         )
@@ -201,6 +203,4 @@ def _read(answer: Command) -> Route | None:
 
 def _words(address: str, error: Exception) -> str:
     """Why a name server has given no route."""
-    if isinstance(error, RemoteError) and error.response_code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
-        return f"{address} knows no routes: it is a broker, not a name server (whose port is 9876 by default)"
-    return str(error)
+    return str(NotANameServer.at(address) if is_of_a_broker(error) else error)

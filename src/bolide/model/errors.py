@@ -127,6 +127,20 @@ class ConnectionLost(ClientError):
     """The connection closed before the answer came, or could not be made."""
 
 
+class NoNameServer(ConnectionLost):
+    """None answers, so no broker was asked for anything."""
+
+
+class NotANameServer(NoNameServer):
+    """A broker is there instead."""
+
+    @classmethod
+    def at(cls, address: str) -> Self:
+        return cls(
+            f"{address} knows no routes: it is a broker, not a name server (whose port is 9876 by default)"
+        )
+
+
 class RouteNotFound(ClientError):
     """No name server knows where the topic lives."""
 
@@ -167,6 +181,11 @@ class RemoteError(ClientError):
         super().__init__(f"{name}: {printable_part(remark, REMARK_LENGTH_MAX)}" if remark else name)
         self.response_code = response_code
         self.remark = remark[:REMARK_LENGTH_MAX]
+
+
+def is_of_a_broker(error: Exception) -> bool:
+    """Whether who was asked what every name server knows does not know the question: then it is a broker."""
+    return isinstance(error, RemoteError) and error.response_code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
 
 
 def _name_of(response_code: int) -> str:

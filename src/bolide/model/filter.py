@@ -19,6 +19,8 @@ class Filter:
     codes: frozenset[int] | None = None
     """Hashes of the wanted tags; None for all."""
     examine: Callable[[bytes | memoryview], bool] | None = None
+    weight: int = 1
+    """How much `examine` does for each byte that it looks at."""
     examine_bytes: int = 0
     """About what `examine` takes in memory."""
 

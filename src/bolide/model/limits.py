@@ -253,7 +253,10 @@ ID_LENGTH_MAX: Final = Limit(
     255, Where.BROKER, "characters of a client id or a producer group", "the request is refused"
 )
 EXPRESSION_LENGTH_MAX: Final = Limit(
-    32_768, Where.BROKER, "characters of a tag or SQL expression", "the request is refused"
+    32_768, Where.BROKER, "characters of a tag expression", "the request is refused"
+)
+SQL_LENGTH_MAX: Final = Limit(
+    4096, Where.BROKER, "characters of an SQL expression", "the subscription is refused"
 )
 SQL_DEPTH_MAX: Final = Limit(
     32,
@@ -262,15 +265,15 @@ SQL_DEPTH_MAX: Final = Limit(
     "the subscription is refused",
 )
 SQL_TERMS_MAX: Final = Limit(
-    128, Where.BROKER, "properties and values in an SQL expression", "the subscription is refused"
+    64, Where.BROKER, "properties and values in an SQL expression", "the subscription is refused"
 )
 SQL_NAMES_MAX: Final = Limit(
     32, Where.BROKER, "different properties in an SQL expression", "the subscription is refused"
 )
 EXAMINED_BYTES_MAX: Final = Limit(
-    128 * KIB,
+    MIB,
     Where.BROKER,
-    "bytes of properties that one pull with an SQL expression looks through",
+    "bytes of properties (while it waits, of messages) that one pull looks through, times the terms of its SQL",
     "it is answered with what it has found, and comes back for more",
 )
 CLIENT_BODY_BYTES_MAX: Final = Limit(

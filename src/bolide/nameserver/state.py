@@ -9,6 +9,7 @@ from bolide.nameserver.changes import Changes
 from bolide.nameserver.config import NameServerConfig
 from bolide.nameserver.kv import KvTable
 from bolide.net.large_answers import LargeAnswers
+from bolide.net.provoked import Provoked
 from bolide.net.turns import Slices
 
 
@@ -22,12 +23,10 @@ class NameServerState:
     """On the monotonic clock, like every time in the route table."""
     large_answers: LargeAnswers = field(default_factory=LargeAnswers)
     changes: Changes = field(default_factory=Changes)
-    said: Said = field(default_factory=Said)
+    rivals_said: Said = field(default_factory=Said)
+    """Of its own: what else strangers provoke must not silence it."""
 
     def __post_init__(self) -> None:
+        self.provoked = Provoked(self.clock)
         self.tidying = Slices(self.routes.tidy)
         """What brokers that left have left behind; `go` after one has."""
-
-    def is_news(self, *what: object) -> bool:
-        """Whether a line about this belongs into the log, or was there lately."""
-        return self.said.is_news(self.clock.monotonic_ms(), what)

@@ -1,8 +1,8 @@
 """Large frames: room for those that do not fit the shared memory that connections receive into.
 
 A large frame gets its room before more than its beginning is received.  So as many as there is room for arrive whole,
-and the others are not read from until their turn comes.  Frames as long as messages may be have a room of their own:
-they do not wait for the few that are longer.
+and the others are not read from until their turn comes: the shorter first, every fourth time who has waited longest.
+Frames as long as messages may be have a room of their own: they do not wait for the few that are longer.
 
 While some wait, a frame that has room must come at a pace at which it is whole in some seconds, or its connection is
 given up: the larger it is, the more it has to bring, and whoever brings less keeps nobody out for more than two looks.
@@ -12,6 +12,7 @@ before has some seconds.
 
 import asyncio
 import logging
+from collections import defaultdict
 from typing import Protocol
 
 from bolide.model.limits import LARGE_FRAME_S_MAX, LARGE_FRAMES_BYTES_MAX, ORDINARY_FRAME_BYTES_MAX
@@ -86,7 +87,9 @@ class Room:
         self._bytes_max = bytes_max
         self._provoked = provoked
         self._sizes: dict[Receiver, int] = {}  # of those that have room
-        self._waiting: dict[Receiver, int] = {}
+        self._waiting: dict[Receiver, int] = {}  # who has waited longest first
+        self._by_class: defaultdict[int, dict[Receiver, None]] = defaultdict(dict)  # the same, by their size
+        self._admitted = 0
         self._seen: dict[Receiver, int] = {}  # how much had come at the last look
         self._stopped: dict[Receiver, int] = {}  # for how many looks in a row
         self._next_look: asyncio.TimerHandle | None = None
@@ -97,6 +100,7 @@ class Room:
             self._take(receiver, size)
             return True
         self._waiting[receiver] = size
+        self._by_class[size.bit_length()][receiver] = None
         if self._next_look is None:
             self._look_later()
         return False
@@ -105,14 +109,30 @@ class Room:
         self.kept -= self._sizes.pop(receiver, 0)
         self._seen.pop(receiver, None)
         self._stopped.pop(receiver, None)
-        self._waiting.pop(receiver, None)
+        self._wait_no_more(receiver)
         while self._waiting:
-            first, size = next(iter(self._waiting.items()))
+            chosen = self._next()
+            size = self._waiting[chosen]
             if not self._fits(size):
                 break
-            del self._waiting[first]
-            self._take(first, size)
-            first.has_room()
+            self._wait_no_more(chosen)
+            self._admitted += 1
+            self._take(chosen, size)
+            chosen.has_room()
+
+    def _next(self) -> Receiver:
+        """Who has a short frame, for it is soon through; every fourth time who has waited longest."""
+        if self._admitted % 4 == 3:
+            return next(iter(self._waiting))
+        return next(iter(self._by_class[min(self._by_class)]))
+
+    def _wait_no_more(self, receiver: Receiver) -> None:
+        size = self._waiting.pop(receiver, None)
+        if size is not None:
+            like = self._by_class[size.bit_length()]
+            del like[receiver]
+            if not like:
+                del self._by_class[size.bit_length()]
 
     def close(self) -> None:
         if self._next_look is not None:

@@ -7,6 +7,7 @@ once and not every time, and tries again.
 `net/provoked.py`, which bounds all of it together; what servers can make a client say through `client/rounds.Seldom`.
 """
 
+import asyncio
 import functools
 import logging
 from collections.abc import Callable, Coroutine
@@ -19,6 +20,9 @@ log = logging.getLogger(__name__)
 
 AGAIN_S = 1.0
 """How long work that ended with an error rests before it begins again."""
+
+WELL_S = 600.0
+"""Work that ran for so long had got over its last error: the same one is said again."""
 
 S = TypeVar("S")
 Run = Callable[[S], Coroutine[Any, Any, None]]
@@ -47,7 +51,7 @@ class Trouble:
     def over(self) -> None:
         """It works, again or still."""
         if self.reason is not None:
-            self._log.warning("%s: that is over", self._text)
+            self._log.warning("%s: the trouble has passed, it works again", self._text)
             self.reason = None
 
     def __bool__(self) -> bool:
@@ -62,10 +66,14 @@ def goes_on(what: str) -> Callable[[Run[S]], Run[S]]:
         @functools.wraps(run)
         async def going_on(self: S) -> None:
             trouble = Trouble(log, f"{what} met an error and begins again")
+            time = asyncio.get_running_loop().time
             while True:
+                began = time()
                 try:
                     return await run(self)
                 except Exception as error:
+                    if time() - began >= WELL_S:
+                        trouble.over()
                     trouble.met(error)
                 await pause(AGAIN_S)
 

@@ -69,6 +69,14 @@ class Export:
         found = [name for name in topics if name.startswith(MEMBER_TOPIC_PREFIX)]
         return found[0].removeprefix(MEMBER_TOPIC_PREFIX) if len(found) == 1 else ""
 
+    @property
+    def is_of_nothing(self) -> bool:
+        """Whether a topic is wanted that the store has no queue of, and its tables do not name."""
+        topic, topics = self._selection.topic, self._tables.topics
+        if topic is None or topics is None or topic in topics:
+            return False
+        return all(topic != key[0] for key in self._store.queues)
+
     def blocks(self) -> Iterator[bytes]:
         """Records back to back, some megabytes at a time."""
         walk = LogWalk(self._find, self._mend, None, self._store.deleted)

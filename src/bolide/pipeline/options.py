@@ -24,6 +24,9 @@ EARLIEST = -2
 LATEST = -1
 
 LAST_MS = 2**63 - 1
+SECONDS_FROM, MILLISECONDS_FROM = 10**8, 10**11
+"""Both are in 1973: between them lie the seconds of this century and the milliseconds of a time without messages."""
+
 QUEUE_ID_MAX = 2**31 - 1
 PULL_BYTES_DEFAULT = 4 * 1024 * 1024
 GROUP_DEFAULT = "spark-reader"
@@ -236,7 +239,7 @@ def _number(options: Mapping[str, str], name: str, low: int, high: int, default:
 def _bound(options: Mapping[str, str], side: str, default: int, topics: tuple[str, ...]) -> Bound:
     """A timestamp wins over offsets, as with Kafka."""
     if f"{side}Timestamp" in options:
-        return Bound(default, timestamp_ms=_number(options, f"{side}Timestamp", 0, LAST_MS, 0))
+        return Bound(default, timestamp_ms=_moment_ms(options, f"{side}Timestamp"))
     name = f"{side}Offsets"
     text = options.get(name)
     if text is None or text.lower() == ("earliest" if default == EARLIEST else "latest"):
@@ -246,6 +249,14 @@ def _bound(options: Mapping[str, str], side: str, default: int, topics: tuple[st
     if text.lower() == "earliest":
         raise ConfigError("endingOffsets=earliest leaves nothing to read: say latest or offsets")
     return Bound(default, by_queue=parse_offsets(text, name, topics))
+
+
+def _moment_ms(options: Mapping[str, str], name: str) -> int:
+    """0 is the beginning; what would be a moment of 1970 to 1973 was meant in seconds."""
+    moment_ms = _number(options, name, 0, LAST_MS, 0)
+    if SECONDS_FROM <= moment_ms < MILLISECONDS_FROM:
+        raise ConfigError(f"{name} is in milliseconds, and {moment_ms} looks like seconds: {moment_ms}000?")
+    return moment_ms
 
 
 def parse_offsets(text: str, name: str, topics: tuple[str, ...]) -> QueueOffsets:

@@ -27,7 +27,7 @@ def check_requirements() -> None:
 def _missing(name: str, least: str, instead: str) -> RequirementMissing:
     return RequirementMissing(
         f"the source rocketmq needs {name} {least} or newer, and in {sys.executable} {instead}."
-        " `pip install 'bolide[spark]'` there brings it"
+        f" `pip install '{name}>={least}'` there brings it"
     )
 
 

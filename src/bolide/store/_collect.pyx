@@ -56,7 +56,7 @@ def first_wanted(bytes entries not None, filter, int64_t log_offset_end, read_at
     cdef object record
     cdef const unsigned char* at = <const unsigned char*>PyBytes_AS_STRING(entries)
     cdef Py_ssize_t available = len(entries) // ENTRY_BYTES
-    cdef Py_ssize_t scanned = 0, examined = 0
+    cdef Py_ssize_t scanned = 0, examined = 0, weight = filter.weight
     cdef QueueEntry entry
     while scanned < available:
         entry = load_entry(at)
@@ -68,7 +68,7 @@ def first_wanted(bytes entries not None, filter, int64_t log_offset_end, read_at
                     return scanned, True
                 record = read_at(entry.log_offset)
                 if record is not None:
-                    examined += len(record)
+                    examined += len(record) * weight
                     if examine(record):
                         return scanned, True
         scanned += 1
@@ -100,9 +100,9 @@ cdef bint is_message(
     )
 
 
-cdef bint wants(examine, record, RecordLook* look, int64_t* examined) except -1:
-    examined[0] += look.properties_length
-    return examine(record)
+cdef bint wants(filter, record, RecordLook* look, int64_t* examined) except -1:
+    examined[0] += look.properties_length * <int64_t>filter.weight
+    return filter.examine(record)
 
 
 def collect(
@@ -158,7 +158,7 @@ def collect(
                         record, &entry, topic, queue_id, queue_offset + scanned, check, &look
                     ):
                         damaged += 1
-                    elif examine is None or wants(examine, segment[place : place + entry.size], &look, &examined):
+                    elif examine is None or wants(filter, segment[place : place + entry.size], &look, &examined):
                         chosen[taken].at = record
                         chosen[taken].size = entry.size
                         taken += 1

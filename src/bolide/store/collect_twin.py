@@ -45,7 +45,7 @@ def first_wanted(
                     return scanned, True
                 record = read_at(log_offset)
                 if record is not None:
-                    examined += len(record)
+                    examined += len(record) * filter.weight
                     if examine(record):
                         return scanned, True
         scanned += 1
@@ -99,7 +99,7 @@ def collect(
                     damaged += 1
                 else:
                     if examine is not None:
-                        examined += head.properties_length
+                        examined += head.properties_length * filter.weight
                     if examine is None or examine(record):
                         records.append(record)
                         total += size

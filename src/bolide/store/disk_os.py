@@ -280,9 +280,15 @@ class OsDisk:
         return used / usable if usable else 0.0
 
 
+def room_at(place: str | int) -> int | None:
+    """How many bytes can still be written there; None where the file system does not tell."""
+    status = os.statvfs(place)
+    return status.f_bavail * status.f_frsize if status.f_blocks else None
+
+
 def _check_room(descriptor: int, size: int) -> None:
     """Refuse what cannot fit before trying: a failing reservation takes all that is left, if only for a moment, and
     whoever writes a small file in that moment fails too."""
-    status = os.fstatvfs(descriptor)
-    if status.f_blocks and status.f_bavail * status.f_frsize < size:  # some file systems do not tell
+    room = room_at(descriptor)
+    if room is not None and room < size:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -28,18 +28,19 @@ class Trash:
         self._deletions = deletions
         self._turn = threading.Lock()
         self._failure: OSError | None = None
-        self._moved = 0  # the number of the last move
+        self._begun = 0  # the number of the last move
+        self._moved = 0  # those up to this one have ended: a sync that begins now makes them last
         self._settled = 0  # moves up to this one last
         self._leaving: dict[str, int] = {}  # topics whose moves may not last yet
 
     def open(self) -> None:
         """See what earlier processes have left; the folder of the queues must be synced."""
-        self._moved = self._settled = max(self._numbers(), default=0)
+        self._begun = self._moved = self._settled = max(self._numbers(), default=0)
         self._leaving.clear()
 
     @property
     def is_settled(self) -> bool:
-        return self._settled == self._moved
+        return self._settled == self._begun
 
     def take(self, topic: str, place: int) -> None:
         """Delete a topic whose newest message lies before this place in the log; its folder, if it has one, goes."""
@@ -55,16 +56,13 @@ class Trash:
         if self.is_settled:
             self._leaving.clear()
         self._deletions.note(topic, place)
-        self._moved += 1  # before the move: what fails may have happened all the same
-        self._leaving[topic] = self._moved
-        if not has_folder:
-            return
+        self._begun += 1
+        self._leaving[topic] = self._begun
         try:
-            self._disk.rename(folder, self._path(self._moved))
-        except OSError as error:
-            if error.errno != errno.EXDEV:
-                raise
-            self._disk.delete_tree(folder)  # somebody has given the queues a disk of their own
+            if has_folder:
+                self._move(folder, self._path(self._begun))
+        finally:  # a sync on another thread meanwhile is none for this move; what fails may have happened
+            self._moved = self._begun
 
     def is_leaving(self, topic: str) -> bool:
         """Whether power loss could bring the topic's old folder or messages back."""
@@ -99,6 +97,14 @@ class Trash:
             return False
         self._disk.delete_tree(self._path(number))
         return True
+
+    def _move(self, folder: str, target: str) -> None:
+        try:
+            self._disk.rename(folder, target)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            self._disk.delete_tree(folder)  # somebody has given the queues a disk of their own
 
     def _numbers(self) -> list[int]:
         numbers = map(ordinal_of, self._disk.list(self._folder))

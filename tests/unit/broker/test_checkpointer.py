@@ -205,7 +205,7 @@ def test_a_checkpoint_that_cannot_be_written_is_said_once_and_written_later(
         disk.refuses = False
         scene.clock.ms += MINUTE_MS
         await eventually(scene.is_checkpointed)
-        assert caplog.text.count("that is over") == 1
+        assert caplog.text.count("the trouble has passed, it works again") == 1
 
     with caplog.at_level(logging.WARNING):
         play(tmp_path, act, disk)

@@ -48,7 +48,7 @@ def test_a_disk_that_is_full_for_a_while_costs_a_line_in_the_log_and_no_table(
     lines = [record.getMessage() for record in caplog.records if "subscriptionGroup" in record.getMessage()]
     assert len(lines) == 2, lines
     assert "No space left" in lines[0]
-    assert lines[1].endswith("that is over")
+    assert lines[1].endswith("the trouble has passed, it works again")
     assert b"orders" in (tmp_path / "config" / "subscriptionGroup.json").read_bytes()
 
 

@@ -253,6 +253,8 @@ def test_on_a_full_disk_indexing_pauses_and_catches_up_when_there_is_room(
         index = broker.state.store.index
         await eventually(lambda: index.position == broker.state.store.log.end)
         assert len(bodies_of(await wire.ask(query("k")))) == 5
-        await eventually(lambda: "indexing messages pauses: that is over" in caplog.text)
+        await eventually(
+            lambda: "indexing messages pauses: the trouble has passed, it works again" in caplog.text
+        )
 
     play(tmp_path, act, disk=disk)

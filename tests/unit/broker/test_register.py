@@ -18,6 +18,7 @@ from bolide.nameserver.config import NameServerConfig
 from bolide.net.caller import Caller
 from bolide.net.clock import SystemClock
 from bolide.net.link import Link
+from bolide.testing import EmbeddedServer
 from bolide.wire.bodies.route import QueueData
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
@@ -409,6 +410,15 @@ def test_a_refusal_is_a_problem_with_its_reason() -> None:
             assert "255 characters" in registrar.problems()[stage.address]
 
     asyncio.run(scenario())
+
+
+def test_a_broker_at_the_name_server_s_address_is_called_one() -> None:
+    async def scenario(address: str) -> None:
+        async with registering([address], Topics()) as registrar:
+            assert "it is a broker, not a name server" in registrar.problems()[address]
+
+    with EmbeddedServer() as server:
+        asyncio.run(scenario(server.broker))
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:10911", "[::]:10911", "nowhere"])

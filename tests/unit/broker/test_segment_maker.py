@@ -84,7 +84,7 @@ def test_no_room_is_said_once_and_the_segment_is_made_when_there_is_some(
     with caplog.at_level(logging.WARNING):
         play(tmp_path, act)
     assert sum("No space left" in line for line in caplog.messages) == 1
-    assert sum("that is over" in line for line in caplog.messages) == 1
+    assert sum("the trouble has passed, it works again" in line for line in caplog.messages) == 1
 
 
 def test_while_the_disk_is_too_full_for_messages_no_segment_takes_more_of_it(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import struct
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -115,3 +116,22 @@ def test_the_answer_to_a_long_batch_can_say_that_its_sync_took_too_long() -> Non
     ids = ",".join(["7F0000010000" + "0" * 20] * BATCH_MESSAGES_MAX)
     frame = encode_frame(Command(0, {"msgId": ids}, opaque=7, flag=1))
     assert len(send_module._late(frame)) > len(frame)
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        (b"", {}),
+        (b"x", {"queue_id": 1000}),
+        (b"x", {"properties": "DELAY\x011\x02"}),
+        (b"x", {"properties": "TRAN_MSG\x01true\x02"}),
+        (b"x", {"properties": f"k\x01{'v' * 33_000}\x02"}),
+    ],
+)
+def test_a_refused_message_costs_no_topic(tmp_path: Path, body: bytes, fields: dict[str, Any]) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        answer = await wire.ask(send_request(body, 9, topic="New", **fields))
+        assert answer.code != 0
+        assert broker.state.topics.get("New") is None
+
+    play(tmp_path, act)

@@ -162,6 +162,33 @@ def test_what_stands_in_the_way_on_this_machine_is_a_problem(
     assert not (tmp_path / "new").exists()
 
 
+def test_a_log_that_cannot_begin_for_want_of_room_is_a_problem(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bolide.cli.checks_start.room_at", lambda place: 100_000_000)
+    usual = {"storePathRootDir": tmp_path / "store", "listenPort": 0, "bindAddress": "127.0.0.1"}
+    said = check(capsys, 1, **usual)
+    assert "the log begins with 1073741824 bytes" in said
+    assert "has 100000000 left" in said
+    check(capsys, 0, **usual | {"mappedFileSizeCommitLog": 50_000_000})
+    (tmp_path / "store" / "commitlog").mkdir(parents=True)
+    (tmp_path / "store" / "commitlog" / f"{0:020}").write_bytes(b"")
+    check(capsys, 0, **usual)  # it has begun
+
+
+def test_where_nothing_can_be_made_is_a_problem(capsys: pytest.CaptureFixture[str]) -> None:
+    said = check(capsys, 1, storePathRootDir="/proc/x/store", listenPort=0, bindAddress="127.0.0.1")
+    assert "problem: no directory can be made in /proc" in said
+
+
+def test_a_file_system_that_does_not_tell_its_room_is_tried_and_left_as_it_was(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bolide.cli.checks_start.room_at", lambda place: None)
+    check(capsys, 0, storePathRootDir=tmp_path / "store", listenPort=0, bindAddress="127.0.0.1")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_broker_that_runs_on_the_store_is_a_warning_and_its_port_is_its_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -178,6 +178,26 @@ def test_doctor_recognises_a_broker_at_the_name_servers_address(
     assert "used by another program" not in shown
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["topic", "list"],
+        ["topic", "describe", "orders"],
+        ["topic", "create", "orders"],
+        ["topic", "delete", "orders", "--yes"],
+        ["message", "find", "orders", "--key", "42"],
+        ["tail", "orders", "--no-follow"],
+        ["send", "orders", "more"],
+    ],
+    ids=" ".join,
+)
+def test_every_command_recognises_a_broker_at_the_name_servers_address(
+    words: list[str], server: EmbeddedServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*words, "-n", server.broker]) == 3
+    assert "it is a broker, not a name server" in capsys.readouterr().err
+
+
 def test_doctor_finds_an_advertised_address_that_cannot_be_reached(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -103,8 +103,8 @@ def test_a_message_is_shown_by_either_of_its_ids(run: Run, ids: list[tuple[str, 
 
 def test_an_id_that_nobody_has_is_an_error_that_helps(run: Run, ids: list[tuple[str, str]]) -> None:
     unique, offset_id = ids[0]
-    assert "its topic is needed" in run("get", unique, code=4)
-    assert "its topic is needed" in run("get", offset_id[:-2] + "01", code=4)
+    assert "its topic is needed too, --topic TOPIC" in run("get", unique, code=4)
+    assert "its topic is needed too, --topic TOPIC" in run("get", offset_id[:-2] + "01", code=4)
     assert "has a message with the id" in run("get", offset_id, "-t", "orders", code=4)
     assert "not an offset message id" in run("get", "42", code=2)
 

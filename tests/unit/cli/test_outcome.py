@@ -31,7 +31,7 @@ def test_scripts_can_rely_on_these_exit_codes(error: Exception, code: int) -> No
 
 def test_work_done_in_part_ends_with_the_code_of_what_stopped_it() -> None:
     error = Partly("3 of 4")
-    error.__cause__ = errors.ConnectionLost("no name server answers")
+    error.__cause__ = errors.NoNameServer("no name server answers")
     assert exit_code_of(error) == ExitCode.UNREACHABLE
     assert "bolide up" in explain(error)
 
@@ -41,7 +41,7 @@ def test_an_explanation_is_one_line() -> None:
 
 
 def test_unreachable_says_what_to_do_once() -> None:
-    assert explain(errors.ConnectionLost("no name server answers")).count("bolide up") == 1
+    assert explain(errors.NoNameServer("no name server answers")).count("bolide up") == 1
     assert explain(errors.ConnectionLost("no answer; `bolide up` starts one")).count("bolide up") == 1
 
 

@@ -2,11 +2,23 @@
 
 import asyncio
 import os
+from collections.abc import AsyncIterator
+from typing import cast
 
 import pytest
 
-from bolide.cli.send import MESSAGES_PER_REQUEST, Line, _batches, read_lines
-from bolide.model.errors import ConfigError
+from bolide.aio import Producer
+from bolide.cli.outcome import Partly
+from bolide.cli.send import MESSAGES_PER_REQUEST, Line, _batches, _Sending, read_lines
+from bolide.model.errors import (
+    BolideError,
+    CallTimeout,
+    ConfigError,
+    ConnectionLost,
+    NoNameServer,
+    ProtocolError,
+    RemoteError,
+)
 from bolide.model.limits import LINE_BYTES_MAX
 from bolide.model.message import Message
 
@@ -74,3 +86,45 @@ def test_large_messages_and_those_with_properties_go_alone_and_in_order() -> Non
     assert numbers == [[0, 1], [2], [3, 4], [5]]
     sized = [(number, Message("t", b"x" * 4000)) for number in range(20)]
     assert [len(batch) for batch in _batches(sized)] == [16, 4]
+
+
+class _Silent:
+    """A producer whose broker answers some requests, and then fails."""
+
+    def __init__(self, answered: int, error: BolideError) -> None:
+        self._answered = answered
+        self._error = error
+
+    async def send(self, message: Message) -> None:
+        if self._answered == 0:
+            raise self._error
+        self._answered -= 1
+
+
+def _sent_until(error: BolideError) -> str:
+    """What is said of six large lines of which four are acknowledged."""
+
+    async def lines() -> AsyncIterator[list[Line]]:
+        yield [(number, b"x" * 5000) for number in range(1, 7)]
+
+    async def same(error: BolideError) -> BolideError:
+        return error
+
+    async def run() -> None:
+        sending = _Sending(lambda line: Message("t", line), "line", None, same)
+        await sending.run(cast("Producer", _Silent(4, error)), lines())
+
+    with pytest.raises(Partly) as failed:
+        asyncio.run(run())
+    return str(failed.value)
+
+
+@pytest.mark.parametrize("error", [CallTimeout("x"), ConnectionLost("x"), ProtocolError("x")])
+def test_what_was_not_answered_is_not_said_to_be_lost(error: BolideError) -> None:
+    said = _sent_until(error)
+    assert "line 5 failed, 4 messages are acknowledged, line 5 and later ones may be stored or not: x" in said
+
+
+@pytest.mark.parametrize("error", [RemoteError(1, "x"), NoNameServer("x")])
+def test_what_was_refused_or_never_sent_is_not_said_to_be_stored_perhaps(error: BolideError) -> None:
+    assert "line 5 failed, 4 messages are stored: " in _sent_until(error)

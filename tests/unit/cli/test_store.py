@@ -90,6 +90,15 @@ def test_export_writes_lines_that_send_can_read(root: Path, run: Run, tmp_path: 
     assert [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()] == lines
 
 
+def test_export_of_a_topic_that_is_not_there_says_so_and_writes_nothing(
+    root: Path, run: Run, tmp_path: Path
+) -> None:
+    for output in ((), ("-o", tmp_path / "out.jsonl")):
+        assert run("export", root, "-t", "nope", *output, code=4) == ""
+        assert "has no topic 'nope'" in run.errors
+    assert list(tmp_path.glob("out*")) == []
+
+
 def test_export_leaves_out_what_is_unreadable_and_says_so(root: Path, run: Run) -> None:
     path, at, _ = record_at(root, 5)
     write_at(path, at + 90, b"!")

@@ -59,7 +59,7 @@ def test_a_place_that_cannot_be_written_is_wrong_usage(
 
 
 def test_an_export_without_messages_says_so(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["store", "export", str(root), "--topic", "nobody"]) == 0
+    assert main(["store", "export", str(root), "--topic", "orders", "--since", "end"]) == 0
     assert capsys.readouterr() == ("", "exported 0 messages\n")
 
 

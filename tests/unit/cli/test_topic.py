@@ -13,6 +13,7 @@ from bolide import Message, MessageQueue, Producer, PullConsumer, PushConsumer, 
 from bolide.admin import topics
 from bolide.admin.connection import AdminConnection
 from bolide.cli.main import main
+from bolide.model.errors import CallTimeout
 from bolide.testing import EmbeddedServer
 from bolide.wire.bodies.route import BrokerData, TopicRoute
 from tests.peers.ports import free_port
@@ -296,3 +297,24 @@ def test_every_command_names_the_topic_that_may_be_meant(
     run("topic", "create", "orders", "--if-not-exists")
     monkeypatch.setattr("bolide.client.routes.DEFAULT_TOPIC", "none-on-demand")
     assert "did you mean orders?" in run(*words, code=4)
+
+
+# ---- a first step that does not succeed
+
+
+def test_a_refused_first_step_leaves_the_topic_as_it_was_and_says_so(run: Run) -> None:
+    said = run("topic", "update", "TBW102", "--queues", "2", "--yes", "--force", code=1)
+    assert "TBW102 is as it was" in said
+    assert "write queues now" not in said
+
+
+def test_a_first_step_without_an_answer_is_not_said_to_be_done(
+    run: Run, server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def silence(*_: object, **__: object) -> None:
+        raise CallTimeout("no answer")
+
+    fill(server, "quiet", 4)
+    monkeypatch.setattr(topics, "update_topic", silence)
+    said = run("topic", "update", "quiet", "--queues", "2", "--yes", "--force", code=3)
+    assert "broker-a has not answered, and may or may not have taken write queues from quiet" in said

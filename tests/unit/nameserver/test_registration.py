@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from bolide.machines.registration import Registration
+from bolide.machines.said import LINES_MAX
 from bolide.model.data_version import DataVersion
 from bolide.model.java_json import dumps, loads
 from bolide.model.json_pieces import PIECE_ENTRIES
@@ -353,6 +354,27 @@ def test_a_broker_that_somebody_else_takes_out_is_in_the_log(caplog: pytest.LogC
     asyncio.run(scenario())
     (said,) = [line for line in caplog.messages if "is taken out by" in line]
     assert "broker-a\\n" in said
+
+
+def test_what_strangers_make_up_does_not_silence_the_alarm_about_two_brokers_of_one_name(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario() -> None:
+        async with serving() as stage, callers(2) as (one, other):
+            for number in range(2 * LINES_MAX):
+                header = RegisterBroker(f"made-up-{number}", "10.0.0.9:1", "C")
+                await stage.ask(RequestCode.REGISTER_BROKER, header, b"[")
+            for number in range(2 * LINES_MAX):
+                await stage.register("broker-x", address=f"10.0.0.9:{number}")
+                who = BrokerRequest("broker-x", f"10.0.0.9:{number}", "C")
+                await stage.ask(RequestCode.UNREGISTER_BROKER, who, caller=other)
+            await stage.register("broker-a", address="10.0.0.1:1", caller=one)
+            await stage.register("broker-a", address="10.0.0.2:1", caller=other)
+
+    asyncio.run(scenario())
+    assert sum("two brokers call themselves 'broker-a'" in line for line in caplog.messages) == 1
+    for text in ("refusing a registration", "is taken out by"):
+        assert sum(text in line for line in caplog.messages) == 1, "one line for a host"
 
 
 def test_the_route_of_a_topic_on_many_brokers_is_made_in_pieces() -> None:

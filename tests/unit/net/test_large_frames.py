@@ -43,7 +43,28 @@ def in_loop(test: Callable[[Room, dict[str, Receiver]], object]) -> None:
     asyncio.run(main())
 
 
-def test_who_fits_comes_in_and_the_others_wait_in_the_order_in_which_they_came() -> None:
+def test_a_short_frame_is_let_in_before_long_ones_and_every_fourth_is_who_has_waited_longest() -> None:
+    def check(frames: Room, who: dict[str, Receiver]) -> None:
+        assert frames.ask(who[ONE], 100)
+        waiting = {f"{size}-{number}": Receiver(str(number)) for size in (80, 51) for number in range(6)}
+        for name, receiver in waiting.items():
+            assert not frames.ask(receiver, int(name.partition("-")[0]))
+        order: list[str] = []
+        frames.leave(who[ONE])
+        while len(order) < len(waiting):
+            let_in = [name for name, receiver in waiting.items() if receiver.rooms and name not in order]
+            assert len(let_in) == 1
+            order += let_in
+            for name in let_in:
+                frames.leave(waiting[name])
+        assert order[:8] == ["51-0", "51-1", "51-2", "80-0", "51-3", "51-4", "51-5", "80-1"]
+        assert frames.kept == 0
+        assert not frames._by_class
+
+    in_loop(check)
+
+
+def test_who_fits_comes_in_and_the_others_wait() -> None:
     def check(frames: Room, who: dict[str, Receiver]) -> None:
         assert frames.ask(who[ONE], 70)
         assert not frames.ask(who[TWO], 60)

@@ -29,7 +29,7 @@ def test_a_trouble_is_said_when_it_begins_when_it_changes_and_when_it_is_over(
     assert lines(caplog) == [
         "cannot write: No space left on device",
         "cannot write: no disk",
-        "cannot write: that is over",
+        "cannot write: the trouble has passed, it works again",
     ]
 
 
@@ -38,7 +38,10 @@ def test_a_trouble_has_a_level_and_may_be_given_in_words(caplog: pytest.LogCaptu
     assert met.met("the clock is ahead") == met.reason == "the clock is ahead"
     met.over()
     assert not met
-    assert lines(caplog) == ["cleaning waits: the clock is ahead", "cleaning waits: that is over"]
+    assert lines(caplog) == [
+        "cleaning waits: the clock is ahead",
+        "cleaning waits: the trouble has passed, it works again",
+    ]
     assert [(record.levelno, record.exc_info) for record in caplog.records] == [(logging.WARNING, None)] * 2
 
 
@@ -71,6 +74,15 @@ def test_work_that_ends_with_an_error_begins_again(
     assert [line.rpartition(": ")[2] for line in lines(caplog)] == [
         *("a bug", "Input/output error", "OverflowError")
     ]
+
+
+def test_an_error_after_a_long_time_of_work_is_said_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(trouble, "AGAIN_S", 0)
+    monkeypatch.setattr(trouble, "WELL_S", 0)
+    asyncio.run(Worker([RuntimeError("a bug"), RuntimeError("a bug")]).run())
+    assert [line.rpartition(": ")[2] for line in lines(caplog)] == ["a bug", "that is over", "a bug"]
 
 
 def test_work_that_is_cancelled_ends() -> None:

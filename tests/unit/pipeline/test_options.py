@@ -93,6 +93,8 @@ def test_a_timestamp_wins_over_offsets() -> None:
             "before it starts",
         ),
         ({"startingTimestamp": "yesterday"}, "startingTimestamp is a number"),
+        ({"startingTimestamp": "1700000000"}, "in milliseconds, and 1700000000 looks like seconds"),
+        ({"endingTimestamp": "1700000000"}, "endingTimestamp is in milliseconds"),
         (
             {"startingTimestamp": "5", "endingTimestamp": "4"},
             r"startingTimestamp \(5\) is later than endingTimestamp \(4\)",

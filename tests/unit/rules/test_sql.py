@@ -1,5 +1,7 @@
 """SQL expressions: what they want, what is refused and with which words."""
 
+import gc
+
 import pytest
 
 from bolide.model import limits
@@ -162,10 +164,11 @@ def test_what_is_no_expression_is_refused_with_its_place_and_words(
         "NOT " * 40 + "a",
         "a = " + "- " * 40 + "1",
         " OR ".join(["a = 1"] * (limits.SQL_TERMS_MAX // 2 + 1)),
+        "a IN (" + ", ".join(["'x'"] * limits.SQL_LENGTH_MAX) + ")",
         " OR ".join(f"a{n} IS NULL" for n in range(limits.SQL_NAMES_MAX + 1)),
         "a" + " = 1" * (CHAIN_MAX + 2),
     ],
-    ids=["parentheses", "nots", "signs", "terms", "names", "chain"],
+    ids=["parentheses", "nots", "signs", "terms", "length", "names", "chain"],
 )
 def test_an_expression_that_would_cost_too_much_is_refused(expression: str) -> None:
     with pytest.raises(SubscriptionMalformed):
@@ -173,8 +176,36 @@ def test_an_expression_that_would_cost_too_much_is_refused(expression: str) -> N
 
 
 def test_a_list_may_be_as_long_as_the_expression() -> None:
-    judge = Judge("a IN (" + ", ".join(f"'{n}'" for n in range(3000)) + ")")
-    assert judge.wants(stored(a="2999"))
+    judge = Judge("a IN (" + ", ".join(f"'{n}'" for n in range(500)) + ")")
+    assert judge.wants(stored(a="499"))
+
+
+def test_what_is_compared_twice_is_kept_and_asked_once() -> None:
+    """Else each BETWEEN around another would double the tree."""
+    nested = "a"
+    for _ in range(15):
+        nested = f"-({nested} BETWEEN 1 AND 2)"
+    gc.collect()
+    before = len(gc.get_objects())
+    judge = Judge(f"{nested} IS NULL")
+    gc.collect()
+    assert len(gc.get_objects()) - before < 500
+    assert judge.wants(stored(a="1"))
+    assert judge.weight == 31
+
+
+@pytest.mark.timeout(60)  # matched in two ways, each of these takes many minutes
+@pytest.mark.parametrize("text", ["1" * 30_000 + "x", "0" * 30_000 + "x", "0x" + "1" * 30_000, "1." * 15_000])
+def test_a_text_of_many_digits_is_read_once(text: str) -> None:
+    for expression in ("a > 2.5", "a > 3", "a = 3000000000"):
+        assert not Judge(expression).wants(stored(a=text))
+
+
+def test_as_many_names_as_are_allowed_are_judged() -> None:
+    names = [f"a{number}" for number in range(limits.SQL_NAMES_MAX)]
+    judge = Judge(" AND ".join(f"{name} IS NOT NULL" for name in names))
+    assert judge.wants(stored(**dict.fromkeys(names, "1")))
+    assert not judge.wants(stored(**dict.fromkeys(names[:-1], "1")))
 
 
 def test_equal_expressions_are_equal_filters() -> None:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ class CountingDisk(WatchedDisk):
         self.deleted: list[str] = []
         self.folders_synced: list[str] = []
         self.rename_error = self.sync_error = 0
+        self.before_move: Callable[[], None] = lambda: None
 
     def delete(self, path: str) -> None:
         self.deleted.append(path)
@@ -31,6 +33,8 @@ class CountingDisk(WatchedDisk):
         super().delete_tree(path)
 
     def rename(self, source: str, target: str) -> None:
+        if "deleted" in target.split(os.sep):
+            self.before_move()
         if self.rename_error:
             raise OSError(self.rename_error, os.strerror(self.rename_error), target)
         super().rename(source, target)
@@ -78,6 +82,23 @@ def test_one_sync_is_enough_for_all_topics_that_were_deleted_before(tmp_path: Pa
         store.delete_topic(topic)
     store.queues.trash.settle()
     assert disk.folders_synced == [tmp_path.name, "consumequeue"]
+
+
+def test_a_sync_while_a_topic_is_being_moved_away_does_not_count_for_it(tmp_path: Path) -> None:
+    """The remover's thread makes an earlier deletion last, and a rename lets it run."""
+    disk = CountingDisk()
+    store = opened(tmp_path, disk=disk)
+    for topic in ("A", "B"):
+        put_many(store, 3, topic)
+    trash = store.queues.trash
+    store.delete_topic("A")
+    disk.before_move = trash.settle
+    store.delete_topic("B")
+    assert (trash.is_leaving("A"), trash.is_leaving("B")) == (False, True)
+    disk.folders_synced.clear()
+    trash.settle()
+    assert disk.folders_synced == ["consumequeue"]
+    assert trash.is_settled
 
 
 def test_forgetting_a_topic_does_not_look_at_the_queues_of_others(

@@ -55,6 +55,10 @@ from bolide.wire.send_run import SendRun
 _NOT_STORED = re.compile(rf"(?:^|(?<=\x02))(?:{'|'.join(map(re.escape, NOT_STORED))})\x01[^\x02]*(?:\x02|$)")
 
 
+_Item = tuple[int, bytes, bytes]
+"""Flag, body, and properties as they are stored."""
+
+
 class _Stored(NamedTuple):
     """Where the messages of a request are now."""
 
@@ -114,10 +118,10 @@ class Sending(Part):
             header = SendRequest.decode(request.fields)
         _check_numbers(header)
         topic = self._writable_topic(header)
-        queue_id = header.queue_id if header.queue_id >= 0 else self._choose_queue(topic)
-        if queue_id >= topic.queues:
+        least = max(0, header.queue_id)  # who leaves the choice to us needs a queue, too
+        if least >= topic.queues:
             raise InvalidRequest(
-                f"queue {queue_id} does not exist: the topic {topic.name} has {topic.queues} queues"
+                f"queue {least} does not exist: the topic {topic.name} has {topic.queues} queues"
             )
         # Too many even without those that are not stored.
         if len(header.properties) > 2 * PROPERTIES_BYTES_MAX:
@@ -125,9 +129,14 @@ class Sending(Part):
         properties = parse_properties(header.properties)
         _refuse_what_is_not_kept(header, properties)
         _check_body(state, header, topic.name, request.body)
+        items = None if header.batch else _items(state, request, header)
+        if state.topics.get(topic.name) is None:
+            state.new_topics.put(topic)  # last: what is refused costs no topic
+        queue_id = header.queue_id if header.queue_id >= 0 else self._choose_queue(topic)
         stored = self._append_plain(link, request, topic, queue_id) if header.batch else None
         if stored is None:
-            stored = _append(state, _messages(state, link, request, header, topic.name, queue_id))
+            items = items or _items(state, request, header)
+            stored = _append(state, _messages(link, header, topic.name, queue_id, items))
         answer = _answer(state, request, queue_id, stored)
         end = stored.end if properties.get(Property.WAIT) != "false" else LogOffset(0)
         if state.new_topics.is_unwritten(topic.name):
@@ -153,25 +162,20 @@ class Sending(Part):
         return _Stored(offsets, run.column(0, QUEUE_OFFSET), self._state.store.log.end)
 
     def _writable_topic(self, header: SendRequest) -> TopicConfig:
-        """The topic to write to, created on demand where that is allowed."""
+        """The topic to write to; where that is allowed, one that is still to be created."""
         name = names.check_topic(header.topic)
         if name in names.NO_SEND_TOPICS:
             raise PermissionDenied(f"the topic {name} is the broker's own; clients may not send to it")
         topic = self._state.topics.get(name)
         if topic is None:
-            topic = self._made(header)
+            topic = topic_for_send(
+                name,
+                self._state.topics.get(header.default_topic),
+                header.default_topic_queues,
+                auto_create=self._state.settings.now.auto_create_topic,
+            )
         if topic.order and not self._state.settings.now.writable:
             raise PermissionDenied(f"the broker {self._state.identity.name} takes no messages now")
-        return topic
-
-    def _made(self, header: SendRequest) -> TopicConfig:
-        topic = topic_for_send(
-            header.topic,
-            self._state.topics.get(header.default_topic),
-            header.default_topic_queues,
-            auto_create=self._state.settings.now.auto_create_topic,
-        )
-        self._state.new_topics.put(topic)
         return topic
 
     def _choose_queue(self, topic: TopicConfig) -> int:
@@ -237,32 +241,35 @@ def _check_body(state: BrokerState, header: SendRequest, topic: str, body: bytes
         raise MessageIllegal("a retry topic takes no batches")
 
 
+def _items(state: BrokerState, request: Command, header: SendRequest) -> list[_Item]:
+    """What of the request goes into its records; everything about them that can be refused is."""
+    if not header.batch:
+        suffix = state.identity.properties_suffix
+        return [(header.flag, request.body, _stored_properties(state, header.properties, suffix))]
+    batch = split_batch(request.body, BATCH_ODD_MESSAGES_MAX)
+    items = [(flag, item, text.decode("utf-8", "replace")) for flag, item, text in batch]
+    for _, _, text in items:
+        _refuse_what_is_not_kept(header, parse_properties(text))
+    return [(flag, item, _stored_properties(state, text, b"")) for flag, item, text in items]
+
+
 def _messages(
-    state: BrokerState, link: Link, request: Command, header: SendRequest, topic: str, queue_id: int
+    link: Link, header: SendRequest, topic: str, queue_id: int, items: list[_Item]
 ) -> list[NewMessage]:
     """The request's records."""
-    if header.batch:
-        batch = split_batch(request.body, BATCH_ODD_MESSAGES_MAX)
-        items = [(flag, item, text.decode("utf-8", "replace")) for flag, item, text in batch]
-        for _, _, text in items:
-            _refuse_what_is_not_kept(header, parse_properties(text))
-    else:
-        items = [(header.flag, request.body, header.properties)]
     return [
         NewMessage(
             topic=topic,
             queue_id=queue_id,
             body=item,
-            properties=_stored_properties(
-                state, text, b"" if header.batch else state.identity.properties_suffix
-            ),
+            properties=properties,
             flag=flag,
             sys_flag=header.sys_flag,
             born_timestamp_ms=header.born_timestamp_ms,
             born_host=link.remote_host,
             reconsume_times=header.reconsume_times,
         )
-        for flag, item, text in items
+        for flag, item, properties in items
     ]
 
 

@@ -10,6 +10,7 @@ from collections.abc import Awaitable
 
 from bolide.machines.registration import Registration, lifetime
 from bolide.model import java_json, limits
+from bolide.model.addresses import host_of
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import InvalidRequest, NothingFound, RequestError
 from bolide.model.steps import Steps
@@ -61,14 +62,16 @@ def _registering(
                 return answer
             yield
     except RequestError as error:
-        if state.is_news("refused", header.broker_name, header.broker_addr, str(error)):
-            log.warning(
-                "refusing a registration of broker %.255r at %.255r, from %s: %s",
-                header.broker_name,
-                header.broker_addr,
-                link.remote,
-                error,
-            )
+        state.provoked.say(
+            log,
+            logging.WARNING,
+            link.remote,
+            "refusing a registration of broker %.255r at %.255r, from %s: %s",
+            header.broker_name,
+            header.broker_addr,
+            link.remote,
+            error,
+        )
         raise
     return None
 
@@ -119,12 +122,12 @@ def _say_whose_place_it_takes(state: NameServerState, link: Link, news: Registra
     if address == news.address or connection is link or elected:
         return
     _tell_displaced(state, link, news.broker_name, address)
-    if state.is_news("rivals", news.broker_name, news.broker_id):
+    place = news.broker_name, news.broker_id
+    if state.rivals_said.is_news(state.clock.monotonic_ms(), place, by=host_of(link.remote)):
         log.error(
             "two brokers call themselves %.255r (id %d): %.255r, and now %.255r from %s. Clients find whichever"
             " registered last, and miss the messages of the other: stop one, or give it another brokerName",
-            news.broker_name,
-            news.broker_id,
+            *place,
             address,
             news.address,
             link.remote,
@@ -151,8 +154,11 @@ def _leave(state: NameServerState, link: Link, request: Command) -> Command:
     who = (header.broker_name, header.broker_id, header.broker_addr)
     if own is None or own is link:
         log.info("broker %.255r (id %d) has left %.255r", *who)
-    elif state.is_news("stray goodbye", *who):
-        log.warning(
+    else:
+        state.provoked.say(
+            log,
+            logging.WARNING,
+            link.remote,
             "broker %.255r (id %d) at %.255r is taken out by %s, which is not the connection it registered over",
             *who,
             link.remote,

@@ -34,6 +34,15 @@ cdef class Node:
         return DECIDED
 
 
+cdef class One(Node):
+    """What is said of one other."""
+
+    cdef Node operand
+
+    def __init__(self, node, dict names):
+        self.operand = planted(node.operand, names)
+
+
 cdef class Constant(Node):
     cdef Value value
     cdef bytes text
@@ -72,12 +81,7 @@ cdef class Property(Node):
         return DECIDED
 
 
-cdef class Negative(Node):
-    cdef Node operand
-
-    def __init__(self, node, dict names):
-        self.operand = planted(node.operand, names)
-
+cdef class Negative(One):
     cdef int evaluate(self, const Value* slots, Value* value) except -1:
         if self.operand.evaluate(slots, value) == UNDECIDABLE:
             return UNDECIDABLE
@@ -90,12 +94,7 @@ cdef class Negative(Node):
         return DECIDED
 
 
-cdef class Flag(Node):
-    cdef Node operand
-
-    def __init__(self, node, dict names):
-        self.operand = planted(node.operand, names)
-
+cdef class Flag(One):
     cdef int evaluate(self, const Value* slots, Value* value) except -1:
         self.operand.evaluate(slots, value)
         if value.kind != NOTHING:
@@ -103,12 +102,7 @@ cdef class Flag(Node):
         return DECIDED
 
 
-cdef class Not(Node):
-    cdef Node operand
-
-    def __init__(self, node, dict names):
-        self.operand = planted(node.operand, names)
-
+cdef class Not(One):
     cdef int evaluate(self, const Value* slots, Value* value) except -1:
         if self.operand.evaluate(slots, value) == UNDECIDABLE:
             return UNDECIDABLE
@@ -188,34 +182,72 @@ cdef class Order(Node):
         self.greater = node.greater
 
     cdef int evaluate(self, const Value* slots, Value* value) except -1:
-        cdef Value right
-        cdef int order
-        cdef double left_number = 0, right_number = 0
+        cdef int order = 0
         if self.left.evaluate(slots, value) == UNDECIDABLE:
             return UNDECIDABLE
         if value.kind == NOTHING:
             return DECIDED
-        if self.right.evaluate(slots, &right) == UNDECIDABLE:
+        if ordered(value[0], self.right, slots, &order) == UNDECIDABLE:
             return UNDECIDABLE
-        if right.kind == NOTHING:
+        if order == NO_ORDER:
             value.kind = NOTHING
-            return DECIDED
-        if value.kind == TEXT and right.kind == TEXT:
-            if real_of(value, &left_number) == UNDECIDABLE or real_of(&right, &right_number) == UNDECIDABLE:
-                return UNDECIDABLE
-            order = order_of_reals(left_number, right_number)
-        elif compared(value, &right, &order) == UNDECIDABLE:
-            return UNDECIDABLE
-        set_truth(value, self.less if order < 0 else self.greater if order > 0 else self.equal)
+        else:
+            set_truth(value, self.less if order < 0 else self.greater if order > 0 else self.equal)
         return DECIDED
 
 
-cdef class IsNull(Node):
-    cdef Node operand
+cdef class Between(Node):
+    cdef Node value
+    cdef Node low
+    cdef Node high
+    cdef bint is_negated
 
     def __init__(self, node, dict names):
-        self.operand = planted(node.operand, names)
+        self.value = planted(node.value, names)
+        self.low = planted(node.low, names)
+        self.high = planted(node.high, names)
+        self.is_negated = node.is_negated
 
+    cdef int evaluate(self, const Value* slots, Value* value) except -1:
+        cdef int low = 0, high = 0
+        if self.value.evaluate(slots, value) == UNDECIDABLE:
+            return UNDECIDABLE
+        if value.kind == NOTHING:
+            return DECIDED
+        if ordered(value[0], self.low, slots, &low) == UNDECIDABLE:
+            return UNDECIDABLE
+        if low < 0:
+            set_truth(value, self.is_negated)
+            return DECIDED
+        if ordered(value[0], self.high, slots, &high) == UNDECIDABLE:
+            return UNDECIDABLE
+        if 0 < high < NO_ORDER:
+            set_truth(value, self.is_negated)
+        elif low == NO_ORDER or high == NO_ORDER:
+            value.kind = NOTHING
+        else:
+            set_truth(value, not self.is_negated)
+        return DECIDED
+
+
+cdef int ordered(Value left, Node node, const Value* slots, int* order) except -1:
+    """Below, at or above 0, or `NO_ORDER` beside nothing.  The left one is a copy: a text becomes a number here."""
+    cdef Value right
+    cdef double left_number = 0, right_number = 0
+    if node.evaluate(slots, &right) == UNDECIDABLE:
+        return UNDECIDABLE
+    if right.kind == NOTHING:
+        order[0] = NO_ORDER
+        return DECIDED
+    if left.kind != TEXT or right.kind != TEXT:
+        return compared(&left, &right, order)
+    if real_of(&left, &left_number) == UNDECIDABLE or real_of(&right, &right_number) == UNDECIDABLE:
+        return UNDECIDABLE
+    order[0] = order_of_reals(left_number, right_number)
+    return DECIDED
+
+
+cdef class IsNull(One):
     cdef int evaluate(self, const Value* slots, Value* value) except -1:
         if self.operand.evaluate(slots, value) == UNDECIDABLE:
             return UNDECIDABLE
@@ -287,6 +319,7 @@ cdef dict SPECIES = {
     tree.Or: Terms,
     tree.Equal: Equal,
     tree.Order: Order,
+    tree.Between: Between,
     tree.IsNull: IsNull,
     tree.In: In,
     tree.Has: Has,
@@ -302,6 +335,7 @@ cdef Node planted(node, dict names):
 
 cdef class Judge:
     cdef readonly str expression
+    cdef readonly int weight
     cdef Node root
     cdef list texts
     cdef Name names[NAMES_MAX]
@@ -311,7 +345,8 @@ cdef class Judge:
         cdef dict names = {}
         cdef bytes text
         self.expression = expression
-        self.root = planted(parse(expression), names)
+        root, self.weight = parse(expression)
+        self.root = planted(root, names)
         self.texts = [name.encode() + bytes((NAME_END,)) for name in names]
         self.count = 0
         for text in self.texts:

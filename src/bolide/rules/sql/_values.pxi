@@ -14,6 +14,7 @@ cdef enum Kind:
 cdef enum:
     DECIDED = 0
     UNDECIDABLE = 1  # what cannot be compared was compared
+    NO_ORDER = 2  # beside nothing; others are -1, 0 and 1
     NUMBER_LENGTH_MAX = 63  # of the numbers that are read here; longer ones are left to Python
     NAMES_MAX = 32  # model/limits.py: SQL_NAMES_MAX
 

@@ -8,6 +8,7 @@ from bolide.rules.sql.numbers import decimal, order_of, whole_32, whole_64
 from bolide.rules.sql.parse import parse
 from bolide.rules.sql.tree import (
     And,
+    Between,
     Constant,
     Equal,
     Flag,
@@ -39,7 +40,7 @@ class Judge:
 
     def __init__(self, expression: str) -> None:
         self.expression = expression
-        self._tree = parse(expression)
+        self._tree, self.weight = parse(expression)
 
     def __call__(self, record: bytes | memoryview) -> bool:
         opened = open_record(record, 0, len(record))
@@ -93,8 +94,14 @@ def _evaluate(node: Node, properties: Properties) -> Value:
             return _evaluate(operand, properties) is None
         case Equal(left, right):
             return _equal(_evaluate(left, properties), _evaluate(right, properties))
-        case Order():
-            return _order(node, properties)
+        case Order(left, right):
+            value = _evaluate(left, properties)
+            if value is None:
+                return None
+            answer = _order(value, _evaluate(right, properties))
+            return None if answer is None else _meets(node, answer)
+        case Between():
+            return _between(node, properties)
         case In(operand, texts, is_negated):
             value = _evaluate(operand, properties)
             return None if value is None else (value in texts) is not is_negated
@@ -121,18 +128,31 @@ def _equal(left: Value, right: Value) -> bool | None:
     return _compared(left, right) == 0
 
 
-def _order(node: Order, properties: Properties) -> bool | None:
-    left = _evaluate(node.left, properties)
-    if left is None:
-        return None
-    right = _evaluate(node.right, properties)
-    if right is None:
+def _order(left: Value, right: Value) -> int | None:
+    """-1, 0 or 1; None beside nothing."""
+    if left is None or right is None:
         return None
     if isinstance(left, str) and isinstance(right, str):
-        answer = order_of(_known(decimal(left)), _known(decimal(right)))
-    else:
-        answer = _compared(left, right)
+        return order_of(_known(decimal(left)), _known(decimal(right)))
+    return _compared(left, right)
+
+
+def _meets(node: Order, answer: int) -> bool:
     return node.less if answer < 0 else node.greater if answer > 0 else node.equal
+
+
+def _between(node: Between, properties: Properties) -> bool | None:
+    """`value >= low AND value <= high`, or its contrary; the second is not asked where the first decides."""
+    value = _evaluate(node.value, properties)
+    if value is None:
+        return None
+    low = _order(value, _evaluate(node.low, properties))
+    if low is not None and low < 0:
+        return node.is_negated
+    high = _order(value, _evaluate(node.high, properties))
+    if high is not None and high > 0:
+        return node.is_negated
+    return None if low is None or high is None else not node.is_negated
 
 
 def _compared(left: Value, right: Value) -> int:

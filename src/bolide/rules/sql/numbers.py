@@ -4,9 +4,12 @@ import re
 
 from bolide.model.numbers import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN
 
-_WHOLE = re.compile(r"[+-]?0*[0-9]{1,19}")
-_DECIMAL = re.compile(r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)")
-_HEXADECIMAL = re.compile(r"([+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?")
+# None of them may match a text in two ways: a property has thousands of digits if somebody wants to stop a broker.
+_WHOLE = re.compile(r"[+-]?0*(?:[1-9][0-9]{0,18})?")
+_DECIMAL = re.compile(r"[+-]?(?:NaN|Infinity|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)")
+_HEXADECIMAL = re.compile(
+    r"([+-]?0[xX](?:[0-9a-fA-F]+(?:\.[0-9a-fA-F]*)?|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?"
+)
 _BLANKS = "".join(map(chr, range(33)))
 
 
@@ -18,7 +21,7 @@ def whole_32(text: str) -> int | None:
 
 def whole_64(text: str) -> int | None:
     """The same of 64 bits (Java: Long.valueOf)."""
-    if _WHOLE.fullmatch(text) is None:
+    if _WHOLE.fullmatch(text) is None or not text[-1:].isdecimal():
         return None
     number = int(text.lstrip("+-0") or "0")
     if text.startswith("-"):

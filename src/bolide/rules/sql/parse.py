@@ -16,12 +16,15 @@ from collections.abc import Callable, Iterator
 from typing import NoReturn
 
 from bolide.model import limits
+from bolide.model.errors import SubscriptionMalformed
 from bolide.model.numbers import INT32_MAX, INT64_MAX
 from bolide.rules.sql.tokens import Kind, Token, refuse, tokens_of
 from bolide.rules.sql.tree import (
     And,
+    Between,
     Constant,
     Equal,
+    Expression,
     Flag,
     Has,
     In,
@@ -50,8 +53,12 @@ _CONSTANTS = {"TRUE": Constant(True), "FALSE": Constant(False), "NULL": Constant
 _PLACES = {"CONTAINS": (False, False), "STARTSWITH": (True, False), "ENDSWITH": (False, True)}
 
 
-def parse(expression: str) -> Node:
+def parse(expression: str) -> Expression:
     """The condition that an expression states; `SubscriptionMalformed` says what is wrong with it, and where."""
+    if len(expression) > limits.SQL_LENGTH_MAX:
+        raise SubscriptionMalformed(
+            f"the expression has {len(expression)} characters; {limits.SQL_LENGTH_MAX} are allowed"
+        )
     return _Parser(expression).whole()
 
 
@@ -64,12 +71,12 @@ class _Parser:
         self._terms_seen = 0
         self._names: set[str] = set()
 
-    def whole(self) -> Node:
+    def whole(self) -> Expression:
         at = self._next.at
         node = self._condition(self._or(), at)
         if self._next.kind is not Kind.END:
             self._refuse(self._next, f"{_shown(self._next)} was not expected here")
-        return node
+        return Expression(node, self._terms_seen)
 
     # ---- the grammar, from the loosest to the closest -------------------------------------------------
 
@@ -145,21 +152,24 @@ class _Parser:
 
     def _order(self, left: Node, left_at: int, symbol: str, right: Node, right_at: int) -> Node:
         for side, side_at in ((left, left_at), (right, right_at)):
-            if is_condition(side) or (isinstance(side, Constant) and isinstance(side.value, str)):
-                refuse(self._expression, side_at, f"only numbers can be compared by {symbol}")
+            self._check_number(side, side_at, symbol)
         return Order(left, right, *_ORDERS[symbol])
+
+    def _check_number(self, node: Node, at: int, symbol: str) -> None:
+        if is_condition(node) or (isinstance(node, Constant) and isinstance(node.value, str)):
+            refuse(self._expression, at, f"only numbers can be compared by {symbol}")
 
     def _between(self, value: Node, at: int, is_negated: bool) -> Node:
         low, low_at = self._operand()
         self._need("AND")
         high, high_at = self._operand()
+        for node, node_at in ((value, at), (low, low_at), (high, high_at)):
+            self._check_number(node, node_at, "BETWEEN")
         if is_negated:
-            below = self._order(value, at, "<", low, low_at)
-            return Or((below, self._order(value, at, ">", high, high_at)))
-        node = And((self._order(value, at, ">=", low, low_at), self._order(value, at, "<=", high, high_at)))
+            return Between(value, low, high, is_negated)
         if isinstance(low, Constant) and isinstance(high, Constant) and low.value > high.value:  # type: ignore[operator]
             refuse(self._expression, low_at, f"nothing is between {low.value} and {high.value}")
-        return node
+        return Between(value, low, high, is_negated)
 
     def _in(self, left: Node, at: int, is_negated: bool) -> Node:
         if not isinstance(left, Property):

@@ -3,7 +3,7 @@ message does not have gives nothing, and what is said of nothing is neither true
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 
 class Int32(int):
@@ -74,6 +74,16 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
+class Between:
+    """A node of its own, so that its value is asked once."""
+
+    value: "Node"
+    low: "Node"
+    high: "Node"
+    is_negated: bool
+
+
+@dataclass(frozen=True, slots=True)
 class IsNull:
     operand: "Node"
 
@@ -96,7 +106,15 @@ class Has:
     is_negated: bool
 
 
-Node: TypeAlias = Constant | Property | Negative | Flag | Not | And | Or | Equal | Order | IsNull | In | Has
+Node: TypeAlias = (
+    Constant | Property | Negative | Flag | Not | And | Or | Equal | Order | Between | IsNull | In | Has
+)
+
+
+class Expression(NamedTuple):
+    root: Node
+    terms: int
+    """Properties and values in it: what it costs to ask it, beside the length of the properties."""
 
 
 def is_condition(node: Node) -> bool:
