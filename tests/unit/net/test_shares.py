@@ -8,7 +8,7 @@ from bolide.model.limits import REQUESTS_PER_TURN, TURN_BYTES_MAX, TURN_MS_MAX
 from bolide.net import commons as commons_module
 from bolide.net import link as link_module
 from bolide.net.link import Link
-from bolide.net.round import LITTLE_PER_LOOK, MANY_BYTES, Round
+from bolide.net.round import MANY_BYTES, Round
 from bolide.wire.command import Command, encode_frame
 from bolide.wire.peer import Peer
 from bolide.wire.pull_frame import PullFrame
@@ -175,59 +175,6 @@ def test_the_time_of_pulls_counts_as_that_of_other_requests() -> None:
             last = len(desk.order) - desk.order[::-1].index("honest")
             assert desk.order[desk.order.index("honest") : last].count("pull") <= 2 * flooders * asked
             await eventually(lambda: len(desk.order) == (20 * flooders + 1) * asked)
-
-    asyncio.run(main())
-
-
-class LargePulls(Pulls):
-    """Every pull has a large answer, for which a whole turn is used up; or a small one."""
-
-    size = MANY_BYTES
-
-    def on_pull(self, link: Link, pull: PullFrame) -> None:
-        self._desk.note("pull")
-        self._desk.clock.ms += TURN_MS_MAX
-        link.answer(Command(0, opaque=pull.opaque, flag=1, body=bytes(self.size)))
-
-
-def test_a_turn_that_is_over_serves_no_pulls_and_they_come_later() -> None:
-    """In one turn each of the connections had one, whatever those of the others had taken."""
-    asked = 3
-
-    async def main() -> None:
-        desk = Desk()
-        async with serving({}, clock=desk.clock, hot=LargePulls(desk)) as (bench, server, address):
-            wires = [await Wire.connect(address) for _ in range(20)]
-            await eventually(lambda: len(bench.opened) == len(wires))
-            frames = b"".join(encode_frame(pull_request(0, number)) for number in range(asked))
-            for link in bench.opened:  # in one turn
-                link.get_buffer(-1)[: len(frames)] = frames
-                link.buffer_updated(len(frames))
-            assert desk.order == ["pull"]
-            assert server.kept_bytes >= len(frames) * (len(wires) - 1)  # of those who wait
-            with counted_by_turn(desk, "note") as served:
-                for wire in wires:
-                    assert [(await wire.next()).opaque for _ in range(asked)] == list(range(asked))
-            assert served.most == 1
-            assert len(desk.order) == asked * len(wires)  # none was lost, none was served twice
-            await eventually(lambda: server.kept_bytes == 0)
-
-    asyncio.run(main())
-
-
-def test_pulls_with_small_answers_do_not_look_at_the_clock_each() -> None:
-    async def main() -> None:
-        desk = Desk()
-        hot = LargePulls(desk)
-        hot.size = MANY_BYTES - 1
-        async with serving({}, clock=desk.clock, hot=hot) as (bench, server, address):
-            wire = await Wire.connect(address)
-            await eventually(lambda: bench.opened)
-            with counted_by_turn(server._commons.round, "goes_on") as looks:
-                wire.send(*(pull_request(0, number) for number in range(4 * LITTLE_PER_LOOK)))
-                for number in range(4 * LITTLE_PER_LOOK):
-                    assert (await wire.next()).opaque == number
-            assert looks.total <= 2 * 4  # one for so many pulls, one for each turn of who waits
 
     asyncio.run(main())
 
