@@ -95,7 +95,8 @@ class NameServer:
             return
         self._state.tidying.go()
         for name in names:
-            log.warning("broker %.255r is gone: its connection from %s closed", name, link.remote)
+            text = "broker %.255r is gone: its connection from %s closed"
+            self._state.comings.say(log, logging.WARNING, link.remote, text, name, link.remote)
 
     # ---- silence -------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from bolide.machines.routes import RouteTable
 from bolide.machines.said import Said
 from bolide.model.clock import Clock
 from bolide.nameserver.changes import Changes
+from bolide.nameserver.comings import Comings
 from bolide.nameserver.config import NameServerConfig
 from bolide.nameserver.kv import KvTable
 from bolide.net.large_answers import LargeAnswers
@@ -28,5 +29,6 @@ class NameServerState:
 
     def __post_init__(self) -> None:
         self.provoked = Provoked(self.clock)
+        self.comings = Comings(self.clock)
         self.tidying = Slices(self.routes.tidy)
         """What brokers that left have left behind; `go` after one has."""

@@ -114,7 +114,8 @@ def _taking_in(
 def _say_whose_place_it_takes(state: NameServerState, link: Link, news: Registration) -> None:
     holder = state.routes.holder(news.broker_name, news.broker_id)
     if holder is None:
-        log.info("broker %.255r (id %d) is at %.255r", news.broker_name, news.broker_id, news.address)
+        who = (news.broker_name, news.broker_id, news.address)
+        state.comings.say(log, logging.INFO, link.remote, "broker %.255r (id %d) is at %.255r", *who)
         return
     address, connection = holder
     known = state.routes.data_version(news.broker_name, address)
@@ -153,7 +154,7 @@ def _leave(state: NameServerState, link: Link, request: Command) -> Command:
     own = state.routes.connection_of(header.broker_name, header.broker_addr)
     who = (header.broker_name, header.broker_id, header.broker_addr)
     if own is None or own is link:
-        log.info("broker %.255r (id %d) has left %.255r", *who)
+        state.comings.say(log, logging.INFO, link.remote, "broker %.255r (id %d) has left %.255r", *who)
     else:
         state.provoked.say(
             log,
