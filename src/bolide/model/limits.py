@@ -84,10 +84,7 @@ LARGE_ANSWERS_AT_ONCE: Final = Limit(
     "further ones go on when one of them is whole; shorter ones do not wait for them",
 )
 LARGE_ANSWERS_BEGUN_MAX: Final = Limit(
-    32,
-    Where.CONNECTION,
-    "answers in the making of which less is there, of all connections",
-    "further ones begin when one of them is whole, or has become long",
+    32, Where.CONNECTION, "answers in the making of which less is there", "further ones begin after them"
 )
 # A frame that its reader takes; the rest is for the header.
 LARGE_ANSWER_BYTES_MAX: Final = Limit(
@@ -116,10 +113,7 @@ TURN_BYTES_MAX: Final = Limit(
     "they wait, and bring as many in each turn; first who has used least",
 )
 REQUESTS_PER_TURN: Final = Limit(
-    64,
-    Where.CONNECTION,
-    "requests of a connection in one go, runs of plain sends aside",
-    "others have their turn",
+    64, Where.CONNECTION, "requests of a connection in one go, plain sends aside", "others have their turn"
 )
 IDLE_MS_MAX: Final = Limit(
     120_000,

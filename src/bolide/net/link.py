@@ -16,6 +16,7 @@ from bolide.model.errors import BolideError, CallTimeout, ConnectionLost, Protoc
 from bolide.model.limits import IN_FLIGHT_OF_ONE_MAX, REQUESTS_PER_TURN, WRITE_BUFFER_BYTES_MAX
 from bolide.net.commons import Commons
 from bolide.net.round import MANY_BYTES
+from bolide.net.unread import Unread
 from bolide.wire.command import Command, encode_frame, encode_head
 from bolide.wire.peer import Answer, Peer
 from bolide.wire.pull_frame import PullFrame
@@ -37,9 +38,6 @@ REQUESTS_PER_LOOK = 8
 
 APART_BYTES = 1024 * 1024
 """A body of this length goes out after its head instead of with it: to be joined it would be copied."""
-
-UNREAD_BYTES_MANY = 2 * int(WRITE_BUFFER_BYTES_MAX)
-"""More than this is counted anew at each write: who reads steadily may always have something left."""
 
 # Why nothing is read and served at the moment; there may be several reasons.
 _CONGESTED = 1  # the other side does not read
@@ -103,8 +101,7 @@ class Link(asyncio.BufferedProtocol):
         self.passes_revision = 0
         self.account = commons.budget.open(self)
         self._part = 0  # the bytes of an unfinished frame, and of requests that have to wait
-        self._unread = 0  # the bytes of answers that are kept: see `_wrote`
-        self._unread_newer = 0  # of these, what was written since they were counted anew
+        self._unread = Unread(self.account)
         self._large = 0  # the length of a large frame that has room, or waits for it
         self._heard = False
         self._finished = False
@@ -148,21 +145,22 @@ class Link(asyncio.BufferedProtocol):
         transport = self._transport
         if transport is not None and not transport.is_closing():
             transport.write(data)
-            self._wrote(len(data), transport.get_write_buffer_size())
+            self._unread.wrote(len(data), transport.get_write_buffer_size())
 
     def write_parts(self, head: bytes, body: bytes) -> None:
         """Send a frame that is encoded already and whose body had better not be copied."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return
+        if len(body) >= MANY_BYTES:
+            self.round.was_much()
         if len(body) < APART_BYTES:
             transport.writelines((head, body))
         else:
             transport.write(head)
-            transport.write(
-                memoryview(body)
-            )  # of bytes, what the socket does not take at once would be copied twice
-        self._wrote(len(head) + len(body), transport.get_write_buffer_size())
+            # Of bytes, what the socket does not take at once would be copied twice.
+            transport.write(memoryview(body))
+        self._unread.wrote(len(head) + len(body), transport.get_write_buffer_size())
 
     def call(self, request: Command, timeout_ms: int) -> "asyncio.Future[Command]":
         """Send a request; the future gives its answer, `CallTimeout` or `ConnectionLost`."""
@@ -234,8 +232,8 @@ class Link(asyncio.BufferedProtocol):
             self._finished = False
             self._finished_ms = now_ms
             self._busy_until_ms = now_ms + BUSY_MS
-        self.recount()
-        left = 0 if self._transport is None else self._transport.get_write_buffer_size()
+        left = self._left()
+        self._unread.recount(left)
         if not left or left < self._left_then:
             self._read_ms = now_ms
         self._left_then = left
@@ -313,6 +311,10 @@ class Link(asyncio.BufferedProtocol):
                     left = left - 1 if round_.goes_on() else 0
                 elif type(item) is PullFrame:
                     assert self._hot is not None
+                    if round_.is_over:
+                        reader.give_back_pull(item)
+                        left = 0
+                        break
                     began_ms = began_ms or round_.look()
                     self._hot.on_pull(self, item)
                     left = left - 1 if round_.goes_on_after_little() else 0
@@ -433,30 +435,13 @@ class Link(asyncio.BufferedProtocol):
         self._set_part(0)
         self._start(_NO_ROOM)
 
-    def _wrote(self, size: int, left: int) -> None:
-        """So many bytes were written, and so many are left that the socket did not take.
-
-        What is written together is kept until the last byte of it has gone: answers count whole, not what is left.
-        """
-        before = self._unread
-        if left <= size:  # all that was written before has gone
-            self._unread = self._unread_newer = size if left else 0
-        else:
-            self._unread += size
-            self._unread_newer += size
-        if self._unread != before:
-            self._charge(self._unread - before)
-            if self._unread > UNREAD_BYTES_MANY:
-                self.recount()
-
     def recount(self) -> None:
-        """Charge what has changed about answers: nobody tells when they are read."""
-        transport, before = self._transport, self._unread
-        left = 0 if transport is None else transport.get_write_buffer_size()
-        if left <= self._unread_newer:  # all that was written before the last count has gone
-            self._unread = self._unread_newer if left else 0
-            self._unread_newer = 0
-            self._charge(self._unread - before)
+        """Release answers that were read."""
+        self._unread.recount(self._left())
+
+    def _left(self) -> int:
+        """What the socket has not taken of what was written."""
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     def _count_part(self) -> None:
         """A frame has begun, or is whole.  A large one is charged as such, once it has room."""
@@ -471,10 +456,7 @@ class Link(asyncio.BufferedProtocol):
         self._set_part(part if self._late is None else part + self._late.frame_bytes)
 
     def _set_part(self, size: int) -> None:
-        before, self._part = self._part, size
-        self._charge(size - before)
-
-    def _charge(self, more: int) -> None:
+        more, self._part = size - self._part, size
         if more > 0:
             self.account.charge(more)
         elif more < 0:

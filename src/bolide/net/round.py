@@ -93,13 +93,17 @@ class Round:
         return not self.is_over
 
     def goes_on_after_little(self) -> bool:
-        """The same; for what may be cheaper than a look at the clock."""
+        """The same; for what may be cheaper than a look at the clock, after one when it began."""
         self._unlooked += 1
         if self._unlooked < LITTLE_PER_LOOK:
             return not self.is_over
         self._unlooked = 0
-        self.begin()
+        self.began(self.now_ms)
         return self.goes_on()
+
+    def was_much(self) -> None:
+        """What was taken for little: it counts for many."""
+        self._unlooked = LITTLE_PER_LOOK
 
     def wait(self, waiter: Waiter, used_ms: int) -> None:
         """`rested` is called in one of the next turns."""

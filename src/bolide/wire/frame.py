@@ -131,6 +131,10 @@ class FrameReader:
         assert 0 < row < run.count, "a run of one request may have been the last use of its memory"
         self.at = run.column(row, FRAME_AT)
 
+    def give_back_pull(self, pull: PullFrame) -> None:
+        """The same for a pull, which has come out of shared memory."""
+        self.at = pull.start
+
     def feed(self, data: bytes | bytearray | memoryview) -> list[Command]:
         """All items in `data`, for callers that have bytes at hand.  Needs a reader without `hot`."""
         assert not self._hot, "runs share memory: take them one by one with next()"

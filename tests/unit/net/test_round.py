@@ -174,6 +174,7 @@ def test_the_time_of_a_turn_is_used_up_once_and_begins_anew_with_the_next() -> N
 def test_pulls_look_at_the_clock_now_and_then() -> None:
     async def main() -> None:
         stage = Stage()
+        stage.round.look()
         for _ in range(LITTLE_PER_LOOK):
             assert stage.round.goes_on_after_little()
         stage.clock.ms += TURN_MS_MAX
@@ -181,6 +182,18 @@ def test_pulls_look_at_the_clock_now_and_then() -> None:
             *(True for _ in range(LITTLE_PER_LOOK - 1)),
             False,
         ]
+        assert not stage.round.goes_on_after_little()
+
+    asyncio.run(main())
+
+
+def test_a_pull_that_was_much_looks_at_the_clock_at_once_and_has_used_the_turn() -> None:
+    async def main() -> None:
+        stage = Stage()
+        stage.round.look()
+        stage.clock.ms += TURN_MS_MAX
+        assert stage.round.goes_on_after_little()
+        stage.round.was_much()
         assert not stage.round.goes_on_after_little()
 
     asyncio.run(main())

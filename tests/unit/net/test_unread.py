@@ -6,7 +6,8 @@ from typing import Any
 
 from bolide.model.limits import WRITE_BUFFER_BYTES_MAX
 from bolide.net.commons import Commons
-from bolide.net.link import UNREAD_BYTES_MANY, Link
+from bolide.net.link import Link
+from bolide.net.unread import MANY_BYTES
 from tests.unit.net.stage import Bench
 from tests.unit.store.stage import HeldClock
 
@@ -99,7 +100,7 @@ def test_who_reads_steadily_is_not_charged_for_what_it_has_read() -> None:
             link.write(bytes(200_000))
             most = max(most, link.account.kept)
             socket.left = min(socket.left, WRITE_BUFFER_BYTES_MAX // 2)
-        assert most <= UNREAD_BYTES_MANY + WRITE_BUFFER_BYTES_MAX
+        assert most <= MANY_BYTES + WRITE_BUFFER_BYTES_MAX
         socket.left = 0
         assert kept(link) == 0
 
