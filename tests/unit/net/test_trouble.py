@@ -82,7 +82,11 @@ def test_an_error_after_a_long_time_of_work_is_said_again(
     monkeypatch.setattr(trouble, "AGAIN_S", 0)
     monkeypatch.setattr(trouble, "WELL_S", 0)
     asyncio.run(Worker([RuntimeError("a bug"), RuntimeError("a bug")]).run())
-    assert [line.rpartition(": ")[2] for line in lines(caplog)] == ["a bug", "that is over", "a bug"]
+    assert [line.rpartition(": ")[2] for line in lines(caplog)] == [
+        "a bug",
+        "the trouble has passed, it works again",
+        "a bug",
+    ]
 
 
 def test_work_that_is_cancelled_ends() -> None:
