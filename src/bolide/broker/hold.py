@@ -108,6 +108,10 @@ class PullHold:
         self._gone.append(iter(list(self._by_link.get(link, ()))))
         self._work.go()
 
+    def close(self) -> None:
+        """Who waits still is not answered: the connections close."""
+        self._work.close()
+
     def _work_some(self) -> bool:
         left = LOOKED_AT_PER_TURN
         while left > 0 and self._looks:

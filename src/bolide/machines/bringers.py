@@ -1,11 +1,16 @@
 """Bringers: which host brought what into a table that is for all, and stays.
 
 Nothing of such a table may be taken away, so whoever comes first could fill it for good.  Instead a host brings no more
-than stays free for others: then there is always room for one more host, half of what is left.  A machine; it does not
-outlive the process, and what was there before is nobody's.
+than stays free for others (`shares.py`).  A machine; it does not outlive the process, and what was there before is
+nobody's.
 """
 
 from collections import Counter
+
+from bolide.machines.shares import room
+
+Taken = tuple[int, int]
+"""How much there may be, and how much there is."""
 
 
 class Bringers:
@@ -16,9 +21,12 @@ class Bringers:
         self._counts: Counter[str] = Counter()
         self._bytes: Counter[str] = Counter()
 
-    def may_bring(self, host: str, *, bytes_: int, count_free: int, bytes_free: int) -> bool:
-        """Whether one entry more, or a larger one, leaves others as much as the host has."""
-        return self._counts[host] < count_free and self._bytes[host] + bytes_ <= bytes_free
+    def may_bring(self, name: str, host: str, bytes_: int, *, count: Taken, bytes_taken: Taken) -> bool:
+        """Whether the entry leaves others as much as the host has; what is taken is so without it."""
+        owner, had = self._brought.get(name, ("", 0))
+        own = owner == host
+        counted, weighed = self._counts[host] - own, self._bytes[host] - own * had
+        return room(counted, *count) > 0 and bytes_ <= room(weighed, *bytes_taken)
 
     def brought(self, name: str, host: str, bytes_: int) -> None:
         """The entry is this host's from now on."""

@@ -5,9 +5,9 @@ free again when its owner gives it back or when its time is up, and by nothing e
 connection may still be at work, and two members would work on one queue.  A machine: no clock, no I/O; nothing is
 persisted, because members ask again.
 
-They take at most `LOCKS_BYTES_MAX`, and a host takes no more of that than stays free for others; a quarter is for hosts
-that have few, so that many greedy ones leave something, too.  Who asks for more does not get it, as if somebody else
-had it.  What is held is renewed all the same: nobody loses a lock that he works by.
+They take at most `LOCKS_BYTES_MAX`, and a host takes no more of that than stays free for others (`shares.py`).  Who
+asks for more does not get it, as if somebody else had it.  What is held is renewed all the same: nobody loses a lock
+that he works by.
 """
 
 import sys
@@ -15,12 +15,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from bolide.machines.shares import room
 from bolide.model.limits import LOCKS_BYTES_MAX
 
 LIFETIME_MS = 60_000
-
-KEPT_PART, SMALL_PART = 4, 512
-"""One of so many parts of the room is for hosts with less than one of so many parts of it."""
 
 LOCK_BYTES = 400
 """What a lock takes beside its names."""
@@ -58,7 +56,7 @@ class QueueLocks:
             key = (group, queue)
             lock = self._locks.get(key)
             if lock is None:
-                if not self._has_room(host, mine.bytes_):
+                if mine.bytes_ > room(self._shares[host], LOCKS_BYTES_MAX, self.bytes_kept):
                     continue
             elif lock.client_id != client_id and now_ms - lock.asked_ms <= LIFETIME_MS:
                 continue
@@ -95,12 +93,6 @@ class QueueLocks:
     def _forget(self, key: tuple[str, Queue]) -> None:
         lock = self._locks.pop(key)
         self._count(lock.host, -lock.bytes_)
-
-    def _has_room(self, host: str, bytes_: int) -> bool:
-        share, free = self._shares[host] + bytes_, LOCKS_BYTES_MAX - self.bytes_kept
-        if share <= LOCKS_BYTES_MAX // SMALL_PART:
-            return bytes_ <= free
-        return share <= free - LOCKS_BYTES_MAX // KEPT_PART
 
     def _count(self, host: str, bytes_: int) -> None:
         self.bytes_kept += bytes_

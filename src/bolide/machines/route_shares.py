@@ -1,28 +1,20 @@
 """Shares of a name server's table: how much may one connection add, so that it does not take the table from others?
 
-As long as there is plenty, as much as it likes.  In the end never more than stay free for others; and a quarter of the
-table is kept for connections that have little.  Pure.
+The rule is that of all such tables (`shares.py`), for entries and for topics.  Pure.
 """
 
+from bolide.machines import shares
 from bolide.model import limits
 from bolide.model.errors import RequestError
-
-KEPT_PART = 4
-"""One of so many parts of the table is for small shares."""
 
 
 def room(held: int, entries: int, topics: int) -> int:
     """What somebody who holds so many entries may add to a table of so many entries and topics."""
-    return max(
-        0, min(_room(held, limits.ROUTE_ENTRIES_MAX, entries), _room(held, limits.ROUTE_TOPICS_MAX, topics))
+    small = limits.SMALL_SHARE_MAX
+    return min(
+        shares.room(held, limits.ROUTE_ENTRIES_MAX, entries, small),
+        shares.room(held, limits.ROUTE_TOPICS_MAX, topics, small),
     )
-
-
-def _room(held: int, most: int, taken: int) -> int:
-    free = most - taken
-    large = (free - most // KEPT_PART - held) // 2  # then as many stay free as it holds
-    small = min(free, limits.SMALL_SHARE_MAX - held)
-    return max(large, small)
 
 
 def check_room(more: int, room: int) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from bolide.broker import hold as hold_module
 from bolide.broker.hold import ANSWERED_PER_TURN, FORGOTTEN_PER_TURN, LOOKED_AT_PER_TURN, PullHold
-from bolide.broker.waiting_pulls import CODE_BYTES, HELD_BYTES, HeldPull, WaitingPulls
+from bolide.broker.waiting_pulls import CODE_BYTES, EXAMINING_COST, HELD_BYTES, HeldPull, WaitingPulls
 from bolide.model.filter import Filter
 from bolide.model.java_hash import java_hash
 from bolide.model.limits import HELD_CONNECTION_BYTES_MAX
@@ -165,6 +165,39 @@ def test_thousands_of_pulls_are_woken_by_one_message_some_in_each_turn_of_the_lo
             await next_turn()
         assert 0 < most <= LOOKED_AT_PER_TURN
         assert len(hold) == 1_000
+
+    asyncio.run(main())
+
+
+def test_of_pulls_that_look_into_messages_few_are_looked_at_in_a_turn_and_few_answered(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        store = opened(tmp_path)
+        hold = Hold(store)
+        looks: list[int] = []
+
+        def refuse(record: bytes | memoryview) -> bool:
+            looks.append(len(record))
+            return False
+
+        examining = Filter(examine=refuse)
+        for _ in range(100):
+            held = pull(0)
+            held.filter = examining
+            assert hold.add(held)
+        arrive(store, hold, "A")
+        most, before = 0, 0
+        while len(looks) < 100:
+            most, before = max(most, len(looks) - before), len(looks)
+            await next_turn()
+        assert 0 < most <= LOOKED_AT_PER_TURN // EXAMINING_COST
+        hold.sweep(1000)
+        most, before = 0, 0
+        while len(hold):
+            most, before = max(most, len(hold.woken) - before), len(hold.woken)
+            await next_turn()
+        assert 0 < most <= max(1, ANSWERED_PER_TURN // EXAMINING_COST)
 
     asyncio.run(main())
 

@@ -59,6 +59,9 @@ class Pulling(Part):
     def connection_lost(self, link: Link) -> None:
         self.hold.forget(link)
 
+    def close(self) -> None:
+        self.hold.close()
+
     def figures(self) -> dict[str, str]:
         """What waits and what is remembered, against the limits that it has."""
         return {
@@ -75,7 +78,10 @@ class Pulling(Part):
             request = decode_frame(pull.frame())
             self._state.dispatcher.on_request(link, request)
             self.plans.learn(link, pull.shape, request)
+            link.round.was_much()
             return
+        if plan.terms.filter.examine is not None:
+            link.round.was_much()
         try:
             result = plan.serve(link, pull)
             if result is None:

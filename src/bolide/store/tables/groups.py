@@ -116,14 +116,16 @@ class GroupTable(PersistedTable):
 
     def _keep(self, config: GroupConfig, host: str) -> None:
         known, size = self._groups.get(config.name), group_bytes(config)
-        more = size - (0 if known is None else group_bytes(known))
+        before = 0 if known is None else group_bytes(known)
+        more = size - before
         taken = with_more(self._bytes, more, GROUP_TABLE_BYTES_MAX, "groups")
         if host:
             if more > 0 and not self._bringers.may_bring(
+                config.name,
                 host,
-                bytes_=more,
-                count_free=GROUPS_MAX - len(self._groups),
-                bytes_free=GROUP_TABLE_BYTES_MAX - self._bytes,
+                size,
+                count=(GROUPS_MAX, len(self._groups) - (known is not None)),
+                bytes_taken=(GROUP_TABLE_BYTES_MAX, self._bytes - before),
             ):
                 raise TableFull(
                     f"{host} has made as many groups as others still can: what is free is for them; delete some first"

@@ -315,7 +315,7 @@ def test_a_host_has_one_share_of_the_locks_whatever_its_connections(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(locks, "lock_bytes", lambda *_: 1)
-    monkeypatch.setattr(locks, "LOCKS_BYTES_MAX", 4)
+    monkeypatch.setattr(locks, "LOCKS_BYTES_MAX", 6)
     desk.topic("orders", 4)
 
     def held(by: str) -> int:
