@@ -4,6 +4,8 @@ import select
 
 import pytest
 
+from bolide.broker.pull_terms import CROWDED_BYTES
+from bolide.model.limit import MIB
 from tests.attack.stage import ONE_WAY, frame, grows_at_most, strangers, takes_messages
 from tests.peers import frames
 from tests.peers.server import Together
@@ -51,3 +53,18 @@ def test_the_rest_of_an_answer_does_not_keep_the_whole(server: Together) -> None
             answered = select.select(list(waiting), [], [], PATIENCE_SECONDS)[0]
             assert answered
             waiting -= set(answered)
+
+
+def test_while_many_answers_wait_to_be_read_readers_get_smaller_ones_and_are_not_closed(
+    server: Together,
+) -> None:
+    """Many tasks that read whole topics at once are honest: they would close each other's connections."""
+    fields = pull("unread", maxMsgNums="32768", bulk="true")
+    with strangers(server.broker, 100) as connections, frames.Connection(server.broker) as reader:
+        assert len(reader.ask(PULL, fields).body) > 3 * MIB
+        for stranger in connections:
+            stranger.sendall(frame(PULL, fields))
+            assert select.select([stranger], [], [], PATIENCE_SECONDS)[0]
+        assert 0 < len(reader.ask(PULL, fields).body) <= CROWDED_BYTES
+        for stranger in connections:
+            assert stranger.recv(1)

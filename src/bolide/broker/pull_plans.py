@@ -8,7 +8,7 @@ it is the guard's to say (`net/guard.py`).  Plans that are not used make room fo
 from collections import OrderedDict
 from operator import is_
 
-from bolide.broker.pull_terms import pull_terms
+from bolide.broker.pull_terms import bearable, pull_terms
 from bolide.broker.state import BrokerState
 from bolide.model.errors import RequestError, StoreRefusal
 from bolide.model.limits import PLAN_SHAPE_BYTES_MAX, PLANS_BYTES_MAX
@@ -108,7 +108,8 @@ class PullPlan:
         cursor, state = self._cursor, self._state
         queue, entries, offset = cursor.queue, cursor.entries, pull.queue_offset
         assert queue is not None, "there is no plan without one"
-        result = state.store.reader.pull_at(cursor, offset, self.terms.limits, self.terms.filter)
+        limits = bearable(link, self.terms.limits)
+        result = state.store.reader.pull_at(cursor, offset, limits, self.terms.filter)
         if self._commits:
             end = queue.tail.next_offset
             state.offsets.commit(self._group, self._topic, self._queue_id, pull.commit_offset, end)

@@ -14,6 +14,7 @@ from bolide.model.errors import (
     SubscriptionOutdated,
 )
 from bolide.model.filter import Filter
+from bolide.model.limit import KIB
 from bolide.model.limits import HOLD_MS_MAX, PULL_BULK_BYTES_MAX, PULL_BULK_MESSAGES_MAX
 from bolide.model.topic import TAG, GroupConfig, Subscription
 from bolide.net.link import Link
@@ -21,6 +22,9 @@ from bolide.rules.filters import SQL, filter_of
 from bolide.store.reading import PullLimits
 from bolide.wire.bodies.group import MessageModel
 from bolide.wire.headers.pull import PullFlag, PullRequest
+
+CROWDED_BYTES = 256 * KIB
+"""What a pull brings while many answers wait to be read, however much it asks for."""
 
 
 class PullTerms(NamedTuple):
@@ -53,6 +57,13 @@ def pull_terms(state: BrokerState, link: Link, header: PullRequest) -> PullTerms
     else:
         subscription = _known_subscription(state, header, group)
     return PullTerms(wanted_by(state, subscription), _limits(state, header), _wait_ms(state, header))
+
+
+def bearable(link: Link, limits: PullLimits) -> PullLimits:
+    """How much a pull may bring now: while many answers wait to be read, less to who reads whole topics."""
+    if limits.hot_bytes <= CROWDED_BYTES or not link.account.is_crowded:
+        return limits
+    return limits._replace(hot_bytes=CROWDED_BYTES, cold_bytes=min(limits.cold_bytes, CROWDED_BYTES))
 
 
 def wanted_by(state: BrokerState, subscription: Subscription) -> Filter:

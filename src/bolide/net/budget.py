@@ -8,6 +8,9 @@ read, requests that wait for something.  Charging refuses nothing, so whoever ch
 
 The account of a connection that has closed is settled: nothing of it counts any more, and both calls do nothing.
 
+While half of it is used, whoever answers with much asks `link.account.is_crowded`, and answers with less: so readers of
+whole topics get smaller pieces, and do not crowd each other out.
+
 When more than the budget is kept, connections are given up until a quarter of it is free: first those that have
 brought no whole request for a while, of these the one with the most.  An honest connection has little, and is busy.
 Who has less than the average comes after all who have more, and who has nothing is left alone: that frees nothing.
@@ -19,6 +22,8 @@ from typing import Protocol
 from bolide.model.limits import KEPT_BYTES_MAX
 
 log = logging.getLogger(__name__)
+
+ASKS_PER_COUNT = 64
 
 
 class Holder(Protocol):
@@ -59,6 +64,11 @@ class Account:
             self.kept -= size
             self._budget.kept -= size
 
+    @property
+    def is_crowded(self) -> bool:
+        """Whether all together have so much that who asks for much should get less of it at a time."""
+        return self._budget.is_crowded
+
     def settle(self) -> None:
         """The connection is gone, and what was kept for it."""
         self.release(self.kept)
@@ -72,8 +82,19 @@ class Budget:
     def __init__(self, bytes_max: int = KEPT_BYTES_MAX) -> None:
         self._bytes_max = int(bytes_max)
         self._makes_room = False
+        self._asked = 0
         self.kept = 0
         self.accounts: dict[Account, None] = {}  # in the order in which they were opened
+
+    @property
+    def is_crowded(self) -> bool:
+        """Half of it is used.  Answers may have been read since they were counted; that is looked up now and then."""
+        if self.kept <= self._bytes_max // 2:
+            return False
+        self._asked += 1
+        if self._asked % ASKS_PER_COUNT == 0:
+            self.recount()
+        return self.kept > self._bytes_max // 2
 
     def open(self, holder: Holder) -> Account:
         account = Account(self, holder)

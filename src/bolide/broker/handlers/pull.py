@@ -14,7 +14,7 @@ from bolide.broker.handlers.offset import commit
 from bolide.broker.hold import PullHold
 from bolide.broker.part import Part, Work, every
 from bolide.broker.pull_plans import PullPlans
-from bolide.broker.pull_terms import PullTerms, pull_terms
+from bolide.broker.pull_terms import PullTerms, bearable, pull_terms
 from bolide.broker.state import BrokerState
 from bolide.broker.waiting_pulls import HeldPull, QueueKey
 from bolide.model.offsets import GroupOffset
@@ -101,7 +101,7 @@ class Pulling(Part):
         terms = pull_terms(state, link, header)
         if header.sys_flag & PullFlag.COMMIT_OFFSET:
             commit(state, header.consumer_group, header.topic, header.queue_id, header.commit_offset)
-        result = _read(state, header, terms)
+        result = _read(state, link, header, terms)
         if result.status is not PullStatus.NO_MESSAGE_IN_QUEUE:  # of what was never written nothing is kept
             offset = GroupOffset(header.queue_offset)
             state.offsets.note_pull(header.consumer_group, header.topic, header.queue_id, offset)
@@ -145,16 +145,20 @@ class Pulling(Part):
                 if terms.filter == held.filter and queue is not None and queue is held.queue:
                     # What was looked at while it waited is not looked at again.
                     header = replace(header, queue_offset=max(held.offset, held.seen))
-                result = _read(state, header, terms)
+                result = _read(state, held.link, header, terms)
             answer = _answer(request, result, header.queue_offset)
         except Exception as error:  # others wait behind this one, and must not suffer from it
             answer = error_answer(request, error)
         held.link.answer(answer)
 
 
-def _read(state: BrokerState, header: PullRequest, terms: PullTerms) -> PullResult:
+def _read(state: BrokerState, link: Link, header: PullRequest, terms: PullTerms) -> PullResult:
     result = state.store.reader.pull(
-        header.topic, header.queue_id, header.queue_offset, limits=terms.limits, filter=terms.filter
+        header.topic,
+        header.queue_id,
+        header.queue_offset,
+        limits=bearable(link, terms.limits),
+        filter=terms.filter,
     )
     if result.count:
         state.traffic.found += 1
