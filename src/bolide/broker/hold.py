@@ -12,7 +12,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from bolide.broker.waiting_pulls import HeldPull, Pulls, QueueKey, WaitingPulls
+from bolide.broker.waiting_pulls import HeldPull, Pulls, QueueKey, Step, WaitingPulls
 from bolide.machines.fair_shares import FairShares
 from bolide.model.limits import HELD_BYTES_MAX, HELD_CONNECTION_BYTES_MAX
 from bolide.net.link import Link
@@ -30,7 +30,7 @@ BUCKET_MS = 500
 
 K = TypeVar("K")
 
-_END = (None, 0)
+_END: Step = (None, 0)
 
 
 class PullHold:
@@ -44,9 +44,7 @@ class PullHold:
         self._buckets: dict[int, Pulls] = {}  # by deadline
         self._shares: FairShares[Link] = FairShares(HELD_BYTES_MAX, HELD_CONNECTION_BYTES_MAX)
         self._count = 0
-        self._looks: OrderedDict[WaitingPulls, Iterator[tuple[HeldPull | None, int]]] = (
-            OrderedDict()
-        )  # at what has come
+        self._looks: OrderedDict[WaitingPulls, Iterator[Step]] = OrderedDict()  # at what has come
         self._over: deque[Iterator[HeldPull]] = deque()  # pulls whose time is over
         self._gone: deque[Iterator[HeldPull]] = deque()  # pulls behind which nobody waits
         self._work = Slices(self._work_some)

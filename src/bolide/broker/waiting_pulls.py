@@ -61,6 +61,10 @@ class HeldPull:
         return HELD_BYTES + len(self.frame) + CODE_BYTES * len(filter.codes or ()) + filter.examine_bytes
 
 
+Step = tuple[HeldPull | None, int]
+"""A pull that wants what has come, or none, and what it has cost to find out."""
+
+
 class WaitingPulls:
     """All who wait at one queue.  None stands for the tag of those who want any."""
 
@@ -104,7 +108,7 @@ class WaitingPulls:
         """The queue under this name is another one than before: nothing of it has been looked at."""
         self.queue, self.seen, self._reach = queue, 0, 0
 
-    def look(self, reader: StoreReader) -> Iterator[tuple[HeldPull | None, int]]:
+    def look(self, reader: StoreReader) -> Iterator[Step]:
         """Go over what has come, up to what may be read: whoever wants some of it, and None between them; with each
         what the step has cost.
 
