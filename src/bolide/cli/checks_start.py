@@ -10,9 +10,10 @@ from pathlib import Path
 
 from bolide.broker.config import BrokerConfig
 from bolide.cli.standalone import ELSEWHERE, check_directory
-from bolide.model.errors import ConfigError
+from bolide.model.errors import ConfigError, StoreError
 from bolide.model.settings_table import Examined, Finding
 from bolide.store.disk_os import OsDisk, room_at
+from bolide.store.file_names import place_of
 
 
 def examine_start(settings: Mapping[str, str]) -> Examined:
@@ -46,7 +47,7 @@ def _check_store(root: Path, config: BrokerConfig) -> Iterator[Finding]:
         there = check_directory(root)
         size = _segment_bytes(root / "commitlog")
         room = _room(there)
-    except ConfigError as error:
+    except (ConfigError, StoreError) as error:
         yield Finding("storePathRootDir", str(error))
     except OSError as error:
         yield Finding("storePathRootDir", f"{error.filename} cannot be read: {error.strerror}")
@@ -77,7 +78,13 @@ def _room(there: Path) -> int | None:
 
 
 def _segments(folder: Path) -> list[str]:
-    return sorted(name for name in os.listdir(folder) if name.isdigit()) if folder.exists() else []
+    """`StoreError` for one that is no file, which a start would end with: opening a pipe, it would wait for ever."""
+    names = (
+        sorted(name for name in os.listdir(folder) if place_of(name) is not None) if folder.exists() else []
+    )
+    for name in names:
+        OsDisk().size_of(str(folder / name))
+    return names
 
 
 def _segment_bytes(folder: Path) -> int | None:

@@ -1,5 +1,6 @@
 """`bolide broker --check`: what an operator who brings a broker.conf is told, before anything is started."""
 
+import os
 import socket
 from pathlib import Path
 
@@ -199,3 +200,16 @@ def test_a_broker_that_runs_on_the_store_is_a_warning_and_its_port_is_its_own(
         said = check(capsys, 0, storePathRootDir=tmp_path, listenPort=port, bindAddress="127.0.0.1")
     lock.release()
     assert f"warning: a broker runs on the store {tmp_path} now" in said
+
+
+@pytest.mark.timeout(60)  # who opens a pipe waits for a writer
+def test_a_pipe_among_the_segments_is_a_problem_and_other_digits_are_no_segment(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "commitlog"
+    log.mkdir()
+    usual = {"storePathRootDir": tmp_path, "listenPort": 0, "bindAddress": "127.0.0.1"}
+    (log / "٣").touch()
+    check(capsys, 0, **usual)
+    os.mkfifo(log / f"{0:020}")
+    assert "is a pipe where a file should be" in check(capsys, 1, **usual)
