@@ -5,11 +5,15 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
+# So many files at a time, each in one process and in the order in which they stand; `make test WORKERS=0` runs them in
+# turn.  Of interop three, because clients and the original's servers mostly wait.
+WORKERS = 2
+BESIDE = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 CYTHON_SOURCES := $(shell find src -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi')
 
-# The fast folders run twice, compiled and as pure Python; every other folder with tests runs once.
+# The fast folders run twice, compiled and as pure Python; interop, and every other folder with tests, once.
 FAST := $(wildcard tests/unit tests/property)
-ONCE := $(filter-out $(FAST) tests/bench,$(shell find tests -mindepth 2 -name 'test_*.py' | cut -d/ -f1,2 | sort -u))
+ONCE := $(filter-out $(FAST) tests/interop tests/bench,$(shell find tests -mindepth 2 -name 'test_*.py' | cut -d/ -f1,2 | sort -u))
 
 # In this checkout a compiled module that fails to compile is an error, never a silent fall-back.
 export BOLIDE_REQUIRE_COMPILED := 1
@@ -32,23 +36,25 @@ demo: setup  ## produce, consume and query with Spark, all in a temporary direct
 up: setup  ## run a name server and a broker in the foreground
 	$(BIN)/bolide up
 
-test: unit pure  ## run the whole suite
-	$(PYTEST) $(ONCE)
+test: unit pure interop  ## run the whole suite
+	$(PYTEST) $(BESIDE) $(ONCE)
 
 unit: setup  ## unit and property tests and the docstrings' examples, on the compiled modules
-	$(PYTEST) --doctest-modules src/bolide $(FAST)
+	$(PYTEST) $(BESIDE) --doctest-modules src/bolide $(FAST)
 
 pure: setup  ## the same tests on the readable twins
-	BOLIDE_PURE=1 $(PYTEST) $(FAST)
+	BOLIDE_PURE=1 $(PYTEST) $(BESIDE) $(FAST)
 
+interop: WORKERS = 3
 interop: setup  ## real clients of other languages against our broker
-	$(PYTEST) tests/interop
+	$(PYTEST) $(BESIDE) tests/interop
 
 pipeline: setup  ## Spark reading our topics
 	$(PYTEST) tests/pipeline
 
-crash: setup  ## half a million crash states of the store; STATES=n of them, SEED=n to repeat a run
+crash: setup  ## half a million crash states of the store, and 20,000 of brokers with messages that wait; STATES=n of the store, SEED=n to repeat a run
 	$(BIN)/python -m tests.crash --workers 2 --states $(or $(STATES),500000) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.crash --kind waiting --workers 2 --states $(or $(WAITING),20000) $(if $(SEED),--seed $(SEED))
 
 simulate: setup  ## a cluster in virtual time, in many worlds; SEEDS=n, SEED=first, SCENARIO=name, REPLAY=name:seed
 	$(BIN)/python -m tests.simulation --workers 2 --seeds $(or $(SEEDS),250) $(if $(SEED),--seed $(SEED)) \
@@ -67,11 +73,12 @@ check: setup  ## format, lint, types, import contracts, house rules
 	$(BIN)/lint-imports
 	$(PYTEST) --quiet tests/arch
 
-fix: setup  ## format, repair what the linter can, write docs/limits.md and docs/settings.md again
+fix: setup  ## format, repair what the linter can, write docs/limits.md, settings.md and compatibility.md again
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 	$(BIN)/python -m tests.docs.limits_page
 	$(BIN)/python -m tests.docs.settings_page
+	$(BIN)/python -m tests.docs.compatibility_page
 
 bench: setup  ## measure against the real peers in one run
 	$(BIN)/python -m tests.bench

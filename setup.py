@@ -9,6 +9,7 @@ ends the process with a report.  `make fuzz` builds that beside the normal one, 
 """
 
 import os
+from pathlib import Path
 
 from Cython.Build import cythonize
 from Cython.Compiler import Options
@@ -27,6 +28,7 @@ COMPILED = [
     "bolide.offline._faults",
     "bolide.offline._texts",
     "bolide.pipeline._columns",
+    "bolide.pipeline._rows",
 ]
 
 DEBUG = os.environ.get("BOLIDE_DEBUG_BUILD") == "1"
@@ -52,6 +54,17 @@ def source_of(name: str) -> str:
     return f"src/{name.replace('.', '/')}.pyx"
 
 
+def declarations_changed() -> bool:
+    """Whether a file that modules share is newer than what was made of them.
+
+    Cython sees that itself, but not where a declaration is cimported by another name; and a module that counts the
+    columns of a table as they were before writes where it must not.
+    """
+    shared = [path.stat().st_mtime for kind in ("*.pxd", "*.pxi") for path in Path("src").rglob(kind)]
+    made = [path.stat().st_mtime for path in Path(CYTHON_DIR).rglob("*.c")]
+    return bool(made) and max(shared) > min(made)
+
+
 extensions = cythonize(
     [
         Extension(
@@ -64,6 +77,7 @@ extensions = cythonize(
         for name in COMPILED
     ],
     build_dir=CYTHON_DIR,
+    force=declarations_changed(),
     include_path=["src"],
     compiler_directives={
         "language_level": 3,

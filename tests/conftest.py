@@ -6,8 +6,8 @@
 Where a tool is missing the test is skipped and the summary has one line per tool.  With `CI` set nothing is
 skipped: there a skip of any kind, by these helpers or by hand, is a failure.
 
-The Java programs are fetched and built before the first test runs: on a fresh machine that takes minutes, which belong
-to no test's own time.
+The programs of other languages are fetched and built before the first test runs: on a fresh machine that takes
+minutes, which belong to no test's own time.
 """
 
 import os
@@ -19,8 +19,8 @@ from collections.abc import Callable, Generator
 import hypothesis
 import pytest
 
-from tests import shifted_clock
-from tests.peers import java
+from tests import folders, shifted_clock
+from tests.peers import built, go, java, node
 
 # Machines are shared: how long an example takes says nothing.  (In CI hypothesis also fixes its seed by itself.)
 hypothesis.settings.register_profile("shared-machine", hypothesis.settings.default, deadline=None)
@@ -34,7 +34,20 @@ if (
 ):  # as a shell leaves it to what it runs in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+PEERS: dict[tuple[str, ...], Callable[[], object]] = {
+    ("java", "mvn"): lambda: [java.build(version) for version in java.VERSIONS],
+    ("go",): go.build,
+    ("node", "npm"): node.build,
+}
+"""What is built when a test needs all of these tools."""
+
 IN_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(
+        folders
+    )  # hooks of this file itself are not called for a session's fixtures
 
 
 def _require_tool(name: str) -> str:
@@ -53,14 +66,14 @@ def require_tool() -> Callable[[str], str]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> None:
     wanted = {tool for item in session.items for marker in item.iter_markers("needs") for tool in marker.args}
-    if "mvn" not in wanted or session.config.option.collectonly:
+    if session.config.option.collectonly:
         return
-    if all(map(shutil.which, ("java", "mvn"))):
-        try:
-            for version in java.VERSIONS:
-                java.build(version)
-        except (java.BuildFailed, subprocess.TimeoutExpired):
-            pass  # the tests that need them say so
+    for tools, build in PEERS.items():
+        if wanted.issuperset(tools) and all(map(shutil.which, tools)):
+            try:
+                build()
+            except (built.BuildFailed, subprocess.TimeoutExpired):
+                pass  # the tests that need them say so
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -28,7 +28,7 @@ _HOMES = {
             "ProtocolError",
             "RemoteError",
         ),
-        *("RequestError", "RouteNotFound", "SubscriptionMalformed"),
+        *("RequestError", "RetryLater", "RouteNotFound", "SubscriptionMalformed"),
     ),
     "bolide.model.message": ("Message", "StoredMessage"),
     "bolide.model.offsets": ("MessageQueue",),

@@ -21,6 +21,7 @@ from bolide.model.errors import NotWritable as NotWritable
 from bolide.model.errors import ProtocolError as ProtocolError
 from bolide.model.errors import RemoteError as RemoteError
 from bolide.model.errors import RequestError as RequestError
+from bolide.model.errors import RetryLater as RetryLater
 from bolide.model.errors import RouteNotFound as RouteNotFound
 from bolide.model.errors import SubscriptionMalformed as SubscriptionMalformed
 from bolide.model.message import Message as Message

@@ -28,6 +28,7 @@ from bolide.model.errors import (
     ProtocolError,
     RemoteError,
     RequestError,
+    RetryLater,
     RouteNotFound,
     SubscriptionMalformed,
 )
@@ -60,6 +61,7 @@ __all__ = [
     "RemoteError",
     "RequestError",
     "ResponseCode",
+    "RetryLater",
     "RouteNotFound",
     "SendReceipt",
     "SendStatus",

@@ -23,6 +23,7 @@ COMPILED_MODULES = (
     "bolide.offline._faults",
     "bolide.offline._texts",
     "bolide.pipeline._columns",
+    "bolide.pipeline._rows",
 )
 
 

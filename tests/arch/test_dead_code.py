@@ -25,17 +25,15 @@ ALIVE = {
         "asyncio calls the protocol of a connection",
     ),
     **dict.fromkeys(
-        ("ITEM_BODY_LENGTH_AT", "ITEM_FLAG_AT", "ITEM_SIZE_AT", "TAGS_CODE_AT"),
+        ("ITEM_FLAG_AT", "ITEM_SIZE_AT", "TAGS_CODE_AT"),
         "a layout names every field; these are read by its compiled side only",
     ),
     "streamReader": "Spark asks the source for what it can do",
-    "local_session": "for users of the pipeline: docs/spark.md",
     **dict.fromkeys(
         (
             "decode_locked",
             "decode_member_group",
             "decode_producer_connections",
-            "decode_topic_table",
         ),
         "the wire has both directions of every body; a client of ours does not ask for this one yet",
     ),

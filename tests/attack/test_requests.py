@@ -24,7 +24,7 @@ from tests.peers import frames
 from tests.peers.server import Together
 from tests.peers.waiting import PATIENCE_SECONDS, wait_until
 
-CREATE_TOPIC, HEARTBEAT, MEMBERS, LOCK, TOPIC_STATS, PRODUCERS, PROGRESS = 17, 34, 38, 41, 202, 204, 208
+HEARTBEAT, MEMBERS, LOCK, TOPIC_STATS, PRODUCERS, PROGRESS = 34, 38, 41, 202, 204, 208
 NOTICE = 40
 ILLEGAL, INVALID = 13, 29
 BATCH = 320
@@ -89,8 +89,7 @@ def test_a_message_to_each_of_many_wide_topics_makes_one_queue_each(server: Toge
     """The first one made an object for every queue of its topic."""
     with frames.Connection(server.broker) as connection, grows_at_most(server, 25):
         for number in range(20):
-            wide = {"topic": f"wide{number}", "readQueueNums": f"{TOPIC_QUEUES_MAX}", "perm": "6"}
-            assert connection.ask(CREATE_TOPIC, wide | {"writeQueueNums": f"{TOPIC_QUEUES_MAX}"}).code == 0
+            frames.set_topic(server.broker, f"wide{number}", TOPIC_QUEUES_MAX, TOPIC_QUEUES_MAX)
         for number in range(20):
             fields = frames.send_fields(f"wide{number}", queue=number) | {"i": "UNIQ_KEY\x010A\x02"}
             assert connection.ask(frames.SEND_MESSAGE_V2, fields, b"x").code == 0
@@ -201,8 +200,7 @@ def test_who_asks_for_large_answers_leaves_others_their_turns(
 
     Here somebody else is answered many times while ten are made, not once at their end.
     """
-    wide = {"topic": "wide", "readQueueNums": f"{TOPIC_QUEUES_MAX}", "perm": "6"}
-    assert bystander.ask(CREATE_TOPIC, wide | {"writeQueueNums": f"{TOPIC_QUEUES_MAX}"}).code == 0
+    frames.set_topic(server.broker, "wide", TOPIC_QUEUES_MAX, TOPIC_QUEUES_MAX)
     with strangers(server.broker, 1) as (connection,):
         connection.sendall(b"".join(frame(TOPIC_STATS, {"topic": "wide"}, opaque=one) for one in range(10)))
         received = bytearray()

@@ -7,7 +7,7 @@ import asyncio
 import zlib
 from typing import Any
 
-from bolide.model.spark_limits import SPARK_BATCH_BYTES_MAX
+from bolide.model.limits.spark import SPARK_BATCH_BYTES_MAX
 from bolide.pipeline.options import parse_options
 from bolide.pipeline.plan import plan_read
 from bolide.pipeline.schema import arrow_schema, whole_schema

@@ -13,6 +13,7 @@ from tests.bench.run import run
 from tests.bench.scale import FULL, QUICK, SMOKE
 from tests.bench.sides import KINDS, OURS
 from tests.peers import java
+from tests.peers.built import ROOT
 
 BUSY_LOAD = 0.7
 
@@ -53,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
         "--attacks", default=",".join(ATTACKS), help="which of the row attacks, in this order"
     )
     parser.add_argument("--sides", default=",".join(KINDS), help="servers to run, of bolide, apache")
-    parser.add_argument("--out", type=Path, default=java.ROOT / "bench-results", help="where the results go")
+    parser.add_argument("--out", type=Path, default=ROOT / "bench-results", help="where the results go")
     parser.add_argument("--dir", type=Path, help="where the stores live while it runs (some gigabytes)")
     parser.add_argument("--enforce", action="store_true", help="exit with 1 if a bar is missed")
     return parser

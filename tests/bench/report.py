@@ -72,7 +72,8 @@ def markdown(lines: list[Line], samples: Samples, scale: Scale) -> str:
         f"{scale.recovery_messages:,} messages, query by key among {scale.indexed_messages:,}.",
         f"Segment rolls: {scale.segment_rolls} or more of 64 MiB, 64 senders of 1,024-byte bodies; topics that come "
         f"and go: {scale.passing_topics:,}. Longest callbacks: {scale.scene_topics:,} topics, "
-        f"{scale.scene_groups:,} groups, {scale.held_pulls:,} held pulls.",
+        f"{scale.scene_groups:,} groups, {scale.held_pulls:,} held pulls. Timed messages that wait: "
+        f"{scale.pending_messages:,}.",
         *_failures(samples),
         *(["", *samples.notes] if samples.notes else []),
     ]

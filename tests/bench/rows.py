@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tests.bench import breadth, durable, rolls, workloads
+from tests.bench import breadth, durable, features, pending, rolls, workloads
 from tests.bench.attacks.kinds import ATTACKS
 from tests.bench.callbacks.kinds import KINDS
 from tests.bench.scale import Scale
@@ -33,9 +33,20 @@ FRESH_WORKLOADS: dict[str, tuple[Mapping[str, str], Workload]] = {
     "query": (ASYNC_FLUSH, durable.query_by_key),
     "rolls": (rolls.SETTINGS, rolls.segment_rolls),
     "rolls_topics": (rolls.SETTINGS, rolls.segment_rolls_while_topics_come_and_go),
+    "tags": (features.FILTERS, features.consume_by_tag),
+    "sql": (features.FILTERS, features.consume_by_sql),
+    "order": (ASYNC_FLUSH, features.consume_in_order),
+    "transactions": (ASYNC_FLUSH, features.send_in_transactions),
+    "levels": (ASYNC_FLUSH, features.send_with_a_level),
+    "times": (ASYNC_FLUSH, features.send_with_a_time),
+    "late_levels": (ASYNC_FLUSH, features.lateness_of_levels),
+    "late_times": (ASYNC_FLUSH, features.lateness_of_times),
 }
 # On our side only, each on a fresh server.
-OWN_WORKLOADS: dict[str, Workload] = {"breadth": breadth.many_topics_and_connections}
+OWN_WORKLOADS: dict[str, Workload] = {
+    "breadth": breadth.many_topics_and_connections,
+    "pending": pending.many_that_wait,
+}
 START = "start"
 CALLBACKS = "callbacks"
 ATTACKED = "attacks"
@@ -97,6 +108,15 @@ def _rolls(workload: str, title: str) -> tuple[Row, ...]:
     )
 
 
+def _late(workload: str, title: str) -> tuple[Row, ...]:
+    return (
+        Row(workload, "p50_ms", f"{title}: lateness, p50", "ms", 1),
+        Row(workload, "p99_ms", f"{title}: lateness, p99", "ms", 1, below(200, "ms")),
+        Row(workload, "max_ms", f"{title}: lateness, longest", "ms", 1),
+        Row(workload, "too_soon", f"{title}: came before their time", "messages", 0, at_most(0, "messages")),
+    )
+
+
 def _attacked(key: str, title: str) -> tuple[Row, ...]:
     """What 64 honest senders notice, and what the server is made to keep."""
     return (
@@ -145,6 +165,21 @@ ROWS = (
     *_rolls("rolls", "ten segment rolls"),
     *_rolls("rolls_topics", "ten segment rolls while topics come and go"),
     Row(
+        *("tags", "per_second", "push consume, a tag keeps 1 in 10: messages looked at", "msg/s"),
+        bar=ratio_at_least(1.5),
+    ),
+    Row(
+        *("sql", "per_second", "push consume, SQL keeps 1 in 10: messages looked at", "msg/s"),
+        bar=ratio_at_least(1.5),
+    ),
+    Row("order", "per_second", "ordered push consume", "msg/s", bar=ratio_at_least(1.5)),
+    Row("transactions", "per_second", "transactional send, 64 threads", "msg/s", bar=ratio_at_least(1.5)),
+    Row("transactions", "p99_ms", "transactional send, 64 threads, p99", "ms", 2),
+    Row("levels", "per_second", "delayed send (a level), 64 threads", "msg/s", bar=ratio_at_least(1.5)),
+    Row("times", "per_second", "delayed send (a time), 64 threads", "msg/s", bar=ratio_at_least(1.5)),
+    *_late("late_levels", "1,000 due per second, by level"),
+    *_late("late_times", "1,000 due per second, by time"),
+    Row(
         "breadth",
         "after_over_before",
         "many topics, idle connections: throughput after / before",
@@ -164,6 +199,16 @@ ROWS = (
         bar=below(8.5, "kB: one or two blocks, not 6 MB"),
     ),
     Row("breadth", "disk_mb", "many topics: disk in all, with the preallocated log segments", "MB"),
+    Row(
+        *("pending", "after_over_before", "very many timed messages wait: timed send after / before", "x", 2),
+        bar=at_least(0.8),
+    ),
+    Row("pending", "rss_anon_mb", "very many timed messages wait: RssAnon", "MB", bar=below(250, "MB")),
+    Row(
+        *("pending", "restart_seconds", "very many timed messages wait: start to first acknowledged send"),
+        *("s", 2),
+        bar=below(10, "s"),
+    ),
     *(
         Row(CALLBACKS, key, f"longest callback: {title}", "ms", 1, below(20, "ms"))
         for key, title in KINDS.items()

@@ -25,6 +25,7 @@ class Scale:
     scene_groups: int
     held_pulls: int
     attack_seconds: int
+    pending_messages: int
 
 
 FULL = Scale(
@@ -46,6 +47,7 @@ FULL = Scale(
     scene_groups=10_000,
     held_pulls=1_000,
     attack_seconds=10,
+    pending_messages=10_000_000,
 )
 QUICK = Scale(
     name="quick",
@@ -66,6 +68,7 @@ QUICK = Scale(
     scene_groups=10_000,
     held_pulls=1_000,
     attack_seconds=4,
+    pending_messages=500_000,
 )
 SMOKE = Scale(
     name="smoke",
@@ -86,4 +89,5 @@ SMOKE = Scale(
     scene_groups=100,
     held_pulls=70,
     attack_seconds=1,
+    pending_messages=2_000,
 )

@@ -5,6 +5,7 @@ step fail as it would on a bad disk, anything else passes through.  `after_power
 start finds (see `image.py`); the old one stays as it was, so many states can be drawn from one moment.
 """
 
+import copy
 import errno
 import os
 import random
@@ -104,9 +105,26 @@ class SimDisk:
         disk.now_ms = self.now_ms
         return disk
 
+    def as_a_kill_leaves_it(self) -> "SimDisk":
+        """Another disk that holds what programs see now: all that was written, synced or not."""
+        disk = SimDisk()
+        disk.now_ms = self.now_ms
+        for path, node in _walk("", self._root):
+            if isinstance(node, FileNode):
+                folder, name = os.path.split(path)
+                disk.make_dirs(folder)
+                disk._place(path)[0].change(((name, FileNode(node.content, node.modified_ms)),))
+        return disk
+
     def after_kill(self) -> None:
         """The process that used the disk is gone; the kernel and its pages are not."""
         self._locks.clear()
+
+    def left_by_a_kill(self) -> "SimDisk":
+        """What the next process finds when this one is killed now, and is not there to notice."""
+        disk = SimDisk(copy.deepcopy(self._root))
+        disk.now_ms = self.now_ms
+        return disk
 
     def mark(self) -> None:
         """Whatever is written from here to the next mark may be met half done."""

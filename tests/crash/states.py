@@ -41,11 +41,12 @@ class Failure:
     state: int
     what: str
     trace: str
+    kind: str = "store"
 
     def __str__(self) -> str:
         return (
             f"seed {self.seed} state {self.state}: {self.what}\n"
-            f"  again: python -m tests.crash --replay {self.seed}:{self.state}"
+            f"  again: python -m tests.crash --kind {self.kind} --replay {self.seed}:{self.state}"
         )
 
 

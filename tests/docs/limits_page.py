@@ -1,4 +1,4 @@
-"""docs/limits.md, written from the table in bolide/model/limits.py: `python -m tests.docs.limits_page` writes it."""
+"""docs/limits.md, written from the table in bolide/model/limits: `python -m tests.docs.limits_page` writes it."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "limits.md"
 HEAD = """# Limits
 
 Whatever others send is bounded before it costs anything: bytes, entries, waiting requests, time. This page is
-written from the table in [`model/limits.py`](../src/bolide/model/limits.py) by `make fix`; a test holds the two
+written from the table in [`model/limits`](../src/bolide/model/limits) by `make fix`; a test holds the two
 together. [SECURITY.md](../SECURITY.md) says what is promised with them.
 
 No setting moves a limit. Some settings choose less, and go up to the limit that names them.

@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
@@ -156,23 +157,38 @@ def random_seed() -> int:
 
 
 class Campaign(Protocol):
+    def __call__(self, home: Path, count: int, seed: int, progress: Progress) -> Summary: ...
+
+
+class JavaCampaign(Protocol):
     def __call__(
         self, home: Path, count: int, seed: int, progress: Progress, version: str = ...
     ) -> Summary: ...
 
 
-def command(campaign: Campaign, description: str | None, count: int) -> None:
+def java_command(campaign: JavaCampaign, description: str | None, count: int) -> None:
+    """The same with Java clients of a version."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--version", choices=java.VERSIONS, default=java.LATEST, help="of the Java client")
+    version = parser.parse_known_args()[0].version
+    command(partial(campaign, version=version), description, count, parser)
+
+
+def command(
+    campaign: Campaign, description: str | None, count: int, more: argparse.ArgumentParser | None = None
+) -> None:
     """A campaign by hand: what it prints ends with its summary, and with its problems if there are any."""
     parser = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[] if more is None else [more],
     )
     parser.add_argument("--count", type=int, default=count, help="rounds, half of them under each flush mode")
     parser.add_argument("--seed", type=int, default=random_seed(), help="random when it is not given")
-    parser.add_argument("--version", choices=java.VERSIONS, default=java.LATEST, help="of the Java client")
     options = parser.parse_args()
     show = Console(highlight=False, soft_wrap=True).print
     with tempfile.TemporaryDirectory(prefix="bolide-campaign-") as folder:
-        summary = campaign(Path(folder), options.count, options.seed, show, options.version)
+        summary = campaign(Path(folder), options.count, options.seed, show)
     show(str(summary))
     if summary.problems:
         raise SystemExit(summary.story([]))

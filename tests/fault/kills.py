@@ -72,4 +72,4 @@ def campaign(
 
 
 if __name__ == "__main__":
-    campaigns.command(campaign, __doc__, count=300)
+    campaigns.java_command(campaign, __doc__, count=300)

@@ -68,7 +68,6 @@ class Load:
             file=self._outcomes.path,
             first=self._runs * NUMBERS_OF_A_RUN,
             nameserver=self.nameserver,
-            poll=1000,
             **options,
         )
         self._runs += 1
@@ -83,7 +82,6 @@ class Load:
             file=self._consumed.path,
             nameserver=self.nameserver,
             persist=500,
-            poll=1000,
         )
 
     def stop(self) -> None:

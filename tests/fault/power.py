@@ -118,4 +118,4 @@ def campaign(
 if __name__ == "__main__":
     if missing := missing_tools():
         raise SystemExit(missing)
-    campaigns.command(campaign, __doc__, count=50)
+    campaigns.java_command(campaign, __doc__, count=50)

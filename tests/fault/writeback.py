@@ -52,6 +52,6 @@ class Writeback:
         try:
             size = os.fstat(descriptor).st_size
             count = self._chance.randrange(1, RANGE_BYTES_MAX)
-            _libc.sync_file_range(descriptor, self._chance.randrange(size), count, START_WRITING)
+            _libc.sync_file_range(descriptor, self._chance.randrange(size or 1), count, START_WRITING)
         finally:
             os.close(descriptor)

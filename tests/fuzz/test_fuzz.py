@@ -104,4 +104,4 @@ def test_inputs_go_to_targets_by_their_shares() -> None:
     for block in blocks(list(TARGETS.values()), 1_000_000):
         given[block.target] = given.get(block.target, 0) + block.inputs
     assert 990_000 < sum(given.values()) <= 1_000_000
-    assert given["java_json"] > 50 * given["offline.store"] > 0
+    assert given["java_json"] >= 49 * given["offline.store"] > 0

@@ -1,21 +1,25 @@
 """Which server the real clients meet: `--server=bolide` (default), `--server=apache`, `--server-version=4.9.7`.
 
 Against Apache 5.5.0 every test here passes, which proves the tests. Against Apache 4.9.7 the lite pull consumer and
-`mqadmin topicStatus` of 5.5.0 fail, because that server does not know their requests.
+`mqadmin topicStatus` of 5.5.0 fail, because that server does not know their requests, and so does a transactional
+message that asks for more time, because that server counts its checks meanwhile and gives it up.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.interop.stage import Stage
+from tests.interop import claims
+from tests.interop.stage import BareStage, Stage
 from tests.peers import java
 from tests.peers.apache import Apache
 from tests.peers.bolide import Bolide
+from tests.peers.go import GoWitness
+from tests.peers.node import NodeWitness
 from tests.peers.server import ServerKind, Together
-from tests.peers.witness import Witness
+from tests.peers.witness import Conversation, Witness
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,13 +37,26 @@ def kind(request: pytest.FixtureRequest) -> ServerKind:
     return Bolide()
 
 
-@pytest.fixture(scope="session", params=java.VERSIONS, ids=lambda version: f"client-{version}")
-def witness(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Witness]:
-    """One JVM with clients of one version for the whole run."""
-    version: str = request.param
-    witness = Witness(version, tmp_path_factory.mktemp(f"java-{version}"))
-    yield witness
-    witness.stop()
+@pytest.fixture(scope="session")
+def witnesses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Witness]]:
+    """One JVM with clients of each version for the whole run, started by the first test that asks for it."""
+    home = tmp_path_factory.mktemp("java")
+    running: dict[str, Witness] = {}
+
+    def of(version: str) -> Witness:
+        if version not in running:
+            running[version] = Witness(version, home / version)
+        return running[version]
+
+    yield of
+    for witness in running.values():
+        witness.stop()
+
+
+@pytest.fixture(scope="module", params=java.VERSIONS, ids=lambda version: f"client-{version}")
+def witness(request: pytest.FixtureRequest, witnesses: Callable[[str], Witness]) -> Witness:
+    """Clients of one version after the other, module by module: both meet the servers that the module has started."""
+    return witnesses(request.param)
 
 
 @pytest.fixture(scope="session")
@@ -56,6 +73,58 @@ def stage(witness: Witness, server: Together) -> Iterator[Stage]:
     stage = Stage(witness, server.nameserver)
     yield stage
     stage.close()
+
+
+@pytest.fixture(scope="session")
+def go_witness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoWitness]:
+    """One process with Go clients for the whole run."""
+    witness = GoWitness(tmp_path_factory.mktemp("go"))
+    yield witness
+    witness.stop()
+
+
+@pytest.fixture(scope="session")
+def node_witness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeWitness]:
+    """One process with Node clients for the whole run."""
+    witness = NodeWitness(tmp_path_factory.mktemp("node"))
+    yield witness
+    witness.stop()
+
+
+def _bare_stage(witness: Conversation, server: Together) -> Iterator[BareStage]:
+    stage = BareStage(witness, server)
+    yield stage
+    stage.close()
+
+
+@pytest.fixture
+def go(go_witness: GoWitness, server: Together) -> Iterator[BareStage]:
+    """The shared server through the eyes of one test and the Go client."""
+    yield from _bare_stage(go_witness, server)
+
+
+@pytest.fixture
+def node(node_witness: NodeWitness, server: Together) -> Iterator[BareStage]:
+    """The shared server through the eyes of one test and the Node client."""
+    yield from _bare_stage(node_witness, server)
+
+
+@pytest.fixture(scope="session")
+def later(kind: ServerKind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Together]:
+    """A server of its own for what comes later: retries, delays, checks of transactions."""
+    server = Together(kind, tmp_path_factory.mktemp("later"), claims.LATER).start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def go_later(go_witness: GoWitness, later: Together) -> Iterator[BareStage]:
+    yield from _bare_stage(go_witness, later)
+
+
+@pytest.fixture
+def node_later(node_witness: NodeWitness, later: Together) -> Iterator[BareStage]:
+    yield from _bare_stage(node_witness, later)
 
 
 @pytest.fixture

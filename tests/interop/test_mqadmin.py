@@ -50,6 +50,7 @@ def test_topic_status_shows_the_bounds_of_every_queue(stage: Stage) -> None:
 def test_update_topic_on_one_broker_changes_queue_numbers_and_permission(
     stage: Stage, server: Together
 ) -> None:
+    """TP-02."""
     topic = stage.topic(queues=4)
     printed = stage.admin(f"updateTopic -b {server.broker} -t {topic} -r 9 -w 7 -p 4")
     assert "success" in printed

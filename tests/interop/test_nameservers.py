@@ -37,7 +37,7 @@ def test_one_name_server_is_enough_whichever_is_down(kind: ServerKind, witness: 
     try:
         topic = stage.topic()
         consumer = _consume(stage, topic)
-        production = stage.produce(topic, rate=100, poll=1000)
+        production = stage.produce(topic, rate=100)
         production.wait_sent(100)
 
         first.start()
@@ -67,7 +67,7 @@ def _consume(stage: Stage, topic: str) -> Consumer:
 
     def start() -> bool:
         try:
-            started.append(stage.consume(topic, stage.name("group"), poll=1000))
+            started.append(stage.consume(topic, stage.name("group")))
         except WitnessError:
             return False
         return True

@@ -18,11 +18,12 @@ LAST = 100
 
 
 def test_a_topic_shrinks_from_16_queues_to_8_under_load_and_nothing_is_lost(stage: Stage) -> None:
+    """TP-05."""
     topic, group = stage.topic(queues=16), stage.name("group")
-    members = [stage.consume(topic, group, poll=1000) for _ in range(2)]
+    members = [stage.consume(topic, group) for _ in range(2)]
     for member in members:
         member.wait_queues(topic, 8)
-    production = stage.produce(topic, rate=300, threads=2, poll=1000)
+    production = stage.produce(topic, rate=300, threads=2)
     wait_until(
         lambda: {s.queue for s in production.sent} == set(range(16)), PATIENCE_SECONDS, "few queues in use"
     )
@@ -67,12 +68,13 @@ def pair(kind: ServerKind, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 def test_producers_leave_a_drained_broker_without_an_error_and_come_back(
     pair: tuple[Broker, Broker], witness: Witness
 ) -> None:
+    """TP-07."""
     drained, other = pair
     stage = Stage(witness, drained.nameservers[0].address)
     try:
         topic = stage.topic()
-        consumer = stage.consume(topic, stage.name("group"), poll=1000)
-        production = stage.produce(topic, rate=200, poll=1000)
+        consumer = stage.consume(topic, stage.name("group"))
+        production = stage.produce(topic, rate=200)
         _wait_last_brokers(production, {drained.name, other.name})
 
         stage.admin(f"updateBrokerConfig -b {drained.address} -k brokerPermission -v 4")

@@ -14,6 +14,7 @@ COUNT = 300
 
 
 def test_a_pull_consumer_reads_every_queue_to_its_end(stage: Stage) -> None:
+    """CO-12."""
     topic = stage.topic()
     sent = stage.produce(topic, COUNT).finish().sent
     messages, answer = stage.read("pull", topic, stage.name("group"))
@@ -51,7 +52,7 @@ def test_offsets_committed_by_a_pull_consumer_are_where_the_next_one_starts(stag
 
 
 def test_a_blocking_pull_waits_at_the_broker_until_a_message_comes(stage: Stage) -> None:
-    """It reads queue after queue, so once the message of the first has come, it waits at the second; and the one
+    """CO-12: It reads queue after queue, so once the message of the first has come, it waits at the second; and the one
     request that waits there is the one that brings the message."""
     topic, name = stage.topic(queues=2), stage.name("pull")
     with Producer(stage.nameserver, group=stage.name("producer"), timeout_ms=PATIENCE_MS) as producer:
@@ -74,6 +75,7 @@ def test_a_blocking_pull_waits_at_the_broker_until_a_message_comes(stage: Stage)
 
 
 def test_a_lite_pull_consumer_shares_a_group_and_resumes_from_its_commit(stage: Stage) -> None:
+    """CO-13."""
     topic, group = stage.topic(), stage.name("group")
     first = stage.produce(topic, COUNT).finish().bodies
     messages, _ = stage.read("litepull", topic, group, count=COUNT)
@@ -84,7 +86,7 @@ def test_a_lite_pull_consumer_shares_a_group_and_resumes_from_its_commit(stage: 
 
 
 def test_a_lite_pull_consumer_with_assigned_queues_seeks_where_it_wants(stage: Stage) -> None:
-    """The client may read a queue twice when a seek overtakes its first pull, so twice is allowed here."""
+    """CO-13: The client may read a queue twice when a seek overtakes its first pull, so twice is allowed here."""
     topic, skipped = stage.topic(), 10
     sent = stage.produce(topic, COUNT).finish().sent
     wanted = [s.body for s in sent if s.offset >= skipped]

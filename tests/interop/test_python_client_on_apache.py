@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
@@ -19,14 +20,15 @@ from bolide import (
     PullConsumer,
     PullStatus,
     PushConsumer,
-    SendReceipt,
     StoredMessage,
 )
 from bolide.admin.connection import AdminConnection
 from bolide.admin.messages import find_messages, message_by_offset_id, message_by_unique_id
-from bolide.model.errors import RemoteError, RouteNotFound
+from bolide.cli.main import main
+from bolide.model.errors import RemoteError
 from bolide.net.clock import SystemClock
 from tests.interop import ledger
+from tests.interop.python_clients import Seen, everything, first_of, stored_at, subscribed
 from tests.interop.stage import Stage
 from tests.peers import java
 from tests.peers.apache import Apache
@@ -47,9 +49,10 @@ def version(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def apache(version: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Together]:
-    server = Together(Apache(version), tmp_path_factory.mktemp("apache")).start()
+    settings = {"recallMessageEnable": "true"} if version == java.LATEST else {}
+    server = Together(Apache(version), tmp_path_factory.mktemp("apache"), settings).start()
     yield server
-    server.stop()
+    server.kill()  # its orderly stop takes ten seconds and more
 
 
 @pytest.fixture
@@ -68,76 +71,8 @@ def _name(what: str) -> str:
     return f"python-{what}-{next(_numbers)}"
 
 
-class Seen:
-    """A listener that remembers."""
-
-    def __init__(self) -> None:
-        self.messages: list[StoredMessage] = []
-
-    def __call__(self, messages: list[StoredMessage]) -> None:
-        self.messages.extend(messages)
-
-    @property
-    def bodies(self) -> list[str]:
-        return [message.body.decode() for message in self.messages]
-
-    def wait(self, count: int) -> None:
-        wait_until(
-            lambda: len(self.messages) >= count, PATIENCE_SECONDS, lambda: f"{len(self.messages)} of {count}"
-        )
-
-
-def _consumer(
-    apache: Together, topic: str, group: str, listener: Callable[..., None], **options: object
-) -> PushConsumer:
-    tags = str(options.pop("tags", "*"))
-    consumer = PushConsumer(apache.nameserver, group=group, listener=listener, **options)  # type: ignore[arg-type]
-    consumer.subscribe(topic, tags)
-    return consumer
-
-
-def _stored(reader: PullConsumer, receipt: SendReceipt) -> StoredMessage:
-    """The message of a receipt; the original shows it to readers a moment after it has acknowledged it.
-
-    A pull may wait at the end of a queue, and not for what lies behind a message that is not shown yet either.
-    """
-    _wait_for_route(reader, receipt.queue.topic)
-    found: list[StoredMessage] = []
-
-    def is_shown() -> bool:
-        found[:] = reader.pull(receipt.queue, receipt.queue_offset, 1, wait_ms=PATIENCE_MS).messages
-        return bool(found)
-
-    wait_until(is_shown, PATIENCE_SECONDS, f"{receipt} is not shown")
-    return found[0]
-
-
-def _wait_for_route(reader: PullConsumer, topic: str) -> None:
-    """The original tells the name server of a topic made on demand a moment after it has acknowledged its message."""
-
-    def is_known() -> bool:
-        try:
-            return bool(reader.queues(topic))
-        except RouteNotFound:
-            return False
-
-    wait_until(is_known, PATIENCE_SECONDS, f"the name server does not know {topic}")
-
-
 def _is_classic(apache: Together) -> bool:
     return isinstance(apache.kind, Apache) and apache.kind.version == java.CLASSIC
-
-
-def _everything(reader: PullConsumer, topic: str) -> list[StoredMessage]:
-    """All messages of a topic, by pulling each queue to its end."""
-    _wait_for_route(reader, topic)
-    found: list[StoredMessage] = []
-    for queue in reader.queues(topic):
-        offset = int(reader.min_offset(queue))
-        while (result := reader.pull(queue, offset)).status is not PullStatus.NO_NEW_MESSAGE:
-            found += result.messages
-            offset = result.next_offset
-    return found
 
 
 def test_what_is_sent_is_stored_as_it_was_and_where_the_receipt_says(
@@ -148,7 +83,7 @@ def test_what_is_sent_is_stored_as_it_was_and_where_the_receipt_says(
         topic, "käse".encode(), tags="paid", keys=["42", "43"], properties={"ключ": "значение"}, flag=9
     )
     receipt = producer.send(sent)
-    message = _stored(reader, receipt)
+    message = stored_at(reader, receipt)
     assert (message.topic, message.body, message.flag) == (topic, sent.body, 9)
     assert (message.tags, message.keys, message.properties["ключ"]) == ("paid", ("42", "43"), "значение")
     assert message.message_id == receipt.message_id
@@ -161,7 +96,7 @@ def test_large_bodies_are_stored_packed_and_read_back_whole(producer: Producer, 
     for size in (4095, 4096, 1_000_000):
         body = b"abcdefgh" * (size // 8 + 1)
         receipt = producer.send(Message(topic, body[:size]))
-        assert _stored(reader, receipt).body == body[:size]
+        assert stored_at(reader, receipt).body == body[:size]
         block = reader.pull_block(receipt.queue, receipt.queue_offset, 1)
         assert (len(block.data) < size) == (size >= 4096)
 
@@ -173,8 +108,8 @@ def test_a_batch_becomes_separate_messages_one_behind_the_other(
     receipts = producer.send_batch(
         [Message(topic, b"%d" % n, keys=[f"k{n}"], properties={"n": str(n)}) for n in range(20)]
     )
-    assert _stored(reader, receipts[-1]).body == b"19"
-    found = {message.message_id: message for message in _everything(reader, topic)}
+    assert stored_at(reader, receipts[-1]).body == b"19"
+    found = {message.message_id: message for message in everything(reader, topic)}
     assert len(found) == 20
     for number, receipt in enumerate(receipts):
         message = found[receipt.message_id]
@@ -193,14 +128,14 @@ def test_one_way_chosen_and_selected_sends_arrive(producer: Producer, reader: Pu
     selected = [producer.send(Message(topic, b"selected"), selector=lambda q, _: q[1]) for _ in range(3)]
     assert {receipt.queue.queue_id for receipt in selected} == {1}
     producer.send_oneway(Message(topic, b"one way"))
-    wait_until(lambda: len(_everything(reader, topic)) == 5, PATIENCE_SECONDS, "five messages")
+    wait_until(lambda: len(everything(reader, topic)) == 5, PATIENCE_SECONDS, "five messages")
 
 
 def test_offsets_of_queues_and_groups(apache: Together, producer: Producer, reader: PullConsumer) -> None:
     topic = _name("topic")
     queue = producer.queues(topic)[0]
     early = [producer.send(Message(topic, b"early"), queue=queue) for _ in range(5)]
-    stored = [_stored(reader, receipt) for receipt in early]
+    stored = [stored_at(reader, receipt) for receipt in early]
     clock = SystemClock()
     wait_until(
         lambda: clock.now_ms() > stored[-1].store_timestamp_ms + 50, PATIENCE_SECONDS, "the clock goes on"
@@ -208,7 +143,7 @@ def test_offsets_of_queues_and_groups(apache: Together, producer: Producer, read
     between = clock.now_ms()
     wait_until(lambda: clock.now_ms() > between + 50, PATIENCE_SECONDS, "the clock goes on")
     late = [producer.send(Message(topic, b"late"), queue=queue) for _ in range(5)]
-    assert _stored(reader, late[-1]).body == b"late"
+    assert stored_at(reader, late[-1]).body == b"late"
     assert (reader.min_offset(queue), reader.max_offset(queue)) == (0, 10)
     assert reader.offset_at(queue, 0) == 0
     assert reader.offset_at(queue, stored[0].store_timestamp_ms) == 0
@@ -227,7 +162,7 @@ def test_a_pull_may_filter_by_tag_and_wait_for_a_message(producer: Producer, rea
     topic = _name("topic")
     queue = producer.queues(topic)[0]
     for tag in ("a", "b", "c"):
-        _stored(reader, producer.send(Message(topic, tag.encode(), tags=tag), queue=queue))
+        stored_at(reader, producer.send(Message(topic, tag.encode(), tags=tag), queue=queue))
     assert [m.body for m in reader.pull(queue, 0, tags="a || c").messages] == [b"a", b"c"]
     nothing = reader.pull(queue, 0, tags="z")
     assert (nothing.status, nothing.next_offset) == (PullStatus.NO_MATCHED_MESSAGE, 3)
@@ -261,10 +196,10 @@ def test_members_that_join_and_leave_share_the_queues_and_lose_nothing(
         return {queue for queue in consumer.queues if queue.topic == topic}
 
     with ExitStack() as stack:
-        one = stack.enter_context(_consumer(apache, topic, group, first, start_from="first"))
+        one = stack.enter_context(subscribed(apache, topic, group, first, start_from="first"))
         wait_until(lambda: len(owned(one)) == 4, PATIENCE_SECONDS, "one member, four queues")
         send(100)
-        two = _consumer(apache, topic, group, second, start_from="first")
+        two = subscribed(apache, topic, group, second, start_from="first")
         with two:
             wait_until(
                 lambda: len(owned(one)) == len(owned(two)) == 2 and not owned(one) & owned(two),
@@ -292,15 +227,70 @@ def test_a_member_sees_only_its_tags_and_goes_on_where_the_group_was(
     for number in range(20):
         producer.send(Message(topic, b"%d" % number, tags="ab"[number % 2]))
     seen = Seen()
-    with _consumer(apache, topic, group, seen, tags="a", start_from="first"):
+    with subscribed(apache, topic, group, seen, tags="a", start_from="first"):
         seen.wait(10)
     assert Counter(seen.bodies) == Counter(str(number) for number in range(0, 20, 2))
     for number in range(20, 30):
         producer.send(Message(topic, b"%d" % number, tags="ab"[number % 2]))
     again = Seen()
-    with _consumer(apache, topic, group, again, tags="a", start_from="first"):
+    with subscribed(apache, topic, group, again, tags="a", start_from="first"):
         again.wait(5)
     assert Counter(again.bodies) == Counter(str(number) for number in range(20, 30, 2))
+
+
+def test_an_sql_expression_chooses_by_properties_in_a_group_and_in_a_pull(
+    apache: Together, producer: Producer, reader: PullConsumer
+) -> None:
+    """FI-03"""
+    topic, sql = _name("topic"), "price BETWEEN 5 AND 9 AND colour IS NOT NULL"
+    queue = producer.queues(topic)[0]
+    for price in range(20):
+        properties = {"price": str(price)} | ({"colour": "red"} if price % 2 else {})
+        last = producer.send(Message(topic, b"%d" % price, properties=properties), queue=queue)
+    stored_at(reader, last)
+    seen = Seen()
+    with subscribed(apache, topic, _name("group"), seen, sql=sql, start_from="first"):
+        seen.wait(3)
+    assert sorted(seen.bodies) == ["5", "7", "9"]
+    assert [message.body for message in reader.pull(queue, 0, sql=sql).messages] == [b"5", b"7", b"9"]
+    nothing = reader.pull(queue, 0, sql="price > 99")
+    assert (nothing.status, nothing.messages) == (PullStatus.NO_MATCHED_MESSAGE, [])
+
+
+def test_a_message_comes_by_its_delay_level(producer: Producer, reader: PullConsumer) -> None:
+    topic = _name("topic")
+    receipt = producer.send(Message(topic, b"later", delay_level=1))
+    assert receipt.recall_handle is None
+    message = first_of(reader, receipt.queue)
+    assert message.store_timestamp_ms - message.born_timestamp_ms >= 1000
+
+
+def test_timed_messages_come_in_time_and_a_recalled_one_does_not(
+    apache: Together, producer: Producer, reader: PullConsumer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """TM-01, TM-02: with the clients and with the command line; a broker of 4.9 knows no times."""
+    topic, at = _name("topic"), ("-n", apache.nameserver)
+    queue = producer.queues(topic)[0]
+    if _is_classic(apache):
+        at_once = producer.send(Message(topic, b"at once", delay=60), queue=queue)
+        assert at_once.recall_handle is None
+        assert stored_at(reader, at_once).body == b"at once"
+        return
+    clock = SystemClock()
+    due_ms = clock.now_ms() + 4000
+    recalled = producer.send(Message(topic, b"recalled", delay=3), queue=queue)
+    kept = producer.send(Message(topic, b"kept", deliver_at=due_ms), queue=queue)
+    assert kept.recall_handle
+    assert main(("send", topic, "never", "--in", "3s", *at)) == 0
+    handle = capfd.readouterr().out.strip()
+    assert main(("message", "recall", handle, "--yes", *at)) == 0
+    assert producer.recall(recalled) == recalled.message_id
+    message = first_of(reader, queue)
+    assert (message.body, message.message_id) == (b"kept", kept.message_id)
+    assert message.store_timestamp_ms >= due_ms
+    assert [message.body for message in everything(reader, topic)] == [b"kept"]
+    with pytest.raises(RemoteError):
+        producer.recall(kept)
 
 
 def test_a_new_group_begins_at_the_moment_it_is_told(
@@ -309,7 +299,7 @@ def test_a_new_group_begins_at_the_moment_it_is_told(
     topic = _name("topic")
     queue = producer.queues(topic)[0]
     early = [producer.send(Message(topic, b"%d" % number), queue=queue) for number in range(3)]
-    last = _stored(reader, early[-1]).store_timestamp_ms
+    last = stored_at(reader, early[-1]).store_timestamp_ms
     clock = SystemClock()
     wait_until(lambda: clock.now_ms() > last + 100, PATIENCE_SECONDS, "the clock goes on")
     moment = clock.now_ms()
@@ -317,7 +307,7 @@ def test_a_new_group_begins_at_the_moment_it_is_told(
     for number in range(3, 6):
         producer.send(Message(topic, b"%d" % number), queue=queue)
     seen = Seen()
-    with _consumer(apache, topic, _name("group"), seen, start_from=moment):
+    with subscribed(apache, topic, _name("group"), seen, start_from=moment):
         seen.wait(3)
         if not _is_classic(apache):  # 4.x begins a young queue at 0 whatever the group asks for
             assert seen.bodies == ["3", "4", "5"]
@@ -334,24 +324,23 @@ def test_a_message_whose_listener_fails_comes_again(apache: Together, producer: 
 
     for number in range(10):
         producer.send(Message(topic, b"%d" % number))
-    with _consumer(apache, topic, _name("group"), listener, start_from="first"):
+    with subscribed(apache, topic, _name("group"), listener, start_from="first"):
         seen.wait(10)
     ledger.assert_each_once([str(number) for number in range(10)], seen.bodies)
     assert {message.reconsume_times for message in seen.messages if message.body == b"3"} == {2}
 
 
 def test_a_java_member_and_a_python_member_share_one_group(
-    apache: Together, version: str, producer: Producer, tmp_path_factory: pytest.TempPathFactory
+    apache: Together, version: str, producer: Producer, witnesses: Callable[[str], Witness]
 ) -> None:
     """Both compute the shares by themselves: together they must have every queue once."""
     topic, group = _name("topic"), _name("group")
     producer.send(Message(topic, b"warm-0"))
-    witness = Witness(version, tmp_path_factory.mktemp("java"))
-    stage = Stage(witness, apache.nameserver)
+    stage = Stage(witnesses(version), apache.nameserver)
     seen = Seen()
     try:
         java_member = stage.consume(topic, group)
-        with _consumer(apache, topic, group, seen) as member:
+        with subscribed(apache, topic, group, seen) as member:
             wait_until(
                 lambda: (
                     len([q for q in member.queues if q.topic == topic]) == 2
@@ -370,7 +359,6 @@ def test_a_java_member_and_a_python_member_share_one_group(
             assert len(seen.bodies) >= 40
     finally:
         stage.close()
-        witness.stop()
 
 
 def _payload_id(body: str) -> str:
@@ -434,3 +422,20 @@ def test_messages_are_found_by_key_and_by_both_ids(apache: Together, producer: P
     for found in map(ask, by_id):
         assert (found.body, found.message_id) == (b"1", receipts[1].message_id)
         assert found.broker_name == receipts[1].queue.broker_name
+
+
+# ---- the command line, last: it drains the broker
+
+
+def test_a_broker_is_listed_drained_and_let_back(apache: Together, capfd: pytest.CaptureFixture[str]) -> None:
+    def listed() -> dict[str, Any]:
+        capfd.readouterr()
+        assert main(("broker", "list", "--json", "-n", apache.nameserver)) == 0
+        (broker,) = json.loads(capfd.readouterr().out)
+        return {key: broker[key] for key in ("broker", "answers", "drained", "reason")}
+
+    told = {"broker": "broker-a", "answers": True, "drained": False, "reason": None}
+    assert listed() == told
+    for command, drained in (("drain", True), ("undrain", False)):
+        assert main(("broker", command, "broker-a", "--yes", "-n", apache.nameserver)) == 0
+        assert listed() == {**told, "drained": drained}

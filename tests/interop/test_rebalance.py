@@ -15,12 +15,12 @@ from tests.peers import java
 from tests.peers.clients import Consumer, wait_received
 from tests.peers.server import Together
 from tests.peers.waiting import PATIENCE_SECONDS, wait_until
-from tests.peers.witness import HEAP, Witness
+from tests.peers.witness import QUICK, Witness
 
 pytestmark = pytest.mark.needs("java", "mvn")
 
 QUEUES = 8
-LOOKS_LATE = (HEAP, *java.QUICK_START, f"-Drocketmq.client.rebalance.waitInterval={3_000 * PATIENCE_SECONDS}")
+LOOKS_LATE = (*QUICK, f"-Drocketmq.client.rebalance.waitInterval={3_000 * PATIENCE_SECONDS}")
 
 
 @pytest.fixture(scope="module", params=java.VERSIONS, ids=lambda version: f"client-{version}")
@@ -44,6 +44,7 @@ def _wait_shares(topic: str, members: list[Consumer], shares: list[int]) -> None
 
 
 def test_consumers_that_join_and_leave_share_the_queues_at_once_and_lose_nothing(stage: Stage) -> None:
+    """CO-05: CM-03."""
     topic, group = stage.topic(QUEUES), stage.name("group")
     members = [stage.consume(topic, group)]
     _wait_shares(topic, members, [8])
@@ -64,6 +65,7 @@ def test_consumers_that_join_and_leave_share_the_queues_at_once_and_lose_nothing
 def test_the_queues_of_a_killed_consumer_go_to_the_others_at_once(
     stage: Stage, server: Together, tmp_path: Path
 ) -> None:
+    """CO-06."""
     topic, group = stage.topic(QUEUES), stage.name("group")
     doomed_witness = Witness(stage.witness.version, tmp_path / "doomed", LOOKS_LATE)
     doomed = Stage(doomed_witness, server.nameserver).consume(topic, group)

@@ -5,7 +5,7 @@ So each side is killed, and what the other finds, every record has passed that c
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -33,13 +33,6 @@ QUEUES = 4
 
 
 @pytest.fixture
-def witness(tmp_path: Path) -> Iterator[Witness]:
-    witness = Witness(java.LATEST, tmp_path / "java")
-    yield witness
-    witness.stop()
-
-
-@pytest.fixture
 def nameserver(tmp_path: Path) -> Iterator[NameServer]:
     nameserver = NameServer(Bolide(), tmp_path / "nameserver").start()
     yield nameserver
@@ -47,8 +40,8 @@ def nameserver(tmp_path: Path) -> Iterator[NameServer]:
 
 
 @pytest.fixture
-def stage(witness: Witness, nameserver: NameServer) -> Iterator[Stage]:
-    stage = Stage(witness, nameserver.address)
+def stage(witnesses: Callable[[str], Witness], nameserver: NameServer) -> Iterator[Stage]:
+    stage = Stage(witnesses(java.LATEST), nameserver.address)
     yield stage
     stage.close()
 

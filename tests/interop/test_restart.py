@@ -36,9 +36,9 @@ def stage(witness: Witness, broker: Broker) -> Iterator[Stage]:
 def test_messages_and_committed_offsets_survive_a_restart_and_live_clients_go_on(
     stage: Stage, broker: Broker
 ) -> None:
-    """One group stops before the restart, one lives through it, one comes only after it."""
+    """CF-04: One group stops before the restart, one lives through it, one comes only after it."""
     topic, stopped_group = stage.topic(), stage.name("stopped")
-    living = stage.consume(topic, stage.name("living"), poll=1000)
+    living = stage.consume(topic, stage.name("living"))
     before = stage.produce(topic, COUNT).finish().bodies
     reader = stage.consume(topic, stopped_group)
     reader.wait_received(COUNT)

@@ -19,6 +19,7 @@ COUNT = 20_000
 def test_expressions_are_refused_and_messages_wanted_as_by_the_original(
     witness: Witness, tmp_path: Path
 ) -> None:
+    """FI-03."""
     asked = [question for question in questions(20261, COUNT) if _is_known_to(witness.version, question)]
     theirs = _verdicts_of_the_original(witness, tmp_path / "questions", asked)
     assert {"x", "t", "f", "n", "e"} == set(theirs)  # the questions meet every case

@@ -49,11 +49,9 @@ def version(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def witness(version: str, tmp_path: Path) -> Iterator[Witness]:
+def witness(version: str, witnesses: Callable[[str], Witness]) -> Witness:
     """Clients of the same version as the original server."""
-    witness = Witness(version, tmp_path / "java")
-    yield witness
-    witness.stop()
+    return witnesses(version)
 
 
 @dataclass
@@ -229,12 +227,12 @@ def test_a_store_goes_from_the_original_to_ours_and_back_with_everything_in_it(
 
 def test_two_brokers_of_different_kinds_never_share_a_directory(version: str, directory: Directory) -> None:
     for first, second in ((Bolide(), Apache(version)), (Apache(version), Bolide())):
+        directory.leave(Broker.stop)
         directory.serve(first)
         with pytest.raises(RuntimeError, match="ended with code"):
             directory.broker_of(second).start()
         assert directory.broker is not None
         assert frames.answers(directory.broker.address)
-        directory.leave(Broker.stop)
 
 
 # ---- looking at files and views

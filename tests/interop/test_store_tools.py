@@ -13,7 +13,8 @@ from bolide.offline.verify import Examination, verify
 from bolide.store.disk_os import OsDisk
 from tests.peers import java
 from tests.peers.apache import Apache
-from tests.peers.server import Together
+from tests.peers.bolide import Bolide
+from tests.peers.server import Broker, NameServer
 from tests.peers.waiting import PATIENCE_MS, PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.needs("java", "mvn")
@@ -25,27 +26,34 @@ TOPICS = ("tools-a", "tools-b")
 
 
 @pytest.fixture(scope="module", params=java.VERSIONS, ids=lambda version: f"apache-{version}")
-def apache(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Together]:
-    server = Together(Apache(request.param), tmp_path_factory.mktemp("tools"), SETTINGS)
-    yield server
-    server.stop()
+def apache(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    home = tmp_path_factory.mktemp("tools")
+    nameserver = NameServer(Bolide(), home / "nameserver").start()  # ours starts and stops at once
+    broker = Broker(Apache(request.param), home / "broker", "broker-a", [nameserver], SETTINGS)
+    yield broker
+    broker.kill()
+    nameserver.stop()
 
 
-def store_of(apache: Together) -> Path:
-    return apache.home / "broker" / "store"
+def store_of(apache: Broker) -> Path:
+    return apache.home / "store"
 
 
-def send(apache: Together, first: int) -> None:
-    with Producer(apache.nameserver, group="tools", timeout_ms=PATIENCE_MS) as producer:
+def nameserver_of(apache: Broker) -> str:
+    return apache.nameservers[0].address
+
+
+def send(apache: Broker, first: int) -> None:
+    with Producer(nameserver_of(apache), group="tools", timeout_ms=PATIENCE_MS) as producer:
         for number in range(first, first + MESSAGES):
             body = b"%d" % number if number % 10 else bytes((0xFF, number % 256))
             producer.send(Message(TOPICS[number % 2], body, tags=f"t{number % 3}", keys=[f"k{number}"]))
 
 
-def consume(apache: Together, group: str, topics: Sequence[str], count: int) -> set[str]:
+def consume(apache: Broker, group: str, topics: Sequence[str], count: int) -> set[str]:
     """The keys of so many different messages, as a group gets them."""
     seen: list[StoredMessage] = []
-    consumer = PushConsumer(apache.nameserver, group=group, listener=seen.extend, start_from="first")
+    consumer = PushConsumer(nameserver_of(apache), group=group, listener=seen.extend, start_from="first")
     for topic in topics:
         consumer.subscribe(topic)
 
@@ -76,7 +84,7 @@ def keys(count: int) -> list[str]:
 
 
 def test_stores_of_the_original_are_sound_give_every_message_and_come_back_repaired(
-    apache: Together, capsysbinary: pytest.CaptureFixture[bytes]
+    apache: Broker, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     """One store through its life, because starting the original takes longest."""
     apache.start()

@@ -24,6 +24,8 @@ PATIENT = {
     "osPageCacheBusyTimeOutMills": "60000",
 }
 """On a busy machine a broker under test answers late instead of refusing (SYSTEM_BUSY); a measured one may refuse."""
+CAPABLE = {"enablePropertyFilter": "true"}
+"""What the original leaves to its operator and bolide has from the start."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Apache(ServerKind):
     def broker_settings(self, store: Path) -> dict[str, str]:
         """4.x does not derive the commit log's place from the root directory."""
         places = {"storePathRootDir": str(store), "storePathCommitLog": str(store / "commitlog")}
-        return places | PATIENT if self.flags == TEST_FLAGS else places
+        return places | PATIENT | CAPABLE if self.flags == TEST_FLAGS else places
 
     def _launch(self, what: str, main: str, home: Path, config: Path) -> ManagedProcess:
         java.write_logging_files(home)
@@ -68,7 +70,7 @@ class Apache(ServerKind):
             f"Apache {self.version} {what}",
             [
                 *(java.java_command(), *self.flags, *java.OPEN_MODULES),
-                *(f"-Duser.home={home}", f"-Drocketmq.home.dir={home}"),
+                *(f"-Duser.home={home}", f"-Drocketmq.home.dir={home}", f"-Djava.io.tmpdir={home}"),
                 *("-cp", java.class_path(self.version), main, "-c", config),
             ],
             home / "stdout.log",

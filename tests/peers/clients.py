@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tests.peers.waiting import PATIENCE_SECONDS, Overdue, wait_until
-from tests.peers.witness import Fields, Witness
+from tests.peers.witness import Conversation, Fields
 
 
 class QueueKey(NamedTuple):
@@ -46,7 +46,7 @@ class Received(NamedTuple):
         return QueueKey(self.topic, self.broker, self.queue)
 
 
-def received(witness: Witness, name: str) -> list[Received]:
+def received(witness: Conversation, name: str) -> list[Received]:
     """All messages that the consumer of this name reported, in the order in which it saw them."""
     fields = Received._fields
     return [Received(*(event[f] for f in fields)) for event in witness.events(name, "message")]
@@ -56,8 +56,9 @@ def received(witness: Witness, name: str) -> list[Received]:
 class Production:
     """One `produce` command, finished or still running."""
 
-    witness: Witness
+    witness: Conversation
     name: str
+    topic: str
     answer: "Future[Fields]"
 
     @property
@@ -104,8 +105,10 @@ class Production:
 class Consumer:
     """One push consumer, running until it is stopped."""
 
-    witness: Witness
+    witness: Conversation
     name: str
+    client_id: str = ""
+    """Known when it runs."""
 
     @property
     def received(self) -> list[Received]:
@@ -131,6 +134,50 @@ class Consumer:
     def wait_received(self, count: int, seconds: float = PATIENCE_SECONDS) -> None:
         """Until it has seen this many messages, duplicates counted."""
         wait_received([self], count, seconds)
+
+    def stop(self) -> None:
+        self.witness.ask("stop", name=self.name)
+
+
+class Check(NamedTuple):
+    """A producer was asked how a transaction has ended."""
+
+    body: str
+    topic: str
+    queue: int
+    offset: int
+    times: str | None
+    at: int
+    born: int
+
+
+@dataclass
+class Transactor:
+    """A transactional producer, in its group until it is stopped."""
+
+    witness: Conversation
+    name: str
+    answer: "Future[Fields]"
+
+    @property
+    def sent(self) -> list[Sent]:
+        fields = Sent._fields
+        return [Sent(*(e[f] for f in fields)) for e in self.witness.events(self.name, "sent")]
+
+    @property
+    def bodies(self) -> list[str]:
+        return [sent.body for sent in self.sent]
+
+    @property
+    def checks(self) -> list[Check]:
+        """What it was asked so far."""
+        fields = Check._fields
+        return [Check(*(e[f] for f in fields)) for e in self.witness.events(self.name, "checked")]
+
+    def finish(self) -> "Transactor":
+        """Wait until everything was sent."""
+        self.answer.result(PATIENCE_SECONDS)
+        return self
 
     def stop(self) -> None:
         self.witness.ask("stop", name=self.name)

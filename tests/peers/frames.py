@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 SEND_MESSAGE_V2 = 310
 QUERY_CONSUMER_OFFSET = 14
+UPDATE_AND_CREATE_TOPIC = 17
 GET_MAX_OFFSET = 30
 GET_ROUTE = 105
 GET_CLUSTER_INFO = 106
@@ -127,6 +128,28 @@ def readable(broker: str, topic: str, queues: int) -> int:
     with Connection(broker) as connection:
         places = ({"topic": topic, "queueId": str(queue)} for queue in range(queues))
         return sum(int(connection.ask(GET_MAX_OFFSET, place).fields.get("offset", 0)) for place in places)
+
+
+def set_topic(broker: str, topic: str, read: int, write: int) -> None:
+    """Create a topic on one broker, or change its numbers of queues."""
+    fields = {
+        "topic": topic,
+        "defaultTopic": TEMPLATE_TOPIC,
+        "topicFilterType": "SINGLE_TAG",
+        "topicSysFlag": "0",
+    }
+    fields |= {"readQueueNums": str(read), "writeQueueNums": str(write), "perm": "6", "order": "false"}
+    with Connection(broker) as connection:
+        answer = connection.ask(UPDATE_AND_CREATE_TOPIC, fields)
+    assert answer.code == SUCCESS, answer.remark
+
+
+def committed(broker: str, topic: str, group: str, queues: int) -> list[int]:
+    """Per queue the offset that a broker keeps for a group; -1 where it keeps none."""
+    with Connection(broker) as connection:
+        places = [{"consumerGroup": group, "topic": topic, "queueId": str(queue)} for queue in range(queues)]
+        answers = [connection.ask(QUERY_CONSUMER_OFFSET, place) for place in places]
+    return [int(answer.fields["offset"]) if answer.code == SUCCESS else -1 for answer in answers]
 
 
 def try_send(nameserver: str, broker: str, topic: str) -> bool:

@@ -1,29 +1,21 @@
 """The Java side on disk: builds our programs and fetches the real RocketMQ jars, once per version.
 
-Everything lands in `.cache/peers/<version>`: `lib` with every jar, `classes` with our programs, `stamp` with the
-fingerprint of the sources they were made from. While the stamp fits, nothing runs and no network is needed.
+Everything lands in `.cache/peers/<version>`: `lib` with every jar, `classes` with our programs.
 """
 
-import fcntl
-import hashlib
-import re
 import shutil
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.peers import built
+
 PROJECT = Path(__file__).resolve().parent / "java"
-CACHE = ROOT / ".cache" / "peers"
 
 LATEST = "5.5.0"
 CLASSIC = "4.9.7"
 VERSIONS = (LATEST, CLASSIC)
 
 MAIN = "bolide.peer.Main"
-BUILD_SECONDS = 900
 
 QUICK_START = ("-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 OPEN_MODULES = (
@@ -52,15 +44,8 @@ _LOGBACK_CLIENT = """<configuration>
 """
 
 
-class BuildFailed(RuntimeError):
-    """Maven said no; the message carries what it said."""
-
-
 def java_command() -> str:
-    path = shutil.which("java")
-    if path is None:
-        raise BuildFailed("java is not installed")
-    return path
+    return built.tool("java")
 
 
 @cache
@@ -83,52 +68,16 @@ def write_logging_files(home: Path) -> Path:
 
 def build(version: str) -> Path:
     """Make the version's directory current and return it."""
-    place = CACHE / version
-    place.mkdir(parents=True, exist_ok=True)
-    with _locked(place / "lock"):
-        stamp, wanted = place / "stamp", _fingerprint(version)
-        if not (stamp.exists() and stamp.read_text() == wanted):
-            stamp.unlink(missing_ok=True)
-            _run_maven(version, place)
-            stamp.write_text(wanted)
-    return place
-
-
-def _fingerprint(version: str) -> str:
-    digest = hashlib.sha256(version.encode())
-    for path in sorted([PROJECT / "pom.xml", *PROJECT.glob("src/**/*.java")]):
-        digest.update(path.relative_to(PROJECT).as_posix().encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+    sources = [PROJECT / "pom.xml", *PROJECT.glob("src/**/*.java")]
+    return built.made(version, version, sources, lambda place: _run_maven(version, place))
 
 
 def _run_maven(version: str, place: Path) -> None:
     """Offline where the jars are already here, else with the network, where a second try resumes a broken download."""
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise BuildFailed("mvn is not installed")
     shutil.rmtree(place / "classes", ignore_errors=True)
-    online: list[list[str]] = [[], ["--update-snapshots"]]
-    attempts = [["--offline"], *online] if (place / "lib").exists() else online
-    for flags in attempts:
-        words: list[str | Path] = [maven, "--quiet", "--batch-mode", *flags]
-        words += ["--file", PROJECT / "pom.xml", "package"]
-        words += [f"-Drocketmq.version={version}", f"-Dpeers.build={place}"]
-        run = subprocess.run(
-            words,
-            capture_output=True,
-            text=True,
-            timeout=BUILD_SECONDS,
-            check=False,
-        )
-        if run.returncode == 0:
-            return
-    said = re.sub(r"\x1b\[[0-9;]*m", "", run.stdout + run.stderr).strip().splitlines()
-    raise BuildFailed("\n".join([f"the Java peers {version} could not be built", *said[-30:]]))
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+    words: list[str | Path] = [built.tool("mvn"), "--quiet", "--batch-mode", "--file", PROJECT / "pom.xml"]
+    words += ["package", f"-Drocketmq.version={version}", f"-Dpeers.build={place}"]
+    attempts = [words, [*words, "--update-snapshots"]]
+    if (place / "lib").exists():
+        attempts.insert(0, [*words, "--offline"])
+    built.run(f"the Java peers {version}", attempts)

@@ -28,6 +28,7 @@ class ManagedProcess:
         log: Path,
         *,
         env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
         piped: bool = False,
     ) -> None:
         self.name = name
@@ -41,6 +42,7 @@ class ManagedProcess:
                 stdout=subprocess.PIPE if piped else out,
                 stderr=out,
                 env={**os.environ, **env} if env else None,
+                cwd=cwd,
             )
         self.pid = self._child.pid
         _running.add(self)

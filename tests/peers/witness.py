@@ -1,4 +1,7 @@
-"""A JVM full of real RocketMQ clients: takes one command per line, answers and reports in JSON lines."""
+"""A process full of real RocketMQ clients: takes one command per line, answers and reports in JSON lines.
+
+`Conversation` is that talk, whatever language the clients are written in; `Witness` is a JVM.
+"""
 
 import itertools
 import json
@@ -18,35 +21,28 @@ Fields = dict[str, Any]
 
 ANSWER_SECONDS = 2 * PATIENCE_SECONDS  # a reader inside may wait that long itself
 HEAP = "-Xmx512m"
+SOON_MS = 1_000
+"""How often clients look at their group, at the routes and send heartbeats, which is every 20 and 30 s by default:
+what a client finds out by itself comes soon."""
+OWN_LOOK_SOON = (HEAP, *java.QUICK_START, f"-Dbolide.peer.soon={SOON_MS}")
+"""For a program in which the commands of `mqadmin` have clients of their own, which are left as they are."""
+QUICK = (*OWN_LOOK_SOON, f"-Drocketmq.client.rebalance.waitInterval={SOON_MS}")
 
 
 class WitnessError(RuntimeError):
-    """The Java program answered with an error."""
+    """The other program answered with an error."""
 
 
-class Witness:
-    """One running `bolide.peer.Main serve`; see the Java sources for the verbs and their options."""
+class Conversation:
+    """One running program; its sources have the verbs and their options."""
 
-    def __init__(
-        self, version: str, home: Path, jvm_flags: Sequence[str] = (HEAP, *java.QUICK_START)
-    ) -> None:
+    def __init__(self, version: str, process: ManagedProcess) -> None:
         self.version = version
+        self.process = process
         self._numbers = itertools.count(1)
         self._pending: dict[int, Future[Fields]] = {}
         self._events: defaultdict[str, list[Fields]] = defaultdict(list)
         self._changed = threading.Condition()
-        logging = java.write_logging_files(home)
-        self.process = ManagedProcess(
-            f"Java client {version}",
-            [
-                *(java.java_command(), *jvm_flags, *java.OPEN_MODULES),
-                *(f"-Duser.home={home}", f"-Drocketmq.home.dir={home}"),
-                f"-Drmq.logback.configurationFile={logging}",
-                *("-cp", java.class_path(version), java.MAIN, "serve"),
-            ],
-            home / "stderr.log",
-            piped=True,
-        )
         threading.Thread(target=self._read, daemon=True, name=f"witness-{version}").start()
         self.ask("ping")
 
@@ -80,19 +76,19 @@ class Witness:
             return self._changed.wait_for(done, seconds)
 
     def stop(self) -> None:
-        """Close every client in order, then the JVM."""
+        """Close every client in order, then the program."""
         self.process.stdin.close()
         self.process.wait_exit()
         self.process.stop()
 
     def kill(self) -> None:
-        """The whole JVM at once: no client says goodbye."""
+        """The whole program at once: no client says goodbye."""
         self.process.kill()
 
     def _read(self) -> None:
         try:
             for line in self.process.stdout:
-                if line.startswith(b"{"):  # the JVM itself may have a warning to print
+                if line.startswith(b"{"):  # the runtime itself may have a warning to print
                     self._take(json.loads(line))
         except ValueError:  # closed while reading: the process was ended by us
             pass
@@ -113,6 +109,26 @@ class Witness:
             elif "name" in fields:
                 self._events[fields["name"]].append(fields)
             self._changed.notify_all()
+
+
+class Witness(Conversation):
+    """One running `bolide.peer.Main serve` with the Java clients of one version."""
+
+    def __init__(self, version: str, home: Path, jvm_flags: Sequence[str] = QUICK) -> None:
+        logging = java.write_logging_files(home)
+        process = ManagedProcess(
+            f"Java client {version}",
+            [
+                *(java.java_command(), *jvm_flags, *java.OPEN_MODULES),
+                *(f"-Duser.home={home}", f"-Drocketmq.home.dir={home}"),
+                f"-Drmq.logback.configurationFile={logging}",
+                *("-cp", java.class_path(version), java.MAIN, "serve"),
+            ],
+            home / "stderr.log",
+            cwd=home,  # some commands of mqadmin write files where they are
+            piped=True,
+        )
+        super().__init__(version, process)
 
 
 def _encode(value: object) -> str:

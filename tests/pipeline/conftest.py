@@ -1,16 +1,19 @@
 """One Spark and one server for all tests of the pipeline: starting them is most of the time."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from bolide import Message, Producer
 from bolide.pipeline.session import local_session
 from bolide.testing import EmbeddedServer
-from tests.peers.waiting import PATIENCE_MS
+from tests.peers.waiting import PATIENCE_MS, PATIENCE_SECONDS, wait_until
 
 ORDERS = 3000
+STARTS_MAX = 10
 
 
 @pytest.fixture(scope="session")
@@ -25,6 +28,24 @@ def server() -> Iterator[EmbeddedServer]:
     with EmbeddedServer() as server:
         fill(server.nameserver)
         yield server
+
+
+def started(begin: Callable[[], StreamingQuery]) -> StreamingQuery:
+    """A query that has begun, or ended.
+
+    Spark gives the Python beside a stream ten seconds to start, which no setting changes: on a machine that is too busy
+    for that the query is begun again.
+    """
+    for _ in range(STARTS_MAX):
+        query = begin()
+        wait_until(partial(has_begun, query), PATIENCE_SECONDS, "the query does not begin")
+        if query.isActive or "worker failed to connect back" not in str(query.exception()):
+            return query
+    raise AssertionError(f"Spark could not start a Python {STARTS_MAX} times")
+
+
+def has_begun(query: StreamingQuery) -> bool:
+    return bool(query.lastProgress) or not query.isActive
 
 
 def fill(nameserver: str) -> None:

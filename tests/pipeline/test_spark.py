@@ -17,7 +17,6 @@ from bolide.model.topic import TopicConfig
 from bolide.pipeline.schema import whole_schema
 from bolide.testing import EmbeddedServer
 from tests.peers import frames
-from tests.peers.waiting import PATIENCE_SECONDS
 from tests.pipeline.conftest import ORDERS
 
 pytestmark = pytest.mark.needs("java")
@@ -140,10 +139,11 @@ def test_a_range_with_nothing_in_it_is_an_empty_table(spark: SparkSession, serve
     ends = offsets_text(queues_of(server))
     beginning = offsets_text(dict.fromkeys(queues_of(server), 0))
     late, early = "9" * 15, "1"
+    latest = {"startingOffsetsByTimestampStrategy": "latest"}
     ranges: list[dict[str, str]] = [
-        {"startingTimestamp": late},
-        {"startingTimestamp": late, "endingTimestamp": late},
-        {"startingTimestamp": late, "endingOffsets": beginning},
+        {"startingTimestamp": late} | latest,
+        {"startingTimestamp": late, "endingTimestamp": late} | latest,
+        {"startingTimestamp": late, "endingOffsets": beginning} | latest,
         {"endingTimestamp": early},
         {"startingOffsets": ends},
         {"startingOffsets": ends, "endingOffsets": ends},
@@ -230,36 +230,89 @@ def test_with_columns_of_ones_own_options_are_checked_by_the_first_action(
     assert "no column 'value'" in said(caught.value)
 
 
-@pytest.mark.parametrize("mode", ["append", "overwrite"])
-def test_writing_says_that_there_is_only_reading(spark: SparkSession, mode: str) -> None:
-    with pytest.raises(AnalysisException) as caught:
-        spark.range(3).write.format("rocketmq").mode(mode).option("topic", "orders").save()
-    assert "does not write yet. What there is today is the batch read" in said(caught.value)
-
-
-def test_writing_a_stream_says_that_there_is_only_reading(spark: SparkSession, tmp_path: Path) -> None:
-    ticks = spark.readStream.format("rate").load().writeStream.format("rocketmq")
-    with pytest.raises(PySparkException) as caught:
-        ticks.option("checkpointLocation", str(tmp_path)).start().awaitTermination(PATIENCE_SECONDS)
-    assert "does not write streams yet" in str(caught.value)
-    assert "Traceback" not in str(caught.value)
-
-
-def test_reading_a_stream_says_that_there_are_only_batches(
-    spark: SparkSession, server: EmbeddedServer, tmp_path: Path
-) -> None:
-    stream = (
-        spark.readStream.format("rocketmq").options(nameserver=server.nameserver, subscribe="orders").load()
-    )
-    writing = stream.writeStream.format("console").option("checkpointLocation", str(tmp_path))
-    with pytest.raises(PySparkException) as caught:
-        writing.start().awaitTermination(PATIENCE_SECONDS)
-    assert "does not read streams (spark.readStream) yet" in str(caught.value)
-    assert "Traceback" not in str(caught.value)
-
-
 def offsets_text(offsets: Mapping[MessageQueue, int]) -> str:
     tree: dict[str, dict[str, dict[str, int]]] = {}
     for queue, offset in offsets.items():
         tree.setdefault(queue.topic, {}).setdefault(queue.broker_name, {})[str(queue.queue_id)] = offset
     return json.dumps(tree)
+
+
+# ---- more ways to say what is wanted -----------------------------------------------------------------------------
+
+
+def test_patterns_and_assigned_queues_choose_what_is_read(
+    spark: SparkSession, server: EmbeddedServer
+) -> None:
+    reader = spark.read.format("rocketmq").schema("queueId int").option("nameserver", server.nameserver)
+    assert reader.option("subscribePattern", "or[d]ers").load().count() == ORDERS + 1
+    reader = spark.read.format("rocketmq").schema("queueId int").option("nameserver", server.nameserver)
+    rows = reader.option("assign", '{"orders": {"broker-a": [1, 3]}}').load().collect()
+    assert {row.queueId for row in rows} == {1, 3}
+    with pytest.raises(PySparkException) as caught:
+        reader.option("assign", '{"orders": [1, 77]}').load().count()
+    assert "assign names queues that are not there: orders@:77" in said(caught.value)
+
+
+def test_sql_and_keys_choose_messages(spark: SparkSession, server: EmbeddedServer) -> None:
+    chosen = read(spark, server.nameserver, "body binary", sql="city = 'Köln' AND TAGS IN ('paid')")
+    assert chosen.count() == ORDERS // 3
+    chosen = read(spark, server.nameserver, "body binary", keys="k7,k8")
+    assert sorted(row.body for row in chosen.collect()) == [b"order 7", b"order 8"]
+
+
+def test_a_job_of_kafka_s_finds_its_columns(spark: SparkSession, server: EmbeddedServer) -> None:
+    frame = kafka_read(spark, server)
+    assert frame.columns == [
+        "key",
+        "value",
+        "topic",
+        "partition",
+        "offset",
+        "timestamp",
+        "timestampType",
+        "headers",
+    ]
+    row = frame.where("key = cast('k7 all' AS binary)").collect()[0]
+    assert (row.value, row.topic, row.timestampType) == (b"order 7", "orders", 1)
+    assert {header.key: header.value for header in row.headers}["city"] == "Köln".encode()
+
+
+def kafka_read(spark: SparkSession, server: EmbeddedServer) -> DataFrame:
+    options = {
+        "nameserver": server.nameserver,
+        "subscribe": "orders",
+        "schema": "kafka",
+        "includeHeaders": "true",
+    }
+    return spark.read.format("rocketmq").options(**options).load()
+
+
+def test_filters_narrow_a_read_where_the_session_pushes_them(
+    spark: SparkSession, server: EmbeddedServer
+) -> None:
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        columns = "queueId int, queueOffset long, tags string, storeTimestamp timestamp"
+        one = read(spark, server.nameserver, columns).where(
+            "queueId = 2 AND queueOffset >= 10 AND queueOffset < 30"
+        )
+        assert one.rdd.getNumPartitions() == 1
+        assert sorted(row.queueOffset for row in one.collect()) == list(range(10, 30))
+        paid = read(spark, server.nameserver, columns).where(
+            "tags = 'paid' AND storeTimestamp > '2020-01-01'"
+        )
+        assert paid.count() == ORDERS // 3
+        late = read(spark, server.nameserver, columns).where("storeTimestamp > '2999-01-01'")
+        assert late.collect() == []
+        assert read(spark, server.nameserver, columns).count() == ORDERS + 1
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+def test_tasks_have_no_more_than_they_may(spark: SparkSession, server: EmbeddedServer) -> None:
+    longest = max(queues_of(server).values())
+    frame = read(spark, server.nameserver, "body binary", maxRecordsPerPartition=str(longest // 2 + 1))
+    assert frame.rdd.getNumPartitions() >= 8
+    assert frame.count() == ORDERS + 1
+    frame = read(spark, server.nameserver, "body binary", maxBytesPerPartition="65536")
+    assert frame.rdd.getNumPartitions() > 4

@@ -14,11 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bolide.model import send_rows as column
+from bolide.model.end_rows import ENDS_MAX
 from bolide.model.errors import ProtocolError
 from bolide.model.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX, HEADER_FIELDS_MAX
 from bolide.wire.frame import decode_frame
 from bolide.wire.headers.send import SendRequest
-from bolide.wire.send_run import SendRun
+from bolide.wire.headers.transaction import EndTransaction
+from bolide.wire.send_run import EndRow, SendRun
 from tests.property.twins import FRAMES
 from tests.unit.wire.stage import frame, send_fields, send_frame, send_header
 
@@ -53,7 +55,7 @@ class Speller:
     def header(self) -> bytes:
         code = self._random.choice((310, 310, 310, 320, 10))
         meanings = self._fields()
-        letters = dict(zip(meanings, "befghijma", strict=True))
+        letters = dict(zip(meanings, "befghijmacd", strict=True))
         return self._spelled(code, meanings, {name: name for name in meanings} if code == 10 else letters)
 
     def pull_header(self) -> bytes:
@@ -68,6 +70,18 @@ class Speller:
         }
         code = self._random.choice((11, 11, 11, 361, 310))
         return self._spelled(code, fields, {name: name for name in fields})
+
+    def end_header(self) -> bytes:
+        fields: dict[str, str | int] = {
+            "producerGroup": self._random.choice(TEXTS),
+            "commitLogOffset": self._random.choice(NUMBERS[:-2]),
+            "tranStateTableOffset": self._random.choice(NUMBERS[:-2]),
+            "commitOrRollback": self._number(),
+            "transactionId": self._random.choice(TEXTS),
+            "msgId": self._random.choice(TEXTS),
+            "fromTransactionCheck": self._random.choice(("true", "false")) if not self._odd(0.1) else "TRUE",
+        }
+        return self._spelled(37, fields, {name: name for name in fields})
 
     def _spelled(self, code: int, meanings: dict[str, str | int], spelling: dict[str, str]) -> bytes:
         names = self._random.sample(sorted(meanings), len(meanings))
@@ -103,6 +117,8 @@ class Speller:
             "reconsumeTimes": self._number(),
             "batch": self._random.choice(("true", "false")) if not self._odd(0.1) else "TRUE",
             "producerGroup": self._random.choice(TEXTS),
+            "defaultTopic": self._random.choice(TOPICS),
+            "defaultTopicQueueNums": self._number(),
         }
 
     def _number(self) -> int:
@@ -147,10 +163,13 @@ def scanned(module: Any, data: bytes, properties_bytes: int = 4096) -> tuple[Any
     run = SendRun(properties_bytes)
     buffer = bytearray(data)
     stop = module.scan_sends(run, buffer, 0, len(buffer), FRAME_BYTES_MAX)
-    rows = [tuple(run.rows[row * column.COLUMNS :][: column.QUEUE_OFFSET]) for row in range(run.count)]
+    rows: list[Any] = [
+        tuple(run.rows[row * column.COLUMNS :][: column.QUEUE_OFFSET]) for row in range(run.count)
+    ]
+    rows += [run.end(number) for number in range(run.end_count)]
     return (
         stop,
-        run.count,
+        run.count + run.end_count,
         rows,
         run.topics,
         run.properties_used,
@@ -169,6 +188,57 @@ def scanned_by_both(data: bytes, properties_bytes: int = 4096) -> tuple[Any, ...
 def test_both_scans_take_the_same_requests_with_the_same_rows(seed: int) -> None:
     stream = b"".join(frame(Speller(seed + number).header(), b"x" * number) for number in range(4))
     scanned_by_both(stream)
+
+
+@given(SEEDS)
+@settings(max_examples=300)
+def test_both_scans_take_the_same_ends_of_transactions_between_sends(seed: int) -> None:
+    spellers = [Speller(seed + number) for number in range(6)]
+    headers = [one.end_header() if number % 2 else one.header() for number, one in enumerate(spellers)]
+    scanned_by_both(b"".join(map(frame, headers)))
+
+
+@given(SEEDS)
+@settings(max_examples=300)
+def test_an_end_that_the_scan_takes_means_the_same_to_the_general_path(seed: int) -> None:
+    data = frame(Speller(seed).end_header())
+    _, count, rows, *_ = scanned_by_both(data)
+    if not count:
+        return
+    try:
+        command = decode_frame(data)
+    except ProtocolError:  # a part that an end does not need is odd
+        return
+    request = EndTransaction.decode(command.fields)
+    assert command.is_one_way
+    assert rows == [
+        EndRow(
+            request.commit_log_offset,
+            request.tran_state_table_offset,
+            request.commit_or_rollback,
+            request.producer_group,
+            request.transaction_id or "",
+            request.msg_id or "",
+        )
+    ]
+
+
+def test_some_of_the_spelled_ends_are_plain_and_many_are_not() -> None:
+    """A third of them is one-way."""
+    plain = sum(scanned_by_both(frame(Speller(seed).end_header()))[1] for seed in range(300))
+    assert 30 < plain < 150
+
+
+def test_a_run_takes_so_many_ends_and_the_rest_is_a_run_of_its_own() -> None:
+    fields = {
+        "producerGroup": "g",
+        "commitLogOffset": "1",
+        "tranStateTableOffset": "2",
+        "commitOrRollback": "8",
+    }
+    end = frame(send_header(fields, code=37, flag=2))
+    stop, count, *_ = scanned_by_both(end * (ENDS_MAX + 3))
+    assert (stop, count) == (ENDS_MAX * len(end), ENDS_MAX)
 
 
 def test_many_of_the_spelled_requests_are_plain_and_many_are_not() -> None:
@@ -240,7 +310,10 @@ def test_a_header_as_each_client_writes_it_is_plain() -> None:
     pretty = json.dumps(go, indent=2).encode()
     null = send_header(send_fields(i=None), remark="")
     long = send_header(
-        {"topic": "T", "queueId": "0", "sysFlag": "0", "bornTimestamp": "1", "flag": "0", "properties": "p"},
+        {
+            **{"producerGroup": "g", "topic": "T", "defaultTopic": "TBW102", "defaultTopicQueueNums": "4"},
+            **{"queueId": "0", "sysFlag": "0", "bornTimestamp": "1", "flag": "0", "properties": "p"},
+        },
         code=10,
     )
     for header in (send_header(), json.dumps(go).encode(), pretty, null, long):
@@ -308,6 +381,8 @@ def test_both_write_the_same_answers(data: st.DataObject) -> None:
         )
         run.rows[at + column.UNIQUE_KEY_AT] = data.draw(st.integers(0, 60))
         run.rows[at + column.UNIQUE_KEY_LENGTH] = data.draw(st.sampled_from([0, 1, 32]))
+        run.rows[at + column.RECALL_HANDLE_AT] = data.draw(st.integers(0, 60))
+        run.rows[at + column.RECALL_HANDLE_LENGTH] = data.draw(st.sampled_from([0, 1, 32]))
         records += ids
     first = data.draw(st.integers(0, count))
     tail = b',"MSG_REGION":"R"},"flag":1,"opaque":'

@@ -110,7 +110,7 @@ class World:
     def background(self, work: Coroutine[Any, Any, None]) -> None:
         """Something that the world itself does all the time; when it fails, the world breaks."""
         task = self.loop.create_task(work)
-        task.add_done_callback(partial(self._ended, None))
+        task.add_done_callback(partial(self.ended, None))
 
     def _check_errors(self) -> None:
         if self.loop.errors:
@@ -164,18 +164,22 @@ class World:
         )
         self.trace.note(f"start {process}")
         task = self._run_as(process, main(surroundings))
-        task.add_done_callback(partial(self._ended, process))
+        task.add_done_callback(partial(self.ended, process))
         return process
 
-    def _ended(self, process: Process | None, task: "asyncio.Task[None]") -> None:
+    def ended(self, process: Process | None, task: "asyncio.Task[None]") -> None:
         """A process that ends with an error is a finding."""
         if not task.cancelled() and (error := task.exception()) is not None:
             self.loop.errors.append(f"{process or 'world'}: {error!r}")
 
+    def begin(self, host: Host, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        """Have the process on a host do something."""
+        assert host.process is not None
+        return self._run_as(host.process, work)
+
     async def call(self, host: Host, work: Coroutine[Any, Any, T], within_s: float) -> T:
         """Have the process on a host do something, and wait for it."""
-        assert host.process is not None
-        task = self._run_as(host.process, work)
+        task = self.begin(host, work)
         done, _ = await asyncio.wait((task,), timeout=within_s)
         if not done:
             raise Broken(f"{host.process} did not end in {within_s:g} s: {task.get_coro()}")

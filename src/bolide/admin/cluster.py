@@ -43,9 +43,9 @@ async def masters(
     """The broker names that a change goes to: one broker, one cluster, or the only cluster there is."""
     info = await brokers_there(servers)
     if broker is not None:
-        names = [_known("broker", broker, info.brokers)]
+        names = [known("broker", broker, info.brokers)]
     elif cluster is not None:
-        names = info.clusters[_known("cluster", cluster, info.clusters)]
+        names = info.clusters[known("cluster", cluster, info.clusters)]
     elif len(info.clusters) > 1:
         raise ConfigError(
             f"there are several clusters ({listed(info.clusters)}): say which one with --cluster"
@@ -71,7 +71,8 @@ def listed(names: Collection[str]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown or "none"
 
 
-def _known(what: str, name: str, names: Collection[str]) -> str:
+def known(what: str, name: str, names: Collection[str]) -> str:
+    """The name, if it is one of these; `RouteNotFound` lists them otherwise."""
     if name not in names:
         raise RouteNotFound(f"there is no {what} {name!r}; the name server knows {listed(names)}")
     return name

@@ -40,13 +40,32 @@ class AdminConnection:
         await self._caller.close()
 
     async def ask(
-        self, address: str, code: RequestCode, fields: Mapping[str, str] | None = None, body: bytes = b""
+        self,
+        address: str,
+        code: RequestCode,
+        fields: Mapping[str, str] | None = None,
+        body: bytes = b"",
+        *,
+        timeout_ms: int | None = None,
     ) -> Command:
         """The successful answer of one server; `RemoteError` with the server's own words otherwise."""
-        answer = await self._caller.call(address, Command(code, dict(fields or {}), body), self.timeout_ms)
+        answer = await self.exchange(address, code, fields, body, timeout_ms=timeout_ms)
         if answer.code != ResponseCode.SUCCESS:
             raise RemoteError(answer.code, f"{answer.remark or 'no reason given'} (said {address})")
         return answer
+
+    async def exchange(
+        self,
+        address: str,
+        code: RequestCode,
+        fields: Mapping[str, str] | None = None,
+        body: bytes = b"",
+        *,
+        timeout_ms: int | None = None,
+    ) -> Command:
+        """The answer of one server, whatever its code."""
+        request = Command(code, dict(fields or {}), body)
+        return await self._caller.call(address, request, timeout_ms or self.timeout_ms)
 
     async def ask_nameserver(self, code: RequestCode, fields: Mapping[str, str] | None = None) -> Command:
         """The answer of the first name server that gives one."""

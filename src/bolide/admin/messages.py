@@ -4,11 +4,11 @@ Brokers answer with every message whose key has the wanted hash; what is not mea
 its broker and is asked there; a key or a unique id is asked of every master of the topic.
 """
 
-import asyncio
 from collections.abc import Callable
 
 from bolide.admin.cluster import cluster_info
 from bolide.admin.connection import AdminConnection
+from bolide.admin.many import Silent, of_brokers
 from bolide.admin.topics import topic_route
 from bolide.model.addresses import PORT_MAX
 from bolide.model.errors import (
@@ -40,19 +40,23 @@ async def find_messages(
     since_ms: int = BEGINNING_MS,
     until_ms: int = END_MS,
     count_max: int = COUNT_MAX,
+    silent: Silent | None = None,
 ) -> list[StoredMessage]:
-    """The newest messages that have this key, oldest of them first."""
+    """The newest messages that have this key, oldest of them first; see `of_brokers`."""
     header = QueryMessage(topic, key, COUNT_MAX, since_ms, until_ms, unique_key=False)
-    found = await _ask_masters(servers, header, lambda message: key in _words(message))
+    found = await _ask_masters(servers, header, lambda message: key in _words(message), silent)
     return found[-count_max:]
 
 
 async def message_by_unique_id(servers: AdminConnection, topic: str, message_id: str) -> StoredMessage:
     """The message that its producer gave this id; `NothingFound` when no broker of the topic has it."""
     header = QueryMessage(topic, message_id, 1, BEGINNING_MS, END_MS, unique_key=True)
+    silent: Silent = {}
     found = await _ask_masters(
-        servers, header, lambda message: message.properties.get(Property.UNIQUE_KEY) == message_id
+        servers, header, lambda message: message.properties.get(Property.UNIQUE_KEY) == message_id, silent
     )
+    if not found and silent:  # it may be there
+        raise next(iter(silent.values()))
     if not found:
         raise NothingFound(f"no broker of {topic} that is up has a message with the id {message_id}")
     return found[-1]  # a producer that tries again may store it twice
@@ -72,6 +76,9 @@ async def message_by_offset_id(servers: AdminConnection, message_id: str) -> Sto
             raise
         raise NothingFound(nothing) from error
     except (ConnectionLost, CallTimeout) as error:  # any other id names an address too, where nobody is
+        info = await cluster_info(servers)
+        if any(address in broker.addresses.values() for broker in info.brokers.values()):
+            raise
         raise NothingFound(
             f"the offset id {message_id} names a broker at {address}, where nobody answers ({error}). Is that broker"
             f" down? Or {other}"
@@ -83,29 +90,34 @@ async def message_by_offset_id(servers: AdminConnection, message_id: str) -> Sto
 
 
 async def _ask_masters(
-    servers: AdminConnection, header: QueryMessage, is_meant: Callable[[StoredMessage], bool]
+    servers: AdminConnection,
+    header: QueryMessage,
+    is_meant: Callable[[StoredMessage], bool],
+    silent: Silent | None,
 ) -> list[StoredMessage]:
     route = await topic_route(servers, header.topic)
     masters = {broker.broker_name: broker.master for broker in route.brokers if broker.master is not None}
     if not masters:
         raise RouteNotFound(f"no master of the topic {header.topic!r} is up")
-    answers = await asyncio.gather(
-        *(_ask_one(servers, name, address, header) for name, address in masters.items())
-    )
-    found = [message for messages in answers for message in messages if is_meant(message)]
+    answers = await of_brokers(masters, lambda address: _ask_one(servers, address, header), silent)
+    found = [
+        message
+        for name, records in answers.items()
+        for message in decode_messages(records, name)
+        if is_meant(message)
+    ]
     return sorted(found, key=lambda message: (message.store_timestamp_ms, message.log_offset))
 
 
-async def _ask_one(
-    servers: AdminConnection, name: str, address: str, header: QueryMessage
-) -> list[StoredMessage]:
+async def _ask_one(servers: AdminConnection, address: str, header: QueryMessage) -> bytes:
+    """Records, one behind the other."""
     try:
         answer = await servers.ask(address, RequestCode.QUERY_MESSAGE, header.encode())
     except RemoteError as error:
         if error.response_code == ResponseCode.QUERY_NOT_FOUND:
-            return []
+            return b""
         raise
-    return decode_messages(answer.body, name)
+    return answer.body
 
 
 def _words(message: StoredMessage) -> set[str]:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 from bolide.admin.cluster import brokers_there, listed, masters
 from bolide.admin.connection import AdminConnection
+from bolide.admin.many import Silent, of_brokers
 from bolide.model.errors import (
     BolideError,
     CallTimeout,
-    ConnectionLost,
     InvalidRequest,
     RemoteError,
     RouteNotFound,
@@ -21,11 +21,12 @@ from bolide.model.errors import (
 )
 from bolide.model.limits import TOLD_QUEUES_MAX
 from bolide.model.names import RETRY_PREFIX, check_topic, is_system_topic, reply_topic
+from bolide.model.offsets import MessageQueue
 from bolide.model.printable import printable
 from bolide.model.topic import Permission, TopicConfig
 from bolide.net.ticks import pause
 from bolide.wire.bodies.route import BrokerData, TopicList, TopicRoute
-from bolide.wire.bodies.topic import QueueBounds, decode_topic_config, decode_topic_stats
+from bolide.wire.bodies.topic import QueueBounds, decode_groups, decode_topic_config, decode_topic_stats
 from bolide.wire.codes import RequestCode, ResponseCode
 from bolide.wire.headers.route import DeleteTopicRoute, RouteRequest
 from bolide.wire.headers.topic import TopicRequest, UpdateTopic
@@ -60,8 +61,8 @@ class TopicDescription:
     configs: Mapping[str, TopicConfig]
     addresses: Mapping[str, str]
     queues: Sequence[QueueState]
-    silent: Mapping[str, str]
-    """Brokers that should have it and give no answer, and what is known of that: their part is missing."""
+    silent: Silent
+    """Brokers that should have it and do not tell: their part is missing."""
 
     @property
     def messages(self) -> int:
@@ -130,29 +131,35 @@ async def describe_topic(
 ) -> TopicDescription:
     """Settings by broker and the state of every queue, asked from the masters or from one of them.
 
-    A broker that does not answer is an error; with `partly` only when no other one does.
+    A broker that does not tell is an error; with `partly` only when no other one does.
     """
-    found = await _masters_of(servers, topic, broker)
-    configs: dict[str, TopicConfig] = {}
-    queues: list[QueueState] = []
-    silent: dict[str, str] = {}
-    for one in found:
-        try:
-            config = await _topic_config(servers, one, topic)
-            fields = TopicRequest(topic).encode()
-            stats = await servers.ask(_master(one), RequestCode.GET_TOPIC_STATS_INFO, fields)
-        except (ConnectionLost, CallTimeout) as error:
-            silent[one.broker_name] = str(error)
-            if not partly or len(silent) == len(found):
-                raise
-            continue
-        configs[one.broker_name] = config
-        queues += [
-            QueueState(one.broker_name, queue.queue_id, bounds)
-            for queue, bounds in sorted(decode_topic_stats(stats.body).items())
-        ]
-    addresses = {one.broker_name: _master(one) for one in found}
+    addresses = {one.broker_name: master(one) for one in await masters_of(servers, topic, broker)}
+    fields = TopicRequest(topic).encode()
+    silent: Silent = {}
+
+    async def one(address: str) -> tuple[TopicConfig, Mapping[MessageQueue, QueueBounds]]:
+        config = await _topic_config(servers, address, topic)
+        stats = await servers.ask(address, RequestCode.GET_TOPIC_STATS_INFO, fields)
+        return config, decode_topic_stats(stats.body)
+
+    told = await of_brokers(addresses, one, silent if partly else None)
+    queues = [
+        QueueState(name, queue.queue_id, bounds)
+        for name, (_, stats) in told.items()
+        for queue, bounds in sorted(stats.items())
+    ]
+    configs = {name: config for name, (config, _) in told.items()}
     return TopicDescription(topic, configs, addresses, queues, silent)
+
+
+async def groups_of(servers: AdminConnection, topic: str) -> list[str]:
+    """Groups that read the topic, or have."""
+    found: set[str] = set()
+    for one in await masters_of(servers, topic):
+        fields = TopicRequest(topic).encode()
+        answer = await servers.ask(master(one), RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, fields)
+        found.update(decode_groups(answer.body))
+    return sorted(found)
 
 
 async def create_topic(
@@ -179,7 +186,7 @@ async def create_topic(
         raise TopicExists(_what_exists(config.name, there, len(targets)))
     made = [target for target in targets if target.broker_name not in there]
     for target in made:
-        await _put(servers, target, config)
+        await _put(servers, target, config, config.attributes)
     if made:
         await _until_visible(servers, {target.broker_name: config for target in made}, config.name)
     return [target.broker_name for target in made]
@@ -189,8 +196,8 @@ async def update_topic(
     servers: AdminConnection, topic: str, change: TopicChange, *, broker: str | None = None
 ) -> dict[str, TopicConfig]:
     """Change some settings of a topic that exists, on every master that has it or on one."""
-    targets = await _masters_of(servers, topic, broker)
-    known = {target.broker_name: await _topic_config(servers, target, topic) for target in targets}
+    targets = await masters_of(servers, topic, broker)
+    known = {target.broker_name: await _topic_config(servers, master(target), topic) for target in targets}
     changed = change.planned(known)
     for target in targets:
         await _put(servers, target, changed[target.broker_name])
@@ -200,9 +207,9 @@ async def update_topic(
 
 async def delete_topic(servers: AdminConnection, topic: str) -> list[str]:
     """Delete it on every master that has it and forget its route; returns those broker names."""
-    targets = await _masters_of(servers, topic)
+    targets = await masters_of(servers, topic)
     for target in targets:
-        await servers.ask(_master(target), RequestCode.DELETE_TOPIC_IN_BROKER, TopicRequest(topic).encode())
+        await servers.ask(master(target), RequestCode.DELETE_TOPIC_IN_BROKER, TopicRequest(topic).encode())
     for cluster in sorted({target.cluster for target in targets}):
         fields = DeleteTopicRoute(topic, cluster or None).encode()
         await servers.tell_nameservers(RequestCode.DELETE_TOPIC_IN_NAMESRV, fields)
@@ -234,7 +241,8 @@ async def _route_or_none(servers: AdminConnection, topic: str) -> TopicRoute | N
     return TopicRoute.decode(answer.body)
 
 
-async def _masters_of(servers: AdminConnection, topic: str, broker: str | None = None) -> list[BrokerData]:
+async def masters_of(servers: AdminConnection, topic: str, broker: str | None = None) -> list[BrokerData]:
+    """The brokers that have the topic and take changes of it, or one of them."""
     route = await topic_route(servers, topic)
     found = [one for one in route.brokers if one.master is not None]
     if not found:
@@ -246,9 +254,9 @@ async def _masters_of(servers: AdminConnection, topic: str, broker: str | None =
     return sorted(chosen, key=lambda one: one.broker_name)
 
 
-async def _topic_config(servers: AdminConnection, broker: BrokerData, topic: str) -> TopicConfig:
+async def _topic_config(servers: AdminConnection, address: str, topic: str) -> TopicConfig:
     fields = TopicRequest(topic).encode()
-    answer = await servers.ask(_master(broker), RequestCode.GET_TOPIC_CONFIG, fields)
+    answer = await servers.ask(address, RequestCode.GET_TOPIC_CONFIG, fields)
     return decode_topic_config(answer.body)
 
 
@@ -256,7 +264,7 @@ async def _topic_config_or_none(
     servers: AdminConnection, broker: BrokerData, topic: str
 ) -> TopicConfig | None:
     try:
-        return await _topic_config(servers, broker, topic)
+        return await _topic_config(servers, master(broker), topic)
     except RemoteError as error:
         if error.response_code != ResponseCode.TOPIC_NOT_EXIST:
             raise
@@ -283,7 +291,13 @@ async def _cluster_and_broker_names(servers: AdminConnection) -> set[str]:
     return set(TopicList.decode(answer.body).topics)
 
 
-async def _put(servers: AdminConnection, broker: BrokerData, config: TopicConfig) -> None:
+async def _put(
+    servers: AdminConnection,
+    broker: BrokerData,
+    config: TopicConfig,
+    attributes: Mapping[str, str] | None = None,
+) -> None:
+    """Attributes travel as changes: those that are not given stay."""
     header = UpdateTopic(
         topic=config.name,
         read_queues=config.read_queues,
@@ -292,8 +306,9 @@ async def _put(servers: AdminConnection, broker: BrokerData, config: TopicConfig
         topic_filter_type=config.filter_type,
         topic_sys_flag=config.sys_flag,
         order=config.order,
+        attributes=",".join(f"+{name}={value}" for name, value in (attributes or {}).items()) or None,
     )
-    await servers.ask(_master(broker), RequestCode.UPDATE_AND_CREATE_TOPIC, header.encode())
+    await servers.ask(master(broker), RequestCode.UPDATE_AND_CREATE_TOPIC, header.encode())
 
 
 async def _until_visible(servers: AdminConnection, wanted: Mapping[str, TopicConfig], topic: str) -> None:
@@ -335,7 +350,8 @@ def _check_all_are_read(config: TopicConfig) -> None:
         )
 
 
-def _master(broker: BrokerData) -> str:
+def master(broker: BrokerData) -> str:
+    """Where the master listens."""
     address = broker.master
     if address is None:
         raise BolideError(f"the broker {broker.broker_name!r} has no master")

@@ -17,6 +17,7 @@ from bolide.broker.door import Door
 from bolide.broker.flusher import Flusher
 from bolide.broker.handlers.pull import Pulling
 from bolide.broker.handlers.send import Sending
+from bolide.broker.handlers.transaction import Transactions
 from bolide.broker.identity import Identity, identity_of
 from bolide.broker.live_settings import LiveSettings
 from bolide.broker.membership import Membership
@@ -24,13 +25,16 @@ from bolide.broker.new_topics import NewTopics
 from bolide.broker.opening import Tables, new_store, open_all
 from bolide.broker.part import P, Part
 from bolide.broker.parts import PARTS
+from bolide.broker.patience import Patience
 from bolide.broker.safety import Safety
 from bolide.broker.segment_maker import SegmentMaker
 from bolide.broker.state import BrokerState
+from bolide.broker.statistics import BrokerStatistics
 from bolide.broker.table_files import TableFiles
 from bolide.broker.topic_remover import TopicRemover
 from bolide.broker.write_behind import WriteBehind
 from bolide.machines.clients import ClientTable
+from bolide.machines.traffic import Traffic
 from bolide.model.errors import ConfigError, StoreError
 from bolide.net.addresses import Addresses
 from bolide.net.dispatch import Dispatcher
@@ -126,6 +130,7 @@ class Broker:
     ) -> None:
         surroundings, clock = self._surroundings, self._surroundings.clock
         settings = LiveSettings(self._config, clock)
+        traffic = Traffic()
 
         def now() -> BrokerConfig:
             return settings.now
@@ -157,8 +162,10 @@ class Broker:
             new_topics=NewTopics(tables.topics, files),
             clients=ClientTable(wants_notice),
             membership=Membership(identity, settings, tables.topics, clock),
-            dispatcher=Dispatcher(self.registry, self._guard),
+            dispatcher=Dispatcher(self.registry, self._guard, Patience(now)),
             passes=Passes(self._guard),
+            traffic=traffic,
+            statistics=BrokerStatistics(store, traffic, clock, identity.cluster),
             started_ms=clock.now_ms(),
             unique_ids=_unique_ids(identity, surroundings),
         )
@@ -177,6 +184,7 @@ class Broker:
         self.state.figures.append(self._server.figures)
         self.on_request = self.state.dispatcher.on_request
         self.on_sends = self.part(Sending).on_sends
+        self.on_ends = self.part(Transactions).on_ends
         self.on_pull = self.part(Pulling).on_pull
 
     def _start_tasks(self) -> None:

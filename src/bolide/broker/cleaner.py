@@ -18,6 +18,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from bolide.broker.config import BrokerConfig
+from bolide.model.numbers import INT64_MAX
 from bolide.net.surroundings import Surroundings
 from bolide.net.ticks import pause, ticks
 from bolide.net.trouble import Trouble, goes_on
@@ -75,13 +76,16 @@ class Cleaner:
         surroundings: Surroundings,
         checkpoint: Callable[[], Awaitable[None]],
         hour_of: Callable[[int], int] = local_hour,
+        kept_from: Callable[[], int] = lambda: INT64_MAX,
     ) -> None:
+        """`kept_from` tells from where on the log keeps messages that still wait, however old they are."""
         self._store = store
         self._cleaning = StoreCleaning(disk, root, store)
         self._settings = settings
         self._clock = surroundings.clock
         self._checkpoint = checkpoint
         self._hour_of = hour_of
+        self._kept_from = kept_from
         self._time = TrustedTime(self._clock.monotonic_ms(), store.newest_stored_ms)
         self._thread = surroundings.threads("bolide-clean")
         self._trim_wanted = asyncio.Event()
@@ -250,7 +254,10 @@ class Cleaner:
             )
         else:
             self._doubted.over()
-        return count
+        return min(count, self._count_before(self._kept_from()))
+
+    def _count_before(self, place: int) -> int:
+        return sum(segment.base + segment.size <= place for segment in self._cleaning.deletable())
 
     def _still_forced(self) -> bool:
         """Looked at again before each segment: not one more than needed."""

@@ -12,8 +12,10 @@ from typing import Any
 
 from bolide.broker.foreign_settings import FOREIGN
 from bolide.model.addresses import check_addresses, check_host
+from bolide.model.delay_levels import DEFAULT_LEVELS, DelayLevels
 from bolide.model.errors import ConfigError
-from bolide.model.limits import HOLD_MS_MAX, PULL_BYTES_MAX, PULL_COUNT_MAX
+from bolide.model.limits import HOLD_MS_MAX, PULL_BYTES_MAX, PULL_COUNT_MAX, TOPIC_QUEUES_MAX
+from bolide.model.names import check_topic
 from bolide.model.setting import choice, flag, number, text
 from bolide.model.settings_table import Examined, Finding, SettingsTable
 from bolide.record.layout import CHECK_SEALED, CHECK_SUMS
@@ -46,6 +48,12 @@ def check_name(name: str) -> None:
 
 def _percent(key: str, default: int, taken: tuple[int, int], about: str) -> Any:
     return number(key, default, 0, 100, about, live=True, taken=taken)
+
+
+def _patience(key: str, default: int, what: str) -> Any:
+    return number(
+        key, default, 1, 60 * MINUTE_MS, f"milliseconds that {what} may wait for its turn", live=True
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,6 +89,11 @@ class BrokerConfig(SettingsTable):
         "autoCreateTopicEnable", True, "whether a message to an unknown topic makes the topic", live=True)
     auto_create_group: bool = flag(
         "autoCreateSubscriptionGroup", True, "whether a consumer of an unknown group makes the group", live=True)
+    server_side_reset: bool = flag(
+        "useServerSideResetOffset", True, "whether the broker itself lets a group go on elsewhere (5.x), or tells its"
+        " members to (4.x), which has to be online then", live=True)
+    default_topic_queues: int = number(
+        "defaultTopicQueueNums", 8, 1, int(TOPIC_QUEUES_MAX), "queues of TBW102, and of a topic made after it at most")
     register_period_ms: int = number(
         "registerNameServerPeriod", 30_000, 1, 60 * MINUTE_MS, "milliseconds between two registrations",
         taken=(10_000, 60_000))
@@ -151,9 +164,33 @@ class BrokerConfig(SettingsTable):
     index_enabled: bool = flag("messageIndexEnable", True, "whether messages can be found by their keys")
     index_slots: int = number("maxHashSlotNum", 5_000_000, 1, 100_000_000, "slots of an index file")
     index_entries: int = number("maxIndexNum", 20_000_000, 2, 80_000_000, "keys in an index file")
+    store_replies: bool = flag(
+        "storeReplyMessageEnable", True, "whether replies to requests are stored, beside being handed over", live=True)
+    # ---- messages that wait
+    delay_level_texts: str = text(
+        "messageDelayLevel", str(DEFAULT_LEVELS), "how long messages of each delay level wait, the first being level 1",
+        length=(1, 2048), more=DelayLevels.parse)
+    persist_delays_ms: int = number(
+        "flushDelayOffsetInterval", 10_000, 1, 10 * MINUTE_MS,
+        "milliseconds until it is in its file how far delayed messages were delivered")
+    # ---- transactions
+    reject_half: bool = flag(
+        "rejectTransactionMessage", False, "whether half messages are refused", live=True)
+    transaction_timeout_ms: int = number(
+        "transactionTimeOut", 6_000, 0, 60 * MINUTE_MS,
+        "milliseconds that a producer has to end a transaction before its group is asked", live=True)
+    transaction_check_interval_ms: int = number(
+        "transactionCheckInterval", 30_000, 10, 60 * MINUTE_MS,
+        "milliseconds between two times that producers are asked", live=True)
+    transaction_checks_max: int = number(
+        "transactionCheckMax", 15, 0, 1_000_000,
+        "how often a group is asked before its half message is moved to TRANS_CHECK_MAX_TIME_TOPIC", live=True)
     # ---- pulling
     property_filter: bool = flag(
         "enablePropertyFilter", True, "whether groups may say by an SQL expression which messages they want", live=True)
+    dead_filters_kept: int = number(
+        "filterDataCleanTimeSpan", 24 * HOUR_MS, 0, 2**53,
+        "milliseconds that an SQL subscription stays in consumerFilter.json after its group has gone", live=True)
     long_polling: bool = flag(
         "longPollingEnable", True, "whether a pull waits for messages as long as its client asks for", live=True)
     short_polling_ms: int = number(
@@ -170,7 +207,55 @@ class BrokerConfig(SettingsTable):
     cold_bytes_max: int = number(
         "maxTransferBytesOnMessageInDisk", 65_536, 1, int(PULL_BYTES_MAX), "bytes in one pull of older ones",
         live=True)
+    # ---- timed messages
+    timer_enabled: bool = flag(
+        "timerWheelEnable", True, "whether messages may say at which time they are to be delivered", live=True)
+    timer_delay_s_max: int = number(
+        "timerMaxDelaySec", 259_200, 1, 3_650 * 86_400, "seconds that a message may ask to wait at most", live=True)
+    timer_step_ms: int = number(
+        "timerPrecisionMs", 1_000, 10, 1_000,
+        "milliseconds of a slot in the timer's files; messages are delivered to the millisecond all the same")
+    timer_roll_steps: int = number(
+        "timerRollWindowSlot", 172_800, 2, 7 * 86_400 - 60,
+        "slots after which a message that waits longer is written to the log again, so that it does not expire")
+    timer_file_bytes: int = number(
+        "mappedFileSizeTimerLog", 104_857_600, 520, 2**31 - 1, "bytes of a file of the timer's, 52 for each message")
+    timer_flush_ms: int = number(
+        "timerFlushIntervalMs", 1_000, 1, 60 * MINUTE_MS, "milliseconds between two writes of the timer's files")
+    timer_slot_messages_max: int = number(
+        "timerCongestNumEachSlot", 2**31 - 1, 1, 2**31 - 1, "messages that may be due in one slot", live=True)
+    timer_delete_key_has_topic: bool = flag(
+        "appendTopicForTimerDeleteKey", False, "whether the record of a recall names the topic with the key, for a "
+        "broker of the original that goes on with the store", live=True)
+    recall_enabled: bool = flag(
+        "recallMessageEnable", False, "whether producers may recall timed messages", live=True)
+    overflow_to_first: bool = flag(
+        "overflowToFirstOffset", False,
+        "whether a pull beyond the end of a queue that has its first message goes on there, as up to 4.9.3", live=True)
+    slave_read: bool = flag(
+        "slaveReadEnable", False,
+        "whether groups that are further behind than memory are told to ask another broker of this name", live=True)
+    disable_slow_groups: bool = flag(
+        "disableConsumeIfConsumerReadSlowly", False, "whether groups that are too far behind may not consume any more",
+        live=True)
+    slow_group_bytes: int = number(
+        "consumerFallbehindThreshold", 16 * 1024**3, 0, 2**53, "how many bytes of the log are too far", live=True)
+    # ---- under pressure
+    fails_fast: bool = flag(
+        "brokerFastFailureEnable", True, "whether a request that has waited too long for its turn is refused as busy",
+        live=True)
+    send_patience_ms: int = _patience("waitTimeMillsInSendQueue", 200, "a send")
+    pull_patience_ms: int = _patience("waitTimeMillsInPullQueue", 5_000, "a pull")
+    lite_pull_patience_ms: int = _patience("waitTimeMillsInLitePullQueue", 5_000, "a pull of a lite consumer")
+    heartbeat_patience_ms: int = _patience("waitTimeMillsInHeartbeatQueue", 31_000, "a heartbeat")
+    transaction_patience_ms: int = _patience("waitTimeMillsInTransactionQueue", 3_000, "the end of a transaction")
+    admin_patience_ms: int = _patience("waitTimeMillsInAdminBrokerQueue", 5_000, "a request of an admin tool")
+    # ---- tracing
     trace_on: bool = flag("traceOn", True, "what producers are told of tracing")
+    trace_topic_made: bool = flag(
+        "traceTopicEnable", False, "whether there is a topic for traces from the start")
+    trace_topic: str = text(
+        "msgTraceTopicName", "RMQ_SYS_TRACE_TOPIC", "the name of that topic", length=(1, 127), more=check_topic)
     region: str = text("regionId", "DefaultRegion", "the region that messages and answers name", length=(0, 255))
     # fmt: on
 
@@ -190,6 +275,10 @@ class BrokerConfig(SettingsTable):
     def check_on_read(self) -> int:
         """What of a record must be right before it is handed out, see `record/layout.py`."""
         return CHECK_SEALED if self.require_seals else CHECK_SUMS
+
+    @property
+    def delay_levels(self) -> DelayLevels:
+        return DelayLevels.parse(self.delay_level_texts)
 
     @property
     def writable(self) -> bool:

@@ -69,6 +69,10 @@ class Door:
         self._settle_soon()
         return appended
 
+    def sync_soon(self) -> None:
+        """Make the log durable as it is now: somebody writes down what follows from it."""
+        self._sync_soon()
+
     def when_kept(self, end: int, tell: Tell) -> None:
         """Tell True when the log is as safe up to `end` as was promised; False when that takes too long."""
         self._safety.when_kept(end, tell)

@@ -44,7 +44,7 @@ _AREAS = (
         True,
         """
         configManagerVersion=v1 enableConsumeQueueExt=false messageStorePlugIn= readOnlyCommitLogStorePaths=
-        storeType=default useSingleRocksDBForAllConfigs=false
+        storeType=default transRocksDBEnable=false useSingleRocksDBForAllConfigs=false
         """,
     ),
     _Area(
@@ -68,7 +68,7 @@ _AREAS = (
         haMaxTimeSlaveNotCatchup=15000 haSendHeartbeatInterval=5000 haSlaveFallbehindMax=268435456
         haTransferBatchSize=32768 lockInStrictMode=false maxHaTransferByteInSecond=104857600
         maxSlaveResendLength=268435456 offsetCheckInSlave=false preferredLeaderId= replicasPerDiskPartition=1
-        sendHeartbeatTimeoutMillis=1000 skipPreOnline=false slaveReadEnable=false slaveTimeout=3000
+        sendHeartbeatTimeoutMillis=1000 skipPreOnline=false slaveTimeout=3000
         storePathBrokerIdentity= storePathDLedgerCommitLog= storePathEpochFile= syncBrokerMemberGroupPeriod=1000
         syncBrokerMetadataPeriod=5000 syncControllerMetadataPeriod=10000 syncFromLastFile=false
         syncMasterFlushOffsetWhenStartup=false totalReplicas=1
@@ -111,37 +111,47 @@ _AREAS = (
         """,
     ),
     _Area(
-        "there are no transactions here: half messages are refused",
+        "the end of a transaction is written at once, together with the message that it commits, and there "
+        "are no threads, queues and counters for it here",
         False,
         """
         checkTransactionMessageEnable=false enableTransactionMetrics=true endTransactionThreadPoolNums
-        rejectTransactionMessage=false|true transRocksDBEnable=false transWriteOriginTransHalfEnable=true
-        transactionCheckInterval=30000|60000 transactionCheckMax=15 transactionCheckRocksdbCoreThreads=2
+        transWriteOriginTransHalfEnable=true transactionCheckRocksdbCoreThreads=2
         transactionCheckRocksdbMaxThreads=5 transactionCheckRocksdbQueueCapacity=2000
         transactionMetricFlushInterval=10000 transactionOpBatchInterval=3000 transactionOpMsgMaxSize=4096
-        transactionTimeOut=6000 waitTimeMillsInTransactionQueue=3000
         """,
     ),
     _Area(
-        "there are no timers here: delayed messages are refused",
+        "one loop delivers the messages of all delay levels, many at a time, and counts them as any other",
         False,
         """
-        allowRecallWhenBrokerNotWriteable=true appendTopicForTimerDeleteKey=false delayOffsetUpdateVersionStep=200
-        disappearTimeAfterStart=-1 enableScheduleAsyncDeliver=false enableScheduleMessageStats=true
-        flushDelayOffsetInterval=10000 mappedFileSizeTimerLog=104857600 maxDelayTime=40
-        messageDelayLevel=1s+5s+10s+30s+1m+2m+3m+4m+5m+6m+7m+8m+9m+10m+20m+30m+1h+2h recallMessageEnable=false
-        scheduleAsyncDeliverMaxPendingLimit=2000 scheduleAsyncDeliverMaxResendNum2Blocked=3 timerCheckMetricsWhen=05
-        timerColdDataCheckIntervalMs=60000 timerCongestNumEachSlot=2147483647 timerEnableCheckMetrics=true
-        timerEnableDisruptor=false timerEnableRetryUntilSuccess=false timerFlushIntervalMs=1000
-        timerGetMessageThreadNum=3 timerInterceptDelayLevel=false timerMaxDelaySec=259200
-        timerMetricSmallThreshold=1000000 timerPrecisionMs=1000 timerProgressLogIntervalMs=10000
-        timerPutMessageThreadNum=3 timerRecallToTimeWheelEnable=true timerRecallToTimelineEnable=true
-        timerReputServiceCorePoolSize=6 timerReputServiceMaxPoolSize=6 timerReputServiceQueueCapacity=10000
-        timerRocksDBEnable=false timerRocksDBPrecisionMs=1000 timerRocksDBRollIntervalHours=1
-        timerRocksDBRollMaxTps=8000.0 timerRocksDBRollRangeHours=2 timerRocksDBStopScan=false
-        timerRocksDBTimeExpiredMaxTps=200000.0 timerRollWindowSlot=172800 timerSkipUnknownError=false
-        timerStopDequeue=false timerStopEnqueue=false timerWarmEnable=false timerWheelEnable=true
-        timerWheelSnapshotFlush=false timerWheelSnapshotIntervalMs=10000
+        delayOffsetUpdateVersionStep=200 enableScheduleAsyncDeliver=false enableScheduleMessageStats=true
+        scheduleAsyncDeliverMaxPendingLimit=2000 scheduleAsyncDeliverMaxResendNum2Blocked=3
+        """,
+    ),
+    _Area(
+        "timed messages are kept in the timer's wheel alone here, and what another kind of file holds would not "
+        "be delivered",
+        True,
+        """
+        timerRocksDBEnable=false
+        """,
+    ),
+    _Area(
+        "one loop files and delivers timed messages, many at a time; none is ever skipped, and one that cannot be "
+        "stored is tried again until it is",
+        False,
+        """
+        allowRecallWhenBrokerNotWriteable=true disappearTimeAfterStart=-1 maxDelayTime=40 timerCheckMetricsWhen=05
+        timerColdDataCheckIntervalMs=60000 timerEnableCheckMetrics=true timerEnableDisruptor=false
+        timerEnableRetryUntilSuccess=false timerGetMessageThreadNum=3 timerInterceptDelayLevel=false
+        timerMetricSmallThreshold=1000000 timerProgressLogIntervalMs=10000 timerPutMessageThreadNum=3
+        timerRecallToTimeWheelEnable=true timerRecallToTimelineEnable=true timerReputServiceCorePoolSize=6
+        timerReputServiceMaxPoolSize=6 timerReputServiceQueueCapacity=10000 timerRocksDBPrecisionMs=1000
+        timerRocksDBRollIntervalHours=1 timerRocksDBRollMaxTps=8000.0 timerRocksDBRollRangeHours=2
+        timerRocksDBStopScan=false timerRocksDBTimeExpiredMaxTps=200000.0 timerSkipUnknownError=false
+        timerStopDequeue=false timerStopEnqueue=false timerWarmEnable=false timerWheelSnapshotFlush=false
+        timerWheelSnapshotIntervalMs=10000
         """,
     ),
     _Area(
@@ -149,7 +159,7 @@ _AREAS = (
         False,
         """
         bitMapLengthConsumeQueueExt=64|112 enableCalcFilterBitMap=false expectConsumerNumUseFilter=32
-        filterDataCleanTimeSpan=86400000 filterSupportRetry=false mappedFileSizeConsumeQueueExt=50331648
+        filterSupportRetry=false mappedFileSizeConsumeQueueExt=50331648
         maxErrorRateOfBloomFilter=20
         """,
     ),
@@ -217,7 +227,7 @@ _AREAS = (
         """
         ackMessageThreadPoolNums=3|16 ackThreadPoolQueueCapacity=100000 adminBrokerThreadPoolNums=16
         adminBrokerThreadPoolQueueCapacity=10000 asyncSendEnable=true batchDispatchRequestThreadPoolNums=16
-        brokerFastFailureEnable=true channelExpiredTimeout=120000 channelNotActiveInterval=60000
+        channelExpiredTimeout=120000 channelNotActiveInterval=60000
         clientAsyncSemaphoreValue=65535 clientCallbackExecutorThreads clientChannelMaxIdleTimeSeconds=120
         clientCloseSocketIfTimeout=true clientManageThreadPoolNums=32 clientManagerThreadPoolQueueCapacity=1000000
         clientOnewaySemaphoreValue=65535 clientPooledByteBufAllocatorEnable=false clientSocketRcvBufSize=0
@@ -235,8 +245,7 @@ _AREAS = (
         serverNettyWorkerGroupEnable=true serverOnewaySemaphoreValue=256 serverPooledByteBufAllocatorEnable=true
         serverSelectorThreads=3 serverSocketBacklog=1024 serverSocketRcvBufSize=0 serverSocketSndBufSize=0
         serverWorkerThreads=8 shutdownWaitTimeSeconds=30 socksProxyConfig={} useEpollNativeSelector=false
-        waitTimeMillsInAckQueue=3000 waitTimeMillsInAdminBrokerQueue=5000 waitTimeMillsInHeartbeatQueue=31000
-        waitTimeMillsInLitePullQueue=5000 waitTimeMillsInPullQueue=5000 waitTimeMillsInSendQueue=200
+        waitTimeMillsInAckQueue=3000
         writeBufferHighWaterMark=0 writeBufferLowWaterMark=0
         """,
     ),
@@ -295,12 +304,12 @@ _AREAS = (
         """
         broadcastOffsetExpireMaxSecond=300 broadcastOffsetExpireSecond=120 brokerConfigPath=* brokerTopicEnable=true
         clearRetryTopicWhenDeleteTopic=true clusterTopicEnable=true configBlackList=configBlackList;brokerConfigPath
-        consumerFallbehindThreshold=17179869184 consumerOffsetUpdateVersionStep=500 defaultTopicQueueNums=8
-        disableConsumeIfConsumerReadSlowly=false enableBroadcastOffsetStore=true enableCreateSysGroup=true
+        consumerOffsetUpdateVersionStep=500
+        enableBroadcastOffsetStore=true enableCreateSysGroup=true
         enableMixedMessageType=false estimateAccumulation=true forwardTimeout=3000 litePullMessageEnable=true
-        msgTraceTopicName=RMQ_SYS_TRACE_TOPIC notifyConsumerIdsChangedEnable=true realTimeNotifyConsumerChange=true
-        rejectPullConsumerEnable=false rocketmqHome=* startAcceptSendRequestTimeStamp=0 storeReplyMessageEnable=true
-        subscriptionExpiredTimeout=600000 traceTopicEnable=false useServerSideResetOffset=false|true
+        notifyConsumerIdsChangedEnable=true realTimeNotifyConsumerChange=true
+        rejectPullConsumerEnable=false rocketmqHome=* startAcceptSendRequestTimeStamp=0
+        subscriptionExpiredTimeout=600000
         useStaticSubscription=false validateSystemTopicWhenUpdateTopic=true
         """,
     ),

@@ -40,6 +40,7 @@ def new_store(
         promise=Promise.DURABLE if config.flush_disk_type == "SYNC_FLUSH" else Promise.APPENDED,
         sealed=config.seal_records,
         check=config.check_on_read,
+        delay_levels=config.delay_levels,
         index=IndexSizes(config.index_slots, config.index_entries) if config.index_enabled else None,
         pid=surroundings.pid,
     )
@@ -61,7 +62,12 @@ def open_all(
     if not found.clean and (moved := offsets.bring_back(store.queues.end_of)):
         log.warning("messages were lost that groups had consumed: %d offsets go back to the end", moved)
     topics.add_missing(
-        built_in_topics(config.cluster_name, config.broker_name, auto_create=config.auto_create_topic)
+        built_in_topics(
+            config.cluster_name,
+            config.broker_name,
+            template_queues=config.default_topic_queues if config.auto_create_topic else 0,
+            trace_topic=config.trace_topic if config.trace_topic_made else "",
+        )
     )
     groups.add_built_in()
     return Tables(topics, groups, offsets)

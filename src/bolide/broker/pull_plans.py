@@ -36,7 +36,17 @@ class PullPlan:
     """What a pull of one shape comes to, whatever offset it asks for."""
 
     __slots__ = (
-        *("_commits", "_cursor", "_group", "_looked_at", "_made_from", "_plans", "_queue_id", "_state"),
+        *(
+            "_commits",
+            "_cursor",
+            "_given",
+            "_group",
+            "_looked_at",
+            "_made_from",
+            "_plans",
+            "_queue_id",
+            "_state",
+        ),
         *("_takes_group_s_word", "_topic", "key", "pass_key", "shape", "terms"),
     )
 
@@ -56,6 +66,7 @@ class PullPlan:
         self._takes_group_s_word = not header.sys_flag & PullFlag.SUBSCRIPTION
         self.terms = pull_terms(state, link, header)
         self._cursor = state.store.reader.cursor(header.topic, header.queue_id)
+        self._given = state.statistics.given(header.topic, header.consumer_group)
         self._made_from = self._basis()
         self._looked_at: tuple[object, ...] = ()  # the tables, as they were when all of that held last
 
@@ -69,13 +80,17 @@ class PullPlan:
             state.groups.get(self._group),
             members and members.message_model,
             members and members.subscriptions.get(self._topic),
+            state.offsets.resets_of(self._group, self._topic),
         )
 
     @property
     def holds(self) -> bool:
         """Whether nothing has changed that it was made from.  Between most pulls no table has changed at all."""
         state = self._state
-        versions = (state.settings.version, state.topics.version, state.groups.version, state.clients.version)
+        versions = (
+            *(state.settings.version, state.topics.version, state.groups.version, state.clients.version),
+            state.offsets.resets,
+        )
         if versions == self._looked_at:
             return True
         if not all(map(is_, self._basis(), self._made_from)):
@@ -122,6 +137,7 @@ class PullPlan:
             self._plans.reads_ahead(self)
         state.traffic.found += 1
         state.traffic.transferred += result.count
+        self._given.add(result.count, len(result.data))
         head = encode_found(
             pull.opaque, result.next_offset, result.offset_min, result.offset_max, len(result.data)
         )
@@ -173,6 +189,8 @@ class PullPlans:
         """Remember what a pull came to, unless it was refused or its queue was never written to."""
         if len(shape) > PLAN_SHAPE_BYTES_MAX or SIGNATURE in request.fields or shape in self._plans:
             return
+        if self._state.settings.now.slave_read:
+            return  # which broker to ask next is found out anew for each pull
         try:
             header = PullRequest.decode(request.fields)
             if header.topic not in self._state.topics or header.consumer_group not in self._state.groups:

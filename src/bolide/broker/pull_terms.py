@@ -3,10 +3,9 @@ wait when there are none?"""
 
 from typing import NamedTuple
 
+from bolide.broker.failures import group_for
 from bolide.broker.state import BrokerState
-from bolide.model.addresses import host_of
 from bolide.model.errors import (
-    GroupNotFound,
     InvalidRequest,
     PermissionDenied,
     RequestError,
@@ -39,7 +38,7 @@ def pull_terms(state: BrokerState, link: Link, header: PullRequest) -> PullTerms
     config = state.settings.now
     if not config.readable:
         raise PermissionDenied(f"the broker {config.broker_name} may not be read now")
-    group = _group(state, link, header.consumer_group)
+    group = group_for(state, link, header.consumer_group)
     if not group.consume_enable:
         raise PermissionDenied(f"the group {group.name} may not consume")
     topic = state.topics.require(header.topic)
@@ -49,8 +48,6 @@ def pull_terms(state: BrokerState, link: Link, header: PullRequest) -> PullTerms
         raise InvalidRequest(
             f"queue {header.queue_id} cannot be read: the topic {topic.name} has {topic.read_queues} read queues"
         )
-    if header.max_msg_nums < 1:
-        raise InvalidRequest(f"maxMsgNums must be at least 1, not {header.max_msg_nums}")
     if header.sys_flag & PullFlag.SUBSCRIPTION:
         kind = header.expression_type or TAG
         subscription = Subscription.parse(header.topic, header.subscription, header.sub_version, kind)
@@ -73,15 +70,6 @@ def wanted_by(state: BrokerState, subscription: Subscription) -> Filter:
     return filter_of(subscription)
 
 
-def _group(state: BrokerState, link: Link, name: str) -> GroupConfig:
-    """The group, made on demand; for a name that cannot be one the original says that there is no such group."""
-    try:
-        auto_create = state.settings.now.auto_create_group
-        return state.groups.find(name, auto_create=auto_create, host=host_of(link.remote))
-    except InvalidRequest as error:
-        raise GroupNotFound(str(error)) from None
-
-
 def _known_subscription(state: BrokerState, header: PullRequest, group: GroupConfig) -> Subscription:
     members = state.clients.group(group.name)
     if members is None:
@@ -99,16 +87,20 @@ def _known_subscription(state: BrokerState, header: PullRequest, group: GroupCon
 
 
 def _limits(state: BrokerState, header: PullRequest) -> PullLimits:
-    """The original's limits; readers of whole topics (Spark) may ask for more with `bulk`."""
+    """The original's limits; readers of whole topics (Spark) may ask for more with `bulk`.
+
+    Who asks for no message gets one, as from the original: the Go client's polling lives by that.
+    """
+    wanted = max(1, header.max_msg_nums)
     if header.bulk:
         size = min(header.max_msg_bytes or PULL_BULK_BYTES_MAX, PULL_BULK_BYTES_MAX)
-        count = min(header.max_msg_nums, PULL_BULK_MESSAGES_MAX)
+        count = min(wanted, PULL_BULK_MESSAGES_MAX)
         return PullLimits(count, size, count, size, hot_bytes_behind=0)
     config = state.settings.now
     return PullLimits(
-        hot_count=min(header.max_msg_nums, config.hot_count_max),
+        hot_count=min(wanted, config.hot_count_max),
         hot_bytes=min(header.max_msg_bytes or config.hot_bytes_max, config.hot_bytes_max),
-        cold_count=min(header.max_msg_nums, config.cold_count_max),
+        cold_count=min(wanted, config.cold_count_max),
         cold_bytes=min(header.max_msg_bytes or config.cold_bytes_max, config.cold_bytes_max),
         hot_bytes_behind=state.recent_bytes,
     )

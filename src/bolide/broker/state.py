@@ -4,14 +4,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from bolide.broker.checkpointer import Checkpointer
+from bolide.broker.diversions import Diversions
 from bolide.broker.door import Door
 from bolide.broker.identity import Identity
 from bolide.broker.live_settings import LiveSettings
 from bolide.broker.membership import Membership
 from bolide.broker.new_topics import NewTopics
+from bolide.broker.statistics import BrokerStatistics
 from bolide.broker.table_files import TableFiles
 from bolide.broker.topic_remover import TopicRemover
 from bolide.machines.clients import ClientTable
+from bolide.machines.locks import QueueLocks
 from bolide.machines.traffic import Traffic
 from bolide.model.clock import Clock
 from bolide.net.dispatch import Dispatcher
@@ -45,16 +48,26 @@ class BrokerState:
     membership: Membership
     dispatcher: Dispatcher
     passes: Passes
+    traffic: Traffic
+    statistics: BrokerStatistics
     started_ms: int
     unique_ids: UniqueIds
+    diversions: Diversions = field(default_factory=Diversions)
+    locks: QueueLocks = field(default_factory=QueueLocks)
     large_answers: LargeAnswers = field(default_factory=LargeAnswers)
-    traffic: Traffic = field(default_factory=Traffic)
+    kept_from: list[Callable[[], int | None]] = field(default_factory=list)
+    """Where in the log each part has its oldest message that still waits for something: none goes for its age."""
     figures: list[Callable[[], Mapping[str, str]]] = field(default_factory=list)
     """What each part tells operators."""
 
     @property
     def clock(self) -> Clock:
         return self.surroundings.clock
+
+    @property
+    def messages_wait(self) -> bool:
+        """Whether any message may wait for its time."""
+        return any(oldest_waiting() is not None for oldest_waiting in self.kept_from)
 
     @property
     def recent_bytes(self) -> int:

@@ -35,9 +35,10 @@ class TopicRemover:
         self._wanted = asyncio.Event()
         self._trouble = Trouble(log, "the files of deleted topics stay for the moment")
 
-    def delete(self, topic: str) -> "asyncio.Future[None]":
-        """Forget the topic's queues now; the result comes when that is durable."""
-        self._store.delete_topic(topic)
+    def delete(self, topic: str, *, others_wait: bool = False) -> "asyncio.Future[None]":
+        """Forget the topic's queues now, and what waits for it, if any messages wait; the result comes when that is
+        durable."""
+        self._store.delete_topic(topic, others_wait=others_wait)
         gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(gone)
         self._wanted.set()

@@ -5,11 +5,25 @@ from typing import Annotated, Any
 
 import typer
 
-from bolide.cli import doctor, message, send, serve, store, tail, topic
+from bolide.cli import (
+    broker,
+    cluster,
+    doctor,
+    group,
+    message,
+    pipeline,
+    queue,
+    send,
+    serve,
+    store,
+    tail,
+    topic,
+)
 from bolide.cli.outcome import MEANINGS
 
 HELP_NAMES = ["-h", "--help"]
 SERVERS, MESSAGES, OPERATIONS = "Run servers", "Send and read messages", "Look after them"
+PIPELINES = "Stream them through Spark"
 
 USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
 """Click's UsageError, wherever this version of Typer keeps it."""
@@ -52,13 +66,17 @@ def _bolide(
 
 app.command(rich_help_panel=SERVERS)(serve.up)
 app.command(rich_help_panel=SERVERS)(serve.nameserver)
-app.command(rich_help_panel=SERVERS)(serve.broker)
+app.add_typer(broker.app, name="broker", rich_help_panel=SERVERS)
 app.command(rich_help_panel=MESSAGES)(send.send)
 app.command(rich_help_panel=MESSAGES)(tail.tail)
 app.add_typer(message.app, name="message", rich_help_panel=MESSAGES)
 app.add_typer(topic.app, name="topic", rich_help_panel=OPERATIONS)
+app.add_typer(queue.app, name="queue", rich_help_panel=OPERATIONS)
+app.add_typer(group.app, name="group", rich_help_panel=OPERATIONS)
+app.add_typer(cluster.app, name="cluster", rich_help_panel=OPERATIONS)
 app.add_typer(store.app, name="store", rich_help_panel=OPERATIONS)
 app.command(rich_help_panel=OPERATIONS)(doctor.doctor)
+app.add_typer(pipeline.app, name="pipeline", rich_help_panel=PIPELINES)
 
 
 def command() -> Any:

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from bolide.cli.outcome import ExitCode
-from bolide.cli.output import say
-from bolide.model.errors import BolideError, ConfigError, RouteNotFound
+from bolide.cli.output import can_be_steered, say
+from bolide.model.errors import BolideError, CallTimeout, ConfigError, ConnectionLost, NoBroker, RouteNotFound
 from bolide.model.printable import printable
 
 if TYPE_CHECKING:
     from bolide.admin.connection import AdminConnection
+
+WATCH_S = 2.0
+CLEAR = "\x1b[H\x1b[J"
 
 T = TypeVar("T")
 
@@ -27,6 +30,26 @@ def ask(nameserver: str, work: "Callable[[AdminConnection], Coroutine[Any, Any, 
             return await work(servers)
 
     return asyncio.run(run())
+
+
+async def watching(look: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Look again and again, on a terminal always at the same place.  A server that goes away is waited for; one that
+    was never there may be the wrong address."""
+    from bolide.net.ticks import pause
+
+    was_there = False
+    while True:
+        if can_be_steered(sys.stdout):
+            print(CLEAR, end="")
+        try:
+            await look()
+            was_there = True
+        except (ConnectionLost, CallTimeout, NoBroker) as error:
+            if not was_there:
+                raise
+            say(f"{error}; looking again")
+        sys.stdout.flush()
+        await pause(WATCH_S)
 
 
 async def did_you_mean(nameserver: str, topic: str, error: BolideError) -> BolideError:
@@ -52,8 +75,13 @@ def confirm(question: str, *, yes: bool, stakes: str, otherwise: str) -> None:
     """Go on only when the person says so; where nobody can be asked, `--yes` must have said it."""
     if yes:
         return
-    if not sys.stdin.isatty():
-        raise ConfigError(f"{stakes}: say --yes when nobody is there to be asked")
+    check_can_ask(stakes)
     if not typer.confirm(question, err=True):
         say(otherwise)
         raise typer.Exit(ExitCode.FAILED)
+
+
+def check_can_ask(stakes: str) -> None:
+    """`ConfigError` where nobody is there who could say yes."""
+    if not sys.stdin.isatty():
+        raise ConfigError(f"{stakes}: say --yes when nobody is there to be asked")

@@ -15,6 +15,8 @@ from bolide.model.settings_table import Examined, Finding
 from bolide.store.disk_os import OsDisk, room_at
 from bolide.store.file_names import place_of
 
+REGISTERS_NOWHERE = "registers nowhere: give it a name server (-n, namesrvAddr) so that clients find it"
+
 
 def examine_start(settings: Mapping[str, str]) -> Examined:
     """All that is to be said of a broker's settings, and when they are sound, of a start with them."""
@@ -32,6 +34,8 @@ def check_start(config: BrokerConfig) -> Examined:
     """
     root = Path(config.root).expanduser()
     found = Examined({}, [*_check_store(root, config), *_check_hosts(config)], [])
+    if not config.nameservers:
+        found.warnings.append(Finding("", f"it {REGISTERS_NOWHERE}"))
     if found.problems:
         return found
     if OsDisk().is_locked(str(root / "lock")):

@@ -43,7 +43,7 @@ def _check_taking(name: str, state: Mapping[str, str], settings: Mapping[str, st
             f"{name} refuses messages: {refusal}",
             "Free some space on its disk, give the file system more, or keep messages for less time: fileReservedTime"
             f" is {settings.get('fileReservedTime', 'unknown')} hours, and"
-            " `mqadmin updateBrokerConfig -b ADDRESS -k fileReservedTime -v HOURS`, then"
+            f" `bolide broker config set {name} fileReservedTime=HOURS`, then"
             " `mqadmin deleteExpiredCommitLog`, deletes older ones now. It takes messages again by itself.",
         )
     permission = settings.get("brokerPermission", "6")
@@ -52,8 +52,7 @@ def _check_taking(name: str, state: Mapping[str, str], settings: Mapping[str, st
         yield doubtful(
             "messages",
             f"{name} can be {what}: brokerPermission is {permission}",
-            "If it was drained on purpose, well; else"
-            " `mqadmin updateBrokerConfig -b ADDRESS -k brokerPermission -v 6` ends that.",
+            f"If it was drained on purpose, well; else `bolide broker undrain {name}` ends that.",
         )
     if not refusal and permission not in ("0", "4"):
         yield good("messages", f"{name} takes messages")

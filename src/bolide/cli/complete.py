@@ -1,5 +1,5 @@
-"""What a shell may complete: topics, brokers and clusters, asked from the name server that the command line names, and
-settings.
+"""What a shell may complete: topics, groups, brokers and clusters, asked from the name server that the command line
+names, and settings.
 
 A completion says nothing and waits a second at most: without a server there is nothing to choose from.  A name that a
 shell would not take as one word is not offered, since whoever runs a broker chooses names.
@@ -33,6 +33,12 @@ def brokers(ctx: typer.Context, incomplete: str) -> list[str]:
         return (await cluster_info(servers)).brokers
 
     return _asked(ctx, incomplete, names)
+
+
+def groups(ctx: typer.Context, incomplete: str) -> list[str]:
+    from bolide.admin.groups import list_groups
+
+    return _asked(ctx, incomplete, lambda servers: list_groups(servers, silent={}))
 
 
 def clusters(ctx: typer.Context, incomplete: str) -> list[str]:

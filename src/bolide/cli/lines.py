@@ -13,9 +13,10 @@ from typing import Any
 
 import orjson
 
+from bolide.cli.later import AT_ONCE, When
 from bolide.cli.outcome import NO_TEXT, is_text
 from bolide.model.errors import ConfigError, MessageIllegal
-from bolide.model.message import Message
+from bolide.model.message import Message, Property
 from bolide.model.properties import WRITTEN_BY_OTHERS
 
 
@@ -27,6 +28,7 @@ class Envelope:
     tag: str | None = None
     keys: Sequence[str] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
+    when: When = AT_ONCE
 
     def __post_init__(self) -> None:
         """A word of a command line that is no UTF-8 arrives with lone surrogates."""
@@ -38,7 +40,16 @@ class Envelope:
         """A message whose body is the line."""
         if not line:
             raise MessageIllegal("a message cannot have an empty body")
-        return Message(self.topic, line, tags=self.tag, keys=self.keys, properties=self.properties)
+        return Message(
+            self.topic,
+            line,
+            tags=self.tag,
+            keys=self.keys,
+            properties=self.properties,
+            delay_level=self.when.delay_level,
+            deliver_at=self.when.deliver_at,
+            delay=self.when.delay,
+        )
 
     def json(self, line: bytes) -> Message:
         """A message from a JSON line; `MessageIllegal` says what is wrong with it."""
@@ -54,6 +65,9 @@ class Envelope:
             tags=_text(members, "tag") or _text(members, "tags") or self.tag,
             keys=_keys(members) or self.keys,
             properties={**self.properties, **_properties(members)},
+            delay_level=self.when.delay_level,
+            deliver_at=self.when.deliver_at,
+            delay=self.when.delay,
         )
 
 
@@ -96,4 +110,5 @@ def _properties(members: Mapping[str, Any]) -> dict[str, str]:
     value = members.get("properties") or {}
     if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
         raise MessageIllegal("'properties' is not an object of texts")
-    return {name: text for name, text in value.items() if name not in WRITTEN_BY_OTHERS}
+    gone = {Property.DELAY} if Property.REAL_TOPIC in value else set()  # it has waited already
+    return {name: text for name, text in value.items() if name not in WRITTEN_BY_OTHERS | gone}

@@ -1,38 +1,43 @@
-"""`bolide message …`: find messages by key, and show one by its id."""
+"""`bolide message …`: find messages and look at them; `message_again.py` has the commands that deliver one again."""
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bolide.cli import complete
+from bolide.cli import complete, message_again, message_recall
 from bolide.cli.ask import ask
-from bolide.cli.options import DEFAULT_NAMESERVER, Nameserver
-from bolide.cli.output import say, write_table
-from bolide.cli.since import format_moment, parse_since
+from bolide.cli.finding import message_of, one_queue
+from bolide.cli.messages_out import write_json_lines, write_list, write_whole
+from bolide.cli.options import (
+    DEFAULT_NAMESERVER,
+    AsJson,
+    AsJsonLines,
+    MessageId,
+    Nameserver,
+    TopicName,
+    TopicOfId,
+)
+from bolide.cli.output import say, write_json, write_table
+from bolide.cli.silent import end_for
+from bolide.cli.since import parse_since
 from bolide.model.errors import ConfigError, NothingFound
-from bolide.model.printable import printable_bytes
 
 if TYPE_CHECKING:
+    from bolide.admin.connection import AdminConnection
+    from bolide.admin.many import Silent
+    from bolide.admin.track import Track
     from bolide.model.message import StoredMessage
 
-BODY_SHOWN = 40
-"""Characters of a body in a table."""
-
 app = typer.Typer(
-    help="Find messages by key, show one by its id.", no_args_is_help=True, rich_markup_mode="rich"
+    help="Find messages, see who consumed them, deliver them again, recall them.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
 )
-
-AsJsonLines = Annotated[
-    bool, typer.Option("--json", help="One JSON object per line; `bolide send --json` reads it.")
-]
 
 
 @app.command()
 def find(
-    topic: Annotated[
-        str, typer.Argument(metavar="TOPIC", help="Where to look.", autocompletion=complete.topics)
-    ],
+    topic: TopicName,
     key: Annotated[str, typer.Option("--key", "-k", metavar="KEY", help="One of the message's keys.")],
     since: Annotated[
         str,
@@ -51,6 +56,7 @@ def find(
 
     Brokers keep an index of all keys and give up to 64 messages for one of them.
     The key is compared whole: upper and lower case differ.
+    A broker that does not answer is named, with exit code 3 (1 when it refuses), and what others have is shown.
 
     [bold]Examples[/bold]
 
@@ -60,33 +66,26 @@ def find(
     from bolide.admin.messages import find_messages
 
     since_ms, until_ms = _window(since, until)
+    silent: Silent = {}
     found = ask(
         nameserver,
         lambda servers: find_messages(
-            servers, topic, key, since_ms=since_ms, until_ms=until_ms, count_max=limit
+            servers, topic, key, since_ms=since_ms, until_ms=until_ms, count_max=limit, silent=silent
         ),
     )
-    if not found:
+    if not found and not silent:
         raise NothingFound(f"no broker of {topic} that is up has a message with the key {key!r} in this time")
     if as_json:
-        _write_json(*found)
-    else:
-        _write_list(found)
+        write_json_lines(found)
+    elif found:
+        write_list(found)
+    end_for(silent, ", so its messages are missing here")
 
 
 @app.command()
 def get(
-    message_id: Annotated[str, typer.Argument(metavar="ID", help="The message's id, see above.")],
-    topic: Annotated[
-        str | None,
-        typer.Option(
-            "--topic",
-            "-t",
-            metavar="TOPIC",
-            help="The topic of a unique id.",
-            autocompletion=complete.topics,
-        ),
-    ] = None,
+    message_id: MessageId,
+    topic: TopicOfId = None,
     as_json: AsJsonLines = False,
     nameserver: Nameserver = DEFAULT_NAMESERVER,
 ) -> None:
@@ -100,16 +99,93 @@ def get(
         bolide message get 7F00000100002A9F0000000000000162
         bolide message get 7F0000015FA1257ECA984ACE66A50001 --topic orders
     """
-    from bolide.admin.messages import message_by_offset_id, message_by_unique_id
-
-    if topic is None:
-        found = ask(nameserver, lambda servers: message_by_offset_id(servers, message_id))
-    else:
-        found = ask(nameserver, lambda servers: message_by_unique_id(servers, topic, message_id))
+    found = ask(nameserver, lambda servers: message_of(servers, message_id, topic))
     if as_json:
-        _write_json(found)
+        write_json_lines([found])
     else:
-        _write_whole(found)
+        write_whole(found)
+
+
+@app.command()
+def at(
+    topic: TopicName,
+    queue: Annotated[int, typer.Argument(min=0, metavar="QUEUE", help="The number of its queue.")],
+    offset: Annotated[int, typer.Argument(min=0, metavar="OFFSET", help="Its offset there.")],
+    broker: Annotated[
+        str | None,
+        typer.Option(
+            "--broker", metavar="NAME", help="Where several have this queue.", autocompletion=complete.brokers
+        ),
+    ] = None,
+    as_json: AsJsonLines = False,
+    nameserver: Nameserver = DEFAULT_NAMESERVER,
+) -> None:
+    """Everything about the message at an offset of a queue.
+
+    [bold]Examples[/bold]
+
+        bolide message at orders 3 1200
+        bolide message at orders 3 1200 --broker broker-b --json
+    """
+    found = ask(nameserver, lambda servers: _message_there(servers, topic, queue, offset, broker))
+    if as_json:
+        write_json_lines([found])
+    else:
+        write_whole(found)
+
+
+@app.command()
+def track(
+    message_id: MessageId,
+    topic: TopicOfId = None,
+    as_json: AsJson = False,
+    nameserver: Nameserver = DEFAULT_NAMESERVER,
+) -> None:
+    """Who has consumed a message: each group that reads its topic, and how far it is.
+
+    A group is past a message when its offset is. Whether the listener liked it, offsets do not tell:
+    a message that failed comes again from the group's retries, or lies in %DLQ%GROUP.
+
+    [bold]Examples[/bold]
+
+        bolide message track 7F00000100002A9F0000000000000162
+        bolide message track 7F0000015FA1257ECA984ACE66A50001 --topic orders
+    """
+    tracks = ask(nameserver, lambda servers: _tracks(servers, message_id, topic))
+    if as_json:
+        write_json(
+            [
+                {"group": one.group, "state": one.state.name, "members": one.members, "before": one.before}
+                for one in tracks
+            ]
+        )
+    elif tracks:
+        write_table(
+            ("GROUP", "CONSUMED", "MEMBERS", "BEFORE IT"),
+            [(one.group, one.state.value, one.members, one.before) for one in tracks],
+        )
+    else:
+        say("no group reads the topic of this message")
+
+
+app.command()(message_again.consume)
+app.command()(message_again.resend)
+app.command()(message_again.replay)
+app.command()(message_recall.recall)
+
+
+async def _message_there(
+    servers: "AdminConnection", topic: str, queue_id: int, offset: int, broker: str | None
+) -> "StoredMessage":
+    from bolide.admin.queues import message_at
+
+    return await message_at(servers, await one_queue(servers, topic, queue_id, broker), offset)
+
+
+async def _tracks(servers: "AdminConnection", message_id: str, topic: str | None) -> "list[Track]":
+    from bolide.admin.track import track as track_message
+
+    return await track_message(servers, await message_of(servers, message_id, topic))
 
 
 def _window(since: str, until: str) -> tuple[int, int]:
@@ -123,65 +199,3 @@ def _window(since: str, until: str) -> tuple[int, int]:
     if until_ms is not None and until_ms < since_ms:
         raise ConfigError("--until lies before --since")
     return since_ms, END_MS if until_ms is None else until_ms
-
-
-def _write_json(*messages: "StoredMessage") -> None:
-    from bolide.cli.layout import json_line
-
-    for message in messages:
-        sys.stdout.buffer.write(json_line(message))
-    sys.stdout.buffer.flush()
-
-
-def _write_list(messages: "list[StoredMessage]") -> None:
-    from bolide.cli.layout import shown_body
-
-    write_table(
-        ("STORED", "BROKER", "QUEUE", "OFFSET", "ID", "TAG", "KEYS", "BODY"),
-        [
-            (
-                format_moment(message.store_timestamp_ms),
-                message.broker_name,
-                message.queue_id,
-                message.queue_offset,
-                message.message_id,
-                message.tags or "-",
-                " ".join(message.keys),
-                _beginning(shown_body(message)),
-            )
-            for message in messages
-        ],
-    )
-    say(f"{len(messages)} found")
-
-
-def _write_whole(message: "StoredMessage") -> None:
-    from bolide.cli.layout import shown_body
-
-    rows = {
-        "id": message.message_id,
-        "offset id": message.offset_message_id,
-        "topic": message.topic,
-        "place": f"broker {message.broker_name}, queue {message.queue_id}, offset {message.queue_offset}",
-        "stored": f"{format_moment(message.store_timestamp_ms)} at {message.store_host}",
-        "sent": f"{format_moment(message.born_timestamp_ms)} from {message.born_host}",
-        "retries": str(message.reconsume_times),
-        **dict(message.properties),
-        "body": f"{len(message.body)} bytes",
-    }
-    width = max(map(len, rows))
-    text = (
-        "".join(f"{name:<{width}}  {value}\n" for name, value in rows.items()).encode()
-        + b"\n"
-        + shown_body(message)
-    )
-    out = sys.stdout.buffer
-    out.write(printable_bytes(text) if sys.stdout.isatty() else text)
-    out.write(b"" if text.endswith(b"\n") else b"\n")
-    out.flush()
-
-
-def _beginning(body: bytes) -> str:
-    """The first characters of a body, in one line."""
-    text = body[: 4 * BODY_SHOWN].decode("utf-8", "replace").replace("\n", " ").replace("\t", " ")
-    return text[:BODY_SHOWN] + ("…" if len(text) > BODY_SHOWN or len(body) > 4 * BODY_SHOWN else "")

@@ -60,9 +60,53 @@ Data = Annotated[
     ),
 ]
 
+TopicName = Annotated[
+    str, typer.Argument(metavar="TOPIC", help="The topic's name.", autocompletion=complete.topics)
+]
+GroupName = Annotated[
+    str, typer.Argument(metavar="GROUP", help="The group's name.", autocompletion=complete.groups)
+]
+BrokerName = Annotated[
+    str, typer.Argument(metavar="BROKER", help="The broker's name.", autocompletion=complete.brokers)
+]
+MessageId = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="The message's id; `bolide message get --help` tells of both kinds."),
+]
+TopicOfId = Annotated[
+    str | None,
+    typer.Option(
+        "--topic", "-t", metavar="TOPIC", help="The topic of a unique id.", autocompletion=complete.topics
+    ),
+]
+
+OnBroker = Annotated[
+    str | None,
+    typer.Option("--broker", metavar="NAME", help="Only on this broker.", autocompletion=complete.brokers),
+]
+OnCluster = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster", metavar="NAME", help="On the masters of this cluster.", autocompletion=complete.clusters
+    ),
+]
+OfCluster = Annotated[
+    str | None,
+    typer.Option("--cluster", metavar="NAME", help="Only of this cluster.", autocompletion=complete.clusters),
+]
+System = Annotated[bool, typer.Option("--system", help="Also those that RocketMQ itself uses.")]
+IfNotExists = Annotated[
+    bool, typer.Option("--if-not-exists", help="What exists is left as it is, and that is a success.")
+]
+
+AsJsonLines = Annotated[
+    bool, typer.Option("--json", help="One JSON object per line; `bolide send --json` reads it.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON for programs instead of text for people.")]
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+Preview = Annotated[bool, typer.Option("--preview", help="Show what would happen, and change nothing.")]
 
 Settings = Annotated[
     list[str] | None,

@@ -11,6 +11,7 @@ from bolide.model.errors import (
     CallTimeout,
     ConfigError,
     ConnectionLost,
+    GroupNotFound,
     InvalidRequest,
     NoBroker,
     NoNameServer,
@@ -41,7 +42,7 @@ MEANINGS = {
     ExitCode.FAILED: "failed: refused, or a check found a problem",
     ExitCode.USAGE: "wrong usage: an unknown option, setting or value",
     ExitCode.UNREACHABLE: "no answer from a name server or broker, or no broker there",
-    ExitCode.NOT_FOUND: "the topic, message, cluster, broker or store does not exist",
+    ExitCode.NOT_FOUND: "the topic, group, message, queue, cluster, broker or store does not exist",
     ExitCode.CANNOT_START: "a server cannot start, for example because its port is in use",
     ExitCode.STORE_FAILED: "the server stopped itself because its disk failed, or could not write everything down",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C",
@@ -77,12 +78,17 @@ _CODES: tuple[tuple[type[Exception], ExitCode], ...] = (
     (NotWritable, ExitCode.FAILED),
     (RouteNotFound, ExitCode.NOT_FOUND),
     (NothingFound, ExitCode.NOT_FOUND),
+    (GroupNotFound, ExitCode.NOT_FOUND),
     (ConnectionLost, ExitCode.UNREACHABLE),
     (CallTimeout, ExitCode.UNREACHABLE),
     (ProtocolError, ExitCode.UNREACHABLE),
 )
 
-_NOT_FOUND_ANSWERS = (ResponseCode.TOPIC_NOT_EXIST, ResponseCode.QUERY_NOT_FOUND)
+_NOT_FOUND_ANSWERS = (
+    ResponseCode.TOPIC_NOT_EXIST,
+    ResponseCode.QUERY_NOT_FOUND,
+    ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+)
 
 
 def exit_code_of(error: BaseException) -> ExitCode:

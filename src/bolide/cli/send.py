@@ -17,9 +17,10 @@ import typer
 
 from bolide.cli import complete
 from bolide.cli.ask import did_you_mean
+from bolide.cli.later import At, Delay, DelayLevel, In, when
 from bolide.cli.options import DEFAULT_NAMESERVER, Nameserver
 from bolide.cli.outcome import Partly, explain
-from bolide.cli.output import counted, reader_gone, say, write_json_line
+from bolide.cli.output import counted, reader_gone, say, write_json_line, write_line
 from bolide.cli.progress import progress_bar
 from bolide.model.errors import (
     BolideError,
@@ -30,6 +31,7 @@ from bolide.model.errors import (
     ProtocolError,
 )
 from bolide.model.limits import LINE_BYTES_MAX
+from bolide.model.names import check_topic
 
 if TYPE_CHECKING:
     from bolide.aio import Message, Producer, SendReceipt
@@ -52,16 +54,26 @@ PROGRESS_FROM_BYTES = 1024 * 1024
 
 STDIN = 0
 
+Topic = Annotated[
+    str,
+    typer.Argument(
+        metavar="TOPIC",
+        help="Where to send; made on demand if brokers do so.",
+        autocompletion=complete.topics,
+    ),
+]
+Keys = Annotated[
+    list[str] | None,
+    typer.Option("--key", "-k", metavar="KEY", help="A key to find it by; may be given often."),
+]
+Properties = Annotated[
+    list[str] | None,
+    typer.Option("--property", "-p", metavar="NAME=VALUE", help="A property; may be given often."),
+]
+
 
 def send(
-    topic: Annotated[
-        str,
-        typer.Argument(
-            metavar="TOPIC",
-            help="Where to send; made on demand if brokers do so.",
-            autocompletion=complete.topics,
-        ),
-    ],
+    topic: Topic,
     text: Annotated[
         list[str] | None, typer.Argument(metavar="[TEXT]", help="Send this text instead of stdin.")
     ] = None,
@@ -69,15 +81,13 @@ def send(
         list[str] | None,
         typer.Option("--message", "-m", metavar="TEXT", help="Send this text, too; may be given often."),
     ] = None,
-    keys: Annotated[
-        list[str] | None,
-        typer.Option("--key", "-k", metavar="KEY", help="A key to find it by; may be given often."),
-    ] = None,
+    keys: Keys = None,
     tag: Annotated[str | None, typer.Option("--tag", metavar="TAG", help="A tag to filter by.")] = None,
-    properties: Annotated[
-        list[str] | None,
-        typer.Option("--property", "-p", metavar="NAME=VALUE", help="A property; may be given often."),
-    ] = None,
+    properties: Properties = None,
+    delay: Delay = None,
+    level: DelayLevel = 0,
+    at: At = None,
+    after: In = None,
     from_json: Annotated[
         bool,
         typer.Option(
@@ -95,25 +105,32 @@ def send(
 
     Empty lines are skipped. Returns when the brokers have acknowledged all.
     Exit code 0 means that every message is stored.
+    With --at or --in, stdout gets one line for each: the handle for `bolide message recall`.
 
     [bold]Examples[/bold]
 
         bolide send greetings hello
         bolide send orders '{"id": 42}' --key 42 --tag paid
         bolide send orders -m first -m second
+        bolide send orders -m 'not paid yet?' --delay 30m
+        bolide send reminders 'call back' --at tomorrow
+        bolide send reminders 'call back' --in 2h30m
         bolide send lines < big.txt
         bolide tail a --json --since 1h --no-follow | bolide send b --json
     """
     from bolide.cli.lines import Envelope
 
+    check_topic(topic)
     texts = _texts(text or (), messages or ())
     if texts is None and sys.stdin.isatty():
         say("type messages, one per line; Ctrl-D ends")
-    envelope = Envelope(topic, tag, tuple(keys or ()), _parse_properties(properties or ()))
+    moment = when(nameserver, delay, level, at, after)
+    envelope = Envelope(topic, tag, tuple(keys or ()), _parse_properties(properties or ()), moment)
     read = envelope.json if from_json else envelope.text
     unit = "line" if texts is None else "message"
     reason_of = partial(did_you_mean, nameserver, topic)
-    sending = _Sending(read, unit, _print_receipt if receipts else None, reason_of)
+    on_receipt = _print_receipt if receipts else _print_handle if moment.is_timed and not quiet else None
+    sending = _Sending(read, unit, on_receipt, reason_of)
     try:
         asyncio.run(_send_all(nameserver, group, sending, texts))
     except KeyboardInterrupt:
@@ -238,7 +255,7 @@ def _batches(messages: "Iterable[tuple[int, Message]]") -> "Iterator[Batch]":
     batch: Batch = []
     size = 0
     for number, message in messages:
-        alone = bool(message.properties) or len(message.body) >= ALONE_FROM_BYTES
+        alone = _goes_alone(message)
         if batch and (
             alone or len(batch) == MESSAGES_PER_REQUEST or size + len(message.body) > BYTES_PER_REQUEST
         ):
@@ -251,6 +268,11 @@ def _batches(messages: "Iterable[tuple[int, Message]]") -> "Iterator[Batch]":
             size += len(message.body)
     if batch:
         yield batch
+
+
+def _goes_alone(message: "Message") -> bool:
+    waits = message.delay_level != 0 or message.deliver_at is not None or message.delay is not None
+    return waits or bool(message.properties) or len(message.body) >= ALONE_FROM_BYTES
 
 
 async def read_lines(descriptor: int, on_read: Callable[[int], None]) -> AsyncIterator[list[Line]]:
@@ -337,8 +359,22 @@ def _print_receipt(receipt: "SendReceipt") -> None:
         "queue": receipt.queue.queue_id,
         "offset": receipt.queue_offset,
         "status": receipt.status.name,
+        "recall_handle": receipt.recall_handle,
     }
+    _write(partial(write_json_line, members))
+
+
+def _print_handle(receipt: "SendReceipt") -> None:
+    if receipt.recall_handle is None:
+        say(
+            f"{receipt.message_id} does not wait: its time is over, or the broker is older than 5.0 and knows no times"
+        )
+    else:
+        _write(partial(write_line, receipt.recall_handle))
+
+
+def _write(write: Callable[[], None]) -> None:
     try:
-        write_json_line(members)
+        write()
     except BrokenPipeError:  # `| head`: the messages are what this is about
         reader_gone()

@@ -155,46 +155,32 @@ def nameserver(
     _run(_serve(_Trusted(server), announce))
 
 
+BROKER_HELP = """Run a broker alone, or look after those that run.
+
+Options and --set win over the file, and the file over the environment.
+Without a name server it registers nowhere, and clients do not find it.
+Without storePathRootDir it stores in ~/store.
+--check ends with 0 when a broker would start here now, and with 1 when not:
+it looks at every setting, at addresses (bindAddress, brokerIP1, namesrvAddr),
+at the store (writable, room to begin, segments of the same size), at the port. A broker that
+runs on the store now is a warning, and its port is not tried. It connects nowhere.
+
+[bold]Examples[/bold]
+
+    bolide broker -c broker.conf
+    bolide broker -c broker.conf --check
+    bolide broker -n 10.0.0.5:9876 --set brokerName=broker-b
+    bolide broker list                 # those that run
+"""
+
+
 def broker(
-    config: Annotated[
-        Path | None,
-        typer.Option("--config", "-c", metavar="FILE", help="The original's broker.conf, or TOML."),
-    ] = None,
-    nameserver: Annotated[
-        str | None,
-        typer.Option(
-            "--nameserver",
-            "-n",
-            metavar="ADDRESS",
-            help="Name server to register with, host:port; several with ';' between them.",
-            show_default="namesrvAddr of the file, else BOLIDE_NAMESERVER or NAMESRV_ADDR",
-        ),
-    ] = None,
-    settings: Settings = None,
-    check: Annotated[
-        bool, typer.Option("--check", help="Say what would keep a broker from starting, and start nothing.")
-    ] = False,
-    verbose: Verbose = False,
+    config: Path | None, nameserver: str | None, settings: list[str] | None, *, check: bool, verbose: bool
 ) -> None:
-    """Run a broker alone.
-
-    Options and --set win over the file, and the file over the environment.
-    Without a name server it registers nowhere, and clients do not find it.
-    Without storePathRootDir it stores in ~/store.
-    --check ends with 0 when a broker would start here now, and with 1 when not:
-    it looks at every setting, at addresses (bindAddress, brokerIP1, namesrvAddr),
-    at the store (writable, room to begin, segments of the same size), at the port. A broker that
-    runs on the store now is a warning, and its port is not tried. It connects nowhere.
-
-    [bold]Examples[/bold]
-
-        bolide broker -c broker.conf
-        bolide broker -c broker.conf --check
-        bolide broker -n 10.0.0.5:9876 --set brokerName=broker-b
-    """
+    """Run a broker with these options of `bolide broker`."""
     from bolide.broker.app import Broker
     from bolide.broker.config import BrokerConfig
-    from bolide.cli.checks_start import examine_start
+    from bolide.cli.checks_start import REGISTERS_NOWHERE, examine_start
     from bolide.cli.recovery import watch_recovery
     from bolide.cli.server_settings import Given, ServerSettings
     from bolide.cli.standalone import check_directory
@@ -214,11 +200,7 @@ def broker(
 
     def announce() -> None:
         names = chosen.nameservers
-        where = (
-            f"registers with {names}"
-            if names
-            else "registers nowhere: give it a name server (-n, namesrvAddr) so that clients find it"
-        )
+        where = f"registers with {names}" if names else REGISTERS_NOWHERE
         print(f"broker {chosen.broker_name} serves at {server.address}, {where}", flush=True)
 
     _run(_serve(server, announce, recovery.interrupt))

@@ -41,13 +41,13 @@ class FileSettings(dict[str, str]):
         self.lines[key] = line
 
 
-def parse_assignments(words: Iterable[str]) -> dict[str, str]:
-    """From `--set` options; the last one of a key wins."""
+def parse_assignments(words: Iterable[str], what: str = "--set") -> dict[str, str]:
+    """From `--set` options, or what else is written so; the last one of a key wins."""
     settings: dict[str, str] = {}
     for word in words:
         key, separator, value = word.partition("=")
         if not separator or not key.strip():
-            raise ConfigError(f"--set wants key=value, not {word[:64]!r}")
+            raise ConfigError(f"{what} wants key=value, not {word[:64]!r}")
         settings[key.strip()] = value.strip()
     return settings
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from bolide.cli.output import write_line, write_table
 from bolide.cli.since import format_moment
+from bolide.cli.spans import format_bytes
 
 if TYPE_CHECKING:
     from bolide.offline.survey import QueueSurvey, RecordCount, Survey
@@ -19,7 +20,9 @@ def print_survey(found: "Survey", counts: "dict[tuple[str, int], RecordCount] | 
     if not found.is_running and not found.is_clean:
         state = "unclean stop: the next start recovers"
     write_line(f"store      {found.root} ({state})")
-    write_line(f"on disk    {_size(found.allocated_bytes)} of {_size(found.size_bytes)} apparent")
+    write_line(
+        f"on disk    {format_bytes(found.allocated_bytes)} of {format_bytes(found.size_bytes)} apparent"
+    )
     first_ms = found.segments[0].first_ms if found.segments else 0
     write_line(
         f"log        {found.log_start} to {found.log_end}, {_moment(first_ms)} to {_moment(found.last_ms)}"
@@ -33,7 +36,7 @@ def print_survey(found: "Survey", counts: "dict[tuple[str, int], RecordCount] | 
     write_line()
     write_table(
         ("SEGMENT", "FIRST STORED", "ON DISK"),
-        [(one.file, _moment(one.first_ms), _size(one.allocated_bytes)) for one in found.segments],
+        [(one.file, _moment(one.first_ms), format_bytes(one.allocated_bytes)) for one in found.segments],
     )
     write_line()
     extra = () if counts is None else ("RECORDS", "BYTES")
@@ -61,7 +64,7 @@ def print_survey(found: "Survey", counts: "dict[tuple[str, int], RecordCount] | 
             [
                 (
                     *(one.file, one.entries, _moment(one.header.begin_ms), _moment(one.header.end_ms)),
-                    _size(one.allocated_bytes),
+                    format_bytes(one.allocated_bytes),
                 )
                 for one in found.index
             ],
@@ -84,15 +87,6 @@ def print_survey(found: "Survey", counts: "dict[tuple[str, int], RecordCount] | 
 def _counted(counts: "dict[tuple[str, int], RecordCount]", topic: str, queue_id: int) -> tuple[int, int]:
     count = counts.get((topic, queue_id))
     return (0, 0) if count is None else (count.records, count.size_bytes)
-
-
-def _size(size: int) -> str:
-    value = float(size)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < 1024:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1024
-    return f"{value:.1f} TiB"
 
 
 def survey_as_json(found: "Survey", counts: "dict[tuple[str, int], RecordCount] | None") -> dict[str, Any]:

@@ -11,9 +11,10 @@ import typer
 
 from bolide.cli import complete
 from bolide.cli.ask import did_you_mean
-from bolide.cli.options import DEFAULT_NAMESERVER, Nameserver
+from bolide.cli.options import DEFAULT_NAMESERVER, AsJsonLines, Nameserver
 from bolide.cli.output import reader_gone, say
 from bolide.model.errors import RouteNotFound
+from bolide.model.names import TOOLS_GROUP
 
 if TYPE_CHECKING:
     from bolide.aio import StoredMessage
@@ -21,15 +22,11 @@ if TYPE_CHECKING:
 
 DEFAULT_FORMAT = r"%v\n"
 DEFAULT_LAST = 10
-GROUP = "bolide-tail"
 
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="What to read.", autocompletion=complete.topics)]
 Format = Annotated[
     str, typer.Option("--format", "-f", metavar="FORMAT", help="How to write a message, see above.")
-]
-AsJsonLines = Annotated[
-    bool, typer.Option("--json", help="One JSON object per line; `bolide send --json` reads it.")
 ]
 Since = Annotated[
     str | None,
@@ -69,7 +66,7 @@ def tail(
 ) -> None:
     r"""Show a topic's messages: the last ones, then new ones as they come.
 
-    Reads without joining a group: no consumer notices.
+    Reads without a group of its own: no consumer notices, and none is made.
     --last counts before --tag and --key choose, --count after.
 
     [bold]Formats[/bold]: text with these marks, and \n \t \\ as usual
@@ -144,7 +141,7 @@ async def _tail(nameserver: str, plan: _Plan, write: "Callable[[StoredMessage], 
 
     printer = _Printer(plan, write)
     tags = plan.tags.expression
-    async with PullConsumer(nameserver, group=GROUP) as consumer:
+    async with PullConsumer(nameserver, group=TOOLS_GROUP) as consumer:
         if plan.last is not None:
             spans = await spans_of_last(consumer, plan.topic, plan.last)
             wanted = filter(plan.wants, await last_stored(consumer, spans, plan.last))

@@ -4,11 +4,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bolide.cli import complete
-from bolide.cli.ask import ask, confirm
-from bolide.cli.options import DEFAULT_NAMESERVER, AsJson, Nameserver, Yes
-from bolide.cli.outcome import ExitCode
-from bolide.cli.output import counted, say, say_error, write_json, write_line, write_table
+from bolide.cli.ask import ask, check_can_ask, confirm
+from bolide.cli.options import (
+    DEFAULT_NAMESERVER,
+    AsJson,
+    IfNotExists,
+    Nameserver,
+    OnBroker,
+    OnCluster,
+    Preview,
+    System,
+    TopicName,
+    Yes,
+)
+from bolide.cli.output import counted, say, write_json, write_line, write_table
+from bolide.cli.silent import end_for
 from bolide.cli.since import format_moment
 from bolide.model.errors import ConfigError
 from bolide.model.limits import TOPIC_QUEUES_MAX
@@ -23,9 +33,6 @@ app = typer.Typer(
 )
 
 NewTopic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
-Topic = Annotated[
-    str, typer.Argument(metavar="TOPIC", help="The topic's name.", autocompletion=complete.topics)
-]
 Queues = Annotated[
     int | None,
     typer.Option(
@@ -50,16 +57,6 @@ Perm = Annotated[
 Order = Annotated[
     bool | None, typer.Option("--order/--no-order", help="Whether the topic is marked as ordered.")
 ]
-Broker = Annotated[
-    str | None,
-    typer.Option("--broker", metavar="NAME", help="Only on this broker.", autocompletion=complete.brokers),
-]
-Cluster = Annotated[
-    str | None,
-    typer.Option(
-        "--cluster", metavar="NAME", help="On the masters of this cluster.", autocompletion=complete.clusters
-    ),
-]
 
 DEFAULT_QUEUES = 8
 QUIET_S = 35
@@ -71,9 +68,7 @@ PERMISSIONS = {"none": 0, "w": 2, "r": 4, "rw": 6, "wr": 6}
 
 @app.command("list")
 def list_(
-    system: Annotated[
-        bool, typer.Option("--system", help="Also the topics that RocketMQ itself uses.")
-    ] = False,
+    system: System = False,
     as_json: AsJson = False,
     nameserver: Nameserver = DEFAULT_NAMESERVER,
 ) -> None:
@@ -98,10 +93,10 @@ def list_(
 
 
 @app.command()
-def describe(topic: Topic, as_json: AsJson = False, nameserver: Nameserver = DEFAULT_NAMESERVER) -> None:
+def describe(topic: TopicName, as_json: AsJson = False, nameserver: Nameserver = DEFAULT_NAMESERVER) -> None:
     """Settings on every broker, and each queue with its offsets and the time of its last message.
 
-    A broker that does not answer is named, with exit code 3, and the others are shown.
+    A broker that does not answer is named, with exit code 3 (1 when it refuses), and the others are shown.
     One that is down for good is unknown to the name server: count the brokers.
     """
     from bolide.admin.topics import describe_topic
@@ -111,12 +106,7 @@ def describe(topic: Topic, as_json: AsJson = False, nameserver: Nameserver = DEF
         write_json(_as_json(found))
     else:
         _write_description(found)
-    for name, reason in found.silent.items():
-        say_error(
-            f"the broker {name!r} does not answer, so its queues are missing here: {reason}. `bolide doctor` looks."
-        )
-    if found.silent:
-        raise typer.Exit(ExitCode.UNREACHABLE)
+    end_for(found.silent, ", so its queues are missing here")
 
 
 def _write_description(found: "TopicDescription") -> None:
@@ -156,12 +146,9 @@ def create(
     write_queues: WriteQueues = None,
     perm: Perm = None,
     order: Order = None,
-    cluster: Cluster = None,
-    broker: Broker = None,
-    if_not_exists: Annotated[
-        bool,
-        typer.Option("--if-not-exists", help="A topic that exists is left as it is, and that is a success."),
-    ] = False,
+    cluster: OnCluster = None,
+    broker: OnBroker = None,
+    if_not_exists: IfNotExists = False,
     as_json: AsJson = False,
     nameserver: Nameserver = DEFAULT_NAMESERVER,
 ) -> None:
@@ -203,13 +190,13 @@ def create(
 
 @app.command()
 def update(
-    topic: Topic,
+    topic: TopicName,
     queues: Queues = None,
     read_queues: ReadQueues = None,
     write_queues: WriteQueues = None,
     perm: Perm = None,
     order: Order = None,
-    broker: Broker = None,
+    broker: OnBroker = None,
     yes: Yes = False,
     force: Annotated[
         bool, typer.Option("--force", help="Take read queues away without waiting for groups to read them.")
@@ -263,25 +250,56 @@ def update(
 
 @app.command()
 def delete(
-    topic: Topic,
+    topic: TopicName,
+    preview: Preview = False,
     yes: Yes = False,
     as_json: AsJson = False,
     nameserver: Nameserver = DEFAULT_NAMESERVER,
 ) -> None:
-    """Delete a topic with its queues. Asks first on a terminal; elsewhere it wants --yes."""
+    """Delete a topic with its queues. Asks first on a terminal; elsewhere it wants --yes.
+
+    --preview tells how many messages that are, and which groups have read some of them.
+    """
     from bolide.admin.topics import delete_topic
 
+    if not preview and not yes:
+        check_can_ask("this deletes messages")
+    found, groups = ask(nameserver, lambda servers: _at_stake(servers, topic))
+    stake = f"{counted(found.messages, 'message')} in {counted(len(found.queues), 'queue')}"
+    told = {
+        "topic": topic,
+        "brokers": list(found.configs),
+        "messages": found.messages,
+        "groups": groups,
+        "preview": preview,
+    }
+    if preview:
+        if as_json:
+            write_json(told)
+        else:
+            readers = f", read by {', '.join(groups)}" if groups else ""
+            say(
+                f"{topic} would go from {', '.join(found.configs)}, with {stake}{readers}. Nothing was deleted"
+            )
+        return
     confirm(
-        f"Delete {topic} and the messages in its queues?",
+        f"Delete {topic} and the {stake}?",
         yes=yes,
-        stakes="this deletes messages",
+        stakes=f"this deletes {stake}",
         otherwise="nothing was deleted",
     )
     names = ask(nameserver, lambda servers: delete_topic(servers, topic))
     if as_json:
-        write_json({"topic": topic, "brokers": names})
+        write_json({**told, "brokers": names})
     else:
         say(f"deleted {topic} on {', '.join(names)}")
+
+
+async def _at_stake(servers: "AdminConnection", topic: str) -> "tuple[TopicDescription, list[str]]":
+    """What a deletion takes, and which groups have been there."""
+    from bolide.admin.topics import describe_topic, groups_of
+
+    return await describe_topic(servers, topic), await groups_of(servers, topic)
 
 
 async def _topics_and_brokers(servers: "AdminConnection", system: bool) -> "tuple[list[str], list[str]]":
@@ -332,5 +350,5 @@ def _as_json(found: "TopicDescription") -> dict[str, Any]:
             }
             for queue in found.queues
         ],
-        "silent": dict(found.silent),
+        "silent": {name: str(error) for name, error in found.silent.items()},
     }

@@ -139,6 +139,24 @@ class Producer:
         """
         self._loop.run(self._core.send_oneway(message, queue=queue))
 
+    def recall(self, receipt: SendReceipt | str | None, *, timeout_ms: int | None = None) -> str:
+        """Call a message back that waits for its time: it is not delivered.
+
+        Args:
+            receipt: what its send returned, or the `recall_handle` of that, which any producer can use.
+            timeout_ms: how long it may take, instead of the producer's own time for a send.
+
+        Returns:
+            The id of the message.
+
+        Raises:
+            InvalidRequest: this is no handle; the receipt of a message that goes at once has none.
+            RemoteError: the broker refused, and says why: it is too late (code 604), or the broker permits no recalls
+                (code 16; recallMessageEnable).
+            CallTimeout, ConnectionLost: no answer; the message may be called back or not.
+        """
+        return self._loop.run(self._core.recall(receipt, timeout_ms=timeout_ms))
+
     def queues(self, topic: str) -> list[MessageQueue]:
         """The queues that messages to the topic can go to."""
         return self._loop.run(self._core.queues(topic))
@@ -174,6 +192,9 @@ class PushConsumer:
         close_timeout_ms: how long `close` waits for calls of the listener that still run.
         bad_bodies: what becomes of messages whose body does not unpack: "deliver" (the body as it is stored, and
             `body_error` says why) or "skip" (`skipped` counts them, and the log tells of some).
+        max_reconsume_times: None: a message that fails comes again here, until it succeeds.  A number: it is sent back
+            to its broker, which brings it again later, to any member of the group, so many times at most, and then
+            keeps it as a dead letter.  A listener that raises `RetryLater` chooses the delay.
     """
 
     def __init__(
@@ -187,6 +208,7 @@ class PushConsumer:
         messages_max: int = PULL_MESSAGES,
         close_timeout_ms: int = pushing.CLOSE_TIMEOUT_MS,
         bad_bodies: str = checks.DELIVER,
+        max_reconsume_times: int | None = None,
     ) -> None:
         self._loop = shared_loop()
         self._core = pushing.PushConsumer(
@@ -198,6 +220,7 @@ class PushConsumer:
             messages_max=messages_max,
             close_timeout_ms=close_timeout_ms,
             bad_bodies=bad_bodies,
+            max_reconsume_times=max_reconsume_times,
         )
 
     def start(self) -> None:
@@ -231,14 +254,15 @@ class PushConsumer:
     ) -> None:
         self.close()
 
-    def subscribe(self, topic: str, tags: str = "*") -> None:
+    def subscribe(self, topic: str, tags: str = "*", sql: str | None = None) -> None:
         """Consume a topic too, before or after the start.
 
         Args:
             topic: one that does not exist yet is consumed when it does; a warning says so.
             tags: `*` for all messages, or those of some tags: `A || B`.
+            sql: instead of tags, an expression over the messages' properties: `price > 3 AND colour = 'red'`.
         """
-        self._loop.run(self._core.subscribe(topic, tags))
+        self._loop.run(self._core.subscribe(topic, tags, sql))
 
     @property
     def queues(self) -> list[MessageQueue]:
@@ -312,6 +336,7 @@ class PullConsumer:
         max_messages: int = pulling.MESSAGES_MAX,
         *,
         tags: str = "*",
+        sql: str | None = None,
         wait_ms: int = 0,
     ) -> PullResult:
         """Messages of a queue from `offset` on; the next pull is made at `next_offset` of the result.
@@ -321,6 +346,7 @@ class PullConsumer:
             offset: the first message wanted.
             max_messages: how many at most; there may be fewer, because brokers have limits and messages sizes.
             tags: `*` for all, or `A || B`.
+            sql: instead of tags, an expression over the messages' properties: `price > 3 AND colour = 'red'`.
             wait_ms: how long a pull at the end of the queue waits for a message.
 
         Raises:
@@ -328,7 +354,9 @@ class PullConsumer:
             ProtocolError: the answer contradicts what was asked.
             RouteNotFound, RemoteError, CallTimeout, ConnectionLost: as for every call.
         """
-        return self._loop.run(self._core.pull(queue, offset, max_messages, tags=tags, wait_ms=wait_ms))
+        return self._loop.run(
+            self._core.pull(queue, offset, max_messages, tags=tags, sql=sql, wait_ms=wait_ms)
+        )
 
     def pull_block(
         self,

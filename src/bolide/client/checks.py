@@ -5,10 +5,11 @@ type checker would learn of a mistake deep inside, or never.
 """
 
 import inspect
+import math
 import operator
 import re
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from bolide.model.errors import (
@@ -18,19 +19,23 @@ from bolide.model.errors import (
     MessageIllegal,
     SubscriptionMalformed,
 )
+from bolide.model.moments import looks_like_seconds
 from bolide.model.names import check_group, check_topic
 from bolide.model.numbers import INT64_MAX
 from bolide.model.offsets import GroupOffset, MessageQueue
 from bolide.model.printable import printable_part
 from bolide.model.topic import Subscription
+from bolide.rules.filters import SQL, filter_of
 
 DAY_MS = 24 * 60 * 60 * 1000
 WAIT_MS_MAX = 10 * 60 * 1000
+SPAN_S_MAX = 10 * 365 * 24 * 60 * 60
 
 DELIVER = "deliver"
 SKIP = "skip"
 
 _SHOWN_LENGTH = 64
+_SQL_EXAMPLE = "price > 3 AND colour = 'red'"
 _BLANK = re.compile(r"\s")
 _NEVER_MATCHED = re.compile(r"\s|\|\|")
 _NO_TAG = re.compile(r"[\s|,<>=()'\"*]")
@@ -90,10 +95,23 @@ def offset(value: object) -> GroupOffset:
 def moment_ms(what: str, value: object, error: type[BolideError] = InvalidRequest) -> int:
     """Milliseconds since the epoch; a datetime without a zone is local time."""
     if isinstance(value, datetime):
-        return max(0, round(value.timestamp() * 1000))
+        try:
+            return max(0, round(value.timestamp() * 1000))
+        except (OverflowError, ValueError, OSError):  # the first and last days of the calendar, in some zones
+            raise error(f"{what} is a moment that no clock can tell: {described(value)}") from None
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= INT64_MAX:
         raise error(f"{what} is a datetime, or milliseconds since 1970, not {described(value)}")
+    if looks_like_seconds(value):
+        raise error(f"{what} is in milliseconds, and {value} looks like seconds: {value}000?")
     return value
+
+
+def span_ms(what: str, value: object, error: type[BolideError] = InvalidRequest) -> int:
+    """Milliseconds, never fewer than were asked for."""
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= SPAN_S_MAX:
+        raise error(f"{what} is a timedelta, or seconds from 0 to {SPAN_S_MAX}, not {described(value)}")
+    return math.ceil(seconds * 1000)
 
 
 def bad_bodies(value: object) -> bool:
@@ -150,14 +168,32 @@ def key(value: object) -> str:
     return found
 
 
-def subscription(topic_name: str, tags: object, version: int = 0) -> Subscription:
-    """What a tag expression wants.  Anything else would match no message, and nobody would learn of it."""
+def subscription(topic_name: str, tags: object, sql: object = None, version: int = 0) -> Subscription:
+    """What an expression of tags wants, or one of SQL.  Another one would match nothing, and nobody would know."""
+    if sql is not None:
+        return _sql_subscription(topic_name, tags, sql, version)
     words = text("tags", tags, SubscriptionMalformed, example="paid || refunded")
     found = Subscription.parse(topic_name, words, version)
     for tag in sorted(found.tags):
         if _NO_TAG.search(tag):
             raise SubscriptionMalformed(
                 f"{tag[:_SHOWN_LENGTH]!r} is not a tag: tags is * or one tag, and several tags are joined by ||,"
-                " as in 'paid || refunded'; SQL expressions are not supported yet"
+                " as in 'paid || refunded'; if it is an SQL expression, give it as sql"
             )
+    return found
+
+
+def _sql_subscription(topic_name: str, tags: object, sql: object, version: int) -> Subscription:
+    """Read here, so that a mistake is said where it is made, with its place."""
+    if tags != "*":
+        raise SubscriptionMalformed(
+            "a subscription has tags or sql, not both: TAGS is a property in SQL, too"
+        )
+    words = text("sql", sql, SubscriptionMalformed, example=_SQL_EXAMPLE)
+    if not words.strip():
+        raise SubscriptionMalformed(
+            f"sql is an expression over properties, as in {_SQL_EXAMPLE!r}, not an empty one"
+        )
+    found = Subscription.parse(topic_name, words, version, SQL)
+    filter_of(found)
     return found

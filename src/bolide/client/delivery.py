@@ -1,7 +1,8 @@
 """Delivery: hands messages to the application's listener and learns how it went.
 
 Up to `concurrency` calls run at once, taking turns between the queues.  A plain function is called in threads of its
-own, a coroutine function on the event loop.  An exception means: not done, bring it again.
+own, a coroutine function on the event loop.  An exception means: not done, bring it again.  The
+message goes back to its broker if that was asked for and the broker takes it, and else stays here for another try.
 """
 
 import asyncio
@@ -13,7 +14,9 @@ from concurrent.futures import Executor
 
 from bolide.client.held import HeldQueue
 from bolide.client.rounds import saying_if_slow, wait_at_most
+from bolide.model.errors import BolideError, RetryLater
 from bolide.model.message import StoredMessage
+from bolide.model.offsets import MessageQueue
 from bolide.net.surroundings import Surroundings
 from bolide.net.tasks import Tasks
 
@@ -23,6 +26,11 @@ TIMER_SLACK_S = 0.005
 """Event loops may fire a timer a moment early; a message that is not due then would be forgotten."""
 
 Listener = Callable[[list[StoredMessage]], Awaitable[None] | None]
+
+
+SendBack = Callable[[MessageQueue, StoredMessage, int], Awaitable[bool]]
+"""Has the broker bring a message again after a delay level; whether that was its last attempt, so that it is a dead
+letter now."""
 
 
 class Delivery:
@@ -36,6 +44,7 @@ class Delivery:
         concurrency: int,
         messages_max: int,
         prepare: Callable[[StoredMessage], StoredMessage],
+        send_back: SendBack | None = None,
     ) -> None:
         self._listener = listener
         self._on_loop = inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(
@@ -46,6 +55,7 @@ class Delivery:
         self._concurrency = concurrency
         self._messages_max = messages_max
         self._prepare = prepare
+        self._send_back = send_back
         self._threads: Executor | None = None
         self._tasks = Tasks()
         self._running = 0
@@ -97,7 +107,9 @@ class Delivery:
         try:
             await self._call([self._prepare(message) for message in messages])
         except Exception as error:
-            self._failed(held, messages, error)
+            left = await self._sent_back(held, messages, error)
+            if left:
+                self._failed(held, left, error)
         else:
             held.process.succeeded(messages)
             held.progress.set()
@@ -120,13 +132,37 @@ class Delivery:
         if inspect.isawaitable(outcome):
             await outcome
 
+    async def _sent_back(
+        self, held: HeldQueue, messages: list[StoredMessage], error: Exception
+    ) -> list[StoredMessage]:
+        """Give failed messages back to their broker; those that it does not take are left."""
+        if self._send_back is None or held.is_gone:  # of a queue that is gone the next owner takes care
+            return messages
+        level = error.delay_level if isinstance(error, RetryLater) else 0
+        buried = 0
+        for done, message in enumerate(messages):
+            try:
+                buried += await self._send_back(held.queue, message, level)
+            except BolideError as trouble:
+                log.warning("cannot send a message of %s back to its broker: %s", held.queue, trouble)
+                return messages[done:]
+            held.process.succeeded([message])
+            held.progress.set()
+        log.warning(
+            "the listener %s %d messages of %s from offset %d; %s",
+            *(_what_it_did(error), len(messages), held.queue, messages[0].queue_offset),
+            _what_comes(len(messages), buried),
+            exc_info=_trace(error),
+        )
+        return []
+
     def _failed(self, held: HeldQueue, messages: list[StoredMessage], error: Exception) -> None:
         now_ms = self._clock.monotonic_ms()
         pause_ms = held.process.failed(messages, now_ms)
         log.warning(
-            "the listener failed for %d messages of %s from offset %d; they come again in %g s",
-            *(len(messages), held.queue, messages[0].queue_offset, pause_ms / 1000),
-            exc_info=error,
+            "the listener %s %d messages of %s from offset %d; they come again in %g s",
+            *(_what_it_did(error), len(messages), held.queue, messages[0].queue_offset, pause_ms / 1000),
+            exc_info=_trace(error),
         )
         self._arm_retry(held, now_ms)
 
@@ -139,3 +175,21 @@ class Delivery:
         if due_ms is not None and due_ms > now_ms and not held.is_gone:
             delay_s = (due_ms - now_ms) / 1000 + TIMER_SLACK_S
             held.retry_timer = asyncio.get_running_loop().call_later(delay_s, self.offer, held)
+
+
+def _what_it_did(error: Exception) -> str:
+    """`RetryLater` is an answer of the listener, with its reason, and no accident."""
+    if not isinstance(error, RetryLater):
+        return "failed for"
+    return f"wants later ({error})" if str(error) else "wants later"
+
+
+def _trace(error: Exception) -> Exception | None:
+    return None if isinstance(error, RetryLater) else error
+
+
+def _what_comes(count: int, buried: int) -> str:
+    if not buried:
+        return "their broker brings them again"
+    last = "that was their last attempt, they are dead letters now"
+    return last if buried == count else f"{buried} of them had their last attempt and are dead letters now"

@@ -129,10 +129,12 @@ class ClientInstance:
 
     async def call(self, address: str, request: Command, timeout_ms: int = CALL_TIMEOUT_MS) -> Command:
         """A broker's answer, whatever its code."""
+        return await (await self.link(address)).call(request, timeout_ms)
+
+    async def link(self, address: str) -> Link:
+        """The connection to a broker that knows us, for whoever must know whether it is still the same one."""
         link = self._greeted.get(address)
-        if link is None or not link.is_open:
-            link = await self._greet(address)
-        return await link.call(request, timeout_ms)
+        return link if link is not None and link.is_open else await self._greet(address)
 
     async def notify(self, address: str, request: Command) -> None:
         """A one-way request to a broker."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from bolide.client import checks
 from bolide.model.errors import MessageIllegal
+from bolide.model.limits import DELAY_LEVELS_MAX
 from bolide.model.message import (
     BODY_BYTES_MAX,
     PROPERTIES_BYTES_MAX,
@@ -67,6 +68,10 @@ def prepare_batch(messages: Sequence[Message], message_ids: Sequence[str]) -> Ou
     for message in messages:
         if message.topic != topic:
             raise MessageIllegal(f"a batch goes to one topic, not to {topic!r} and {message.topic!r}")
+        if message.delay_level:
+            raise MessageIllegal("a message with a delay_level cannot be part of a batch: send it alone")
+        if message.deliver_at is not None or message.delay is not None:
+            raise MessageIllegal("a message with a time of its own cannot be part of a batch; send it alone")
         for name in NOT_IN_A_BATCH:
             if name in message.properties:
                 raise MessageIllegal(f"a message with the property {name} cannot be part of a batch")
@@ -115,6 +120,14 @@ def _properties(message: Message, message_id: str) -> str:
         checks.tag(properties[Property.TAGS])
     if keys := _keys(message.keys):
         _give(properties, Property.KEYS, "keys", keys)
+    if message.delay_level != 0:
+        level = checks.number("delay_level", message.delay_level, 0, DELAY_LEVELS_MAX, MessageIllegal)
+        _give(properties, Property.DELAY, "delay_level", str(level))
+    if message.deliver_at is not None or message.delay is not None:
+        if message.delay_level != 0:
+            given = "delay" if message.delay is not None else "deliver_at"
+            raise MessageIllegal(f"a message has a {given} or a delay_level, not both")
+        _give(properties, *_time(message))
     properties[Property.UNIQUE_KEY] = message_id
     text = format_properties(properties)
     if text.isascii() and len(text) <= PROPERTIES_BYTES_MAX:
@@ -131,6 +144,16 @@ def _properties(message: Message, message_id: str) -> str:
             f" {PROPERTIES_BYTES_MAX} are allowed"
         )
     return text
+
+
+def _time(message: Message) -> tuple[str, str, str]:
+    """When it is to be delivered: the property, the argument that it comes from, and the value."""
+    if message.delay is None:
+        moment_ms = checks.moment_ms("deliver_at", message.deliver_at, MessageIllegal)
+        return Property.TIMER_DELIVER_MS, "deliver_at", str(moment_ms)
+    if message.deliver_at is not None:
+        raise MessageIllegal("a message has a deliver_at or a delay, not both")
+    return Property.TIMER_DELAY_MS, "delay", str(checks.span_ms("delay", message.delay, MessageIllegal))
 
 
 def _keys(keys: object) -> str:

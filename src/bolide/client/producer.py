@@ -30,12 +30,13 @@ from bolide.model.errors import (
 from bolide.model.message import BODY_BYTES_MAX, Message
 from bolide.model.names import DEFAULT_TOPIC
 from bolide.model.offsets import MessageQueue, QueueOffset
+from bolide.model.recall import decode_handle
 from bolide.net.surroundings import Surroundings
 from bolide.rules.choose import QueueTurn
 from bolide.wire.bodies.client import Route
 from bolide.wire.codes import RequestCode, ResponseCode
 from bolide.wire.command import Command
-from bolide.wire.headers.send import SendAnswer, SendRequest
+from bolide.wire.headers.send import RecallAnswer, RecallRequest, SendAnswer, SendRequest
 
 DEFAULT_GROUP = "DEFAULT_PRODUCER"
 SEND_TIMEOUT_MS = 3_000
@@ -216,6 +217,42 @@ class Producer:
         except TimeoutError:
             raise CallTimeout(f"the message to {message.topic} took over {self._timeout_ms} ms") from None
 
+    async def recall(self, receipt: SendReceipt | str | None, *, timeout_ms: int | None = None) -> str:
+        """Call a message back that waits for its time: it is not delivered.
+
+        Args:
+            receipt: what its send returned, or the `recall_handle` of that, which any producer can use.
+            timeout_ms: how long it may take, instead of the producer's own time for a send.
+
+        Returns:
+            The id of the message.
+
+        Raises:
+            InvalidRequest: this is no handle; the receipt of a message that goes at once has none.
+            RemoteError: the broker refused, and says why: it is too late (code 604), or the broker permits no recalls
+                (code 16; recallMessageEnable).
+            CallTimeout, ConnectionLost: no answer; the message may be called back or not.
+        """
+        self._instance.check_running()
+        handle = _handle(receipt)
+        called = decode_handle(handle)
+        timeout_ms = self._timeout_ms if timeout_ms is None else _timeout(timeout_ms)
+        request = RecallRequest(called.topic, handle, self._group)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._queues(checks.topic(called.topic))  # knows the brokers of the topic then
+                address = self._instance.routes.address(called.broker_name)
+                command = Command(RequestCode.RECALL_MESSAGE, request.encode())
+                answer = await self._instance.call(address, command, timeout_ms)
+        except TimeoutError:
+            raise CallTimeout(f"recalling a message of {called.topic} took over {timeout_ms} ms") from None
+        if answer.code != ResponseCode.SUCCESS:
+            raise RemoteError(answer.code, answer.remark or "")
+        try:
+            return RecallAnswer.decode(answer.fields).msg_id
+        except RequestError as error:
+            raise ProtocolError(f"an answer that cannot be read: {error}") from error
+
     async def queues(self, topic: str) -> list[MessageQueue]:
         """The queues that messages to the topic can go to."""
         self._instance.check_running()
@@ -310,6 +347,19 @@ class Producer:
         return Command(code, header.encode(), outgoing.body)
 
 
+def _handle(receipt: object) -> str:
+    handle = receipt.recall_handle if isinstance(receipt, SendReceipt) else receipt
+    if handle is None:
+        raise InvalidRequest(
+            "only timed messages have a handle: send with delay= or deliver_at= to recall one"
+        )
+    if not isinstance(handle, str):
+        raise InvalidRequest(
+            f"receipt is a SendReceipt, or its recall_handle, not {checks.described(handle)}"
+        )
+    return handle
+
+
 def _timeout(value: object) -> int:
     return checks.number("timeout_ms", value, 1, checks.DAY_MS)
 
@@ -345,6 +395,13 @@ def _receipts(
         raise ProtocolError(f"{len(outgoing.message_ids)} messages sent, {len(offset_ids)} acknowledged")
     stored = MessageQueue(queue.topic, queue.broker_name, header.queue_id)
     return [
-        SendReceipt(message_id, offset_id, stored, QueueOffset(header.queue_offset + number), status)
+        SendReceipt(
+            message_id,
+            offset_id,
+            stored,
+            QueueOffset(header.queue_offset + number),
+            status,
+            header.recall_handle,
+        )
         for number, (message_id, offset_id) in enumerate(zip(outgoing.message_ids, offset_ids, strict=True))
     ]

@@ -94,6 +94,7 @@ class PullConsumer:
         max_messages: int = MESSAGES_MAX,
         *,
         tags: str = "*",
+        sql: str | None = None,
         wait_ms: int = 0,
     ) -> PullResult:
         """Messages of a queue from `offset` on; the next pull is made at `next_offset` of the result.
@@ -103,6 +104,7 @@ class PullConsumer:
             offset: the first message wanted.
             max_messages: how many at most; there may be fewer, because brokers have limits and messages sizes.
             tags: `*` for all, or `A || B`.
+            sql: instead of tags, an expression over the messages' properties: `price > 3 AND colour = 'red'`.
             wait_ms: how long a pull at the end of the queue waits for a message.
 
         Raises:
@@ -110,7 +112,7 @@ class PullConsumer:
             ProtocolError: the answer contradicts what was asked.
             RouteNotFound, RemoteError, CallTimeout, ConnectionLost: as for every call.
         """
-        subscription = checks.subscription(checks.queue(queue).topic, tags)
+        subscription = checks.subscription(checks.queue(queue).topic, tags, sql)
         place = checks.offset(offset)
         block = await self._pull(queue, place, subscription, max_messages, wait_ms)
         try:

@@ -1,8 +1,8 @@
 """PushConsumer: a member of a group, whose listener gets every message of the group's share, on asyncio.
 
 Delivery is at least once: the group's offset passes a message only after the listener has returned from it.  A message
-whose listener raises comes again here, in this consumer, after a growing pause; it is not sent back to the broker's
-retry topic.  Messages that clients of other languages put into the group's retry topic are consumed too.
+whose listener raises comes again here, in this consumer, after a growing pause, or, with `max_reconsume_times`, is sent
+back to its broker and comes by the group's retry topic, as with clients of other languages.
 
 The parts: `assignment.py` (which queues), `reader.py` (pulls), `machines/consumer.py` (order, limits, offsets),
 `delivery.py` (the listener).
@@ -16,7 +16,7 @@ from typing import Self
 
 from bolide.client import checks
 from bolide.client.assignment import FIRST, LAST, Assignment
-from bolide.client.delivery import Delivery, Listener
+from bolide.client.delivery import Delivery, Listener, SendBack
 from bolide.client.instance import ClientInstance
 from bolide.client.queue_calls import QueueCalls
 from bolide.client.reader import PULL_MESSAGES, Reading
@@ -25,10 +25,12 @@ from bolide.client.signals import caught_on_loop
 from bolide.model.errors import ConfigError
 from bolide.model.message import Property, StoredMessage
 from bolide.model.names import retry_topic
+from bolide.model.numbers import INT32_MAX
 from bolide.model.offsets import MessageQueue
 from bolide.model.topic import Subscription
 from bolide.net.surroundings import Surroundings
 from bolide.net.tasks import Tasks
+from bolide.rules.retry import next_level
 from bolide.wire.bodies.group import ConsumeFrom, ConsumerData
 
 log = logging.getLogger(__name__)
@@ -77,6 +79,9 @@ class PushConsumer:
         close_timeout_ms: how long `close` waits for calls of the listener that still run.
         bad_bodies: what becomes of messages whose body does not unpack: "deliver" (the body as it is stored, and
             `body_error` says why) or "skip" (`skipped` counts them, and the log tells of some).
+        max_reconsume_times: None: a message that fails comes again here, until it succeeds.  A number: it is sent back
+            to its broker, which brings it again later, to any member of the group, so many times at most, and then
+            keeps it as a dead letter.  A listener that raises `RetryLater` chooses the delay.
     """
 
     def __init__(
@@ -90,6 +95,7 @@ class PushConsumer:
         messages_max: int = PULL_MESSAGES,
         close_timeout_ms: int = CLOSE_TIMEOUT_MS,
         bad_bodies: str = checks.DELIVER,
+        max_reconsume_times: int | None = None,
         surroundings: Surroundings | None = None,
     ) -> None:
         self._group = checks.group(group)
@@ -102,14 +108,15 @@ class PushConsumer:
             "sharing the queues", REBALANCE_PERIOD_MS, self._rebalance, gap_ms=REBALANCE_GAP_MS
         )
         self._instance.act_as_consumer(self._state, self._rebalances.soon)
+        calls = QueueCalls(self._instance, group)
         self._delivery = Delivery(
             _listener(listener),
             self._instance.surroundings,
             concurrency=checks.number("concurrency", concurrency, 1, CONCURRENCY_MAX),
             messages_max=checks.number("messages_max", messages_max, 1, CALL_MESSAGES_MAX),
             prepare=self._with_real_topic,
+            send_back=_sender_back(calls, max_reconsume_times),
         )
-        calls = QueueCalls(self._instance, group)
         reading = Reading(
             calls,
             self._instance.clock,
@@ -180,18 +187,19 @@ class PushConsumer:
 
     # ---- what to consume -----------------------------------------------------------------------------------
 
-    async def subscribe(self, topic: str, tags: str = "*") -> None:
+    async def subscribe(self, topic: str, tags: str = "*", sql: str | None = None) -> None:
         """Consume a topic too, before or after the start.
 
         Args:
             topic: one that does not exist yet is consumed when it does; a warning says so.
             tags: `*` for all messages, or those of some tags: `A || B`.
+            sql: instead of tags, an expression over the messages' properties: `price > 3 AND colour = 'red'`.
         """
         self._instance.check_not_closed()
         checks.topic(topic)
         known = self._subscriptions.get(topic)
         version = max(self._instance.clock.now_ms(), known.version + 1 if known else 0)
-        self._subscriptions[topic] = checks.subscription(topic, tags, version)
+        self._subscriptions[topic] = checks.subscription(topic, tags, sql, version)
         if self._running:
             await self._instance.beat_now()
             self._rebalances.soon()
@@ -225,6 +233,18 @@ class PushConsumer:
         if original is None or message.topic != self._retry_topic:
             return message
         return dataclasses.replace(message, topic=original)
+
+
+def _sender_back(calls: QueueCalls, max_reconsume_times: int | None) -> SendBack | None:
+    if max_reconsume_times is None:
+        return None
+    limit = checks.number("max_reconsume_times", max_reconsume_times, 0, INT32_MAX)
+
+    async def send_back(queue: MessageQueue, message: StoredMessage, level: int) -> bool:
+        await calls.send_back(queue, message, level, limit)
+        return next_level(level, message.reconsume_times, limit) is None
+
+    return send_back
 
 
 def _listener(value: Listener) -> Listener:

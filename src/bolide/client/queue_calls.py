@@ -12,6 +12,7 @@ from bolide.model.errors import (
     RequestError,
     RouteNotFound,
 )
+from bolide.model.message import StoredMessage
 from bolide.model.offsets import GroupOffset, MessageQueue, QueueOffset
 from bolide.model.topic import Subscription
 from bolide.wire.bodies.client import decode_members
@@ -27,6 +28,7 @@ from bolide.wire.headers.offset import (
     UpdateGroupOffset,
 )
 from bolide.wire.headers.pull import PullAnswer, PullFlag, PullRequest
+from bolide.wire.headers.retry import SendBack
 
 OFFSET_TIMEOUT_MS = 5_000
 PULL_TIMEOUT_MS = 15_000
@@ -131,6 +133,22 @@ class QueueCalls:
         """Send the group's offset without waiting for an answer."""
         address = await self._instance.queue_address(queue)
         await self._instance.notify(address, self._commit_request(queue, offset))
+
+    async def send_back(
+        self, queue: MessageQueue, message: StoredMessage, delay_level: int, max_reconsume_times: int
+    ) -> None:
+        """Have the broker bring a message again later, or bury it; returns when it has it."""
+        header = SendBack(
+            offset=message.log_offset,
+            group=self._group,
+            delay_level=delay_level,
+            origin_msg_id=message.message_id,
+            origin_topic=message.topic,
+            max_reconsume_times=max_reconsume_times,
+        )
+        address = await self._instance.queue_address(queue)
+        request = Command(RequestCode.CONSUMER_SEND_MSG_BACK, header.encode())
+        raise_for(await self._instance.call(address, request, OFFSET_TIMEOUT_MS))
 
     async def members(self, topic: str) -> list[str]:
         """Client ids of the group, from the first broker of the topic that answers."""

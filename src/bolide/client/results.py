@@ -25,6 +25,8 @@ class SendReceipt:
     queue: MessageQueue
     queue_offset: QueueOffset
     status: SendStatus
+    recall_handle: str | None = None
+    """What `Producer.recall` needs, of a message that waits for its time."""
 
 
 class PullStatus(Enum):

@@ -7,6 +7,7 @@ as an opaque token, and what has to be done comes back as effects:
     NotifyGroup   tell these connections that their group has changed, so that they share the queues anew
     Disconnect    this connection has been silent for too long
     Refused       this connection is not in this group, or not with all it subscribes to: there is no room for that
+    Differs       this member subscribes to something else than others of its group (`variants.py`)
 
 A group has one set of subscriptions, not one per member: the newest heartbeat wins for all of them, as in the
 original.  Unlike the original, an expired member is announced like any other that leaves.
@@ -25,6 +26,8 @@ from itertools import islice, takewhile
 from typing import Generic, TypeVar
 
 from bolide.machines.fair_shares import FairShares
+from bolide.machines.variants import Variant, Variants
+from bolide.model.errors import ConsumerNotOnline
 from bolide.model.limits import CLIENTS_BYTES_MAX, CONNECTION_CLIENT_BYTES_MAX, CONNECTION_GROUPS_MAX
 from bolide.model.topic import Subscription
 from bolide.wire.bodies.group import ConsumeFrom, ConsumerData, ConsumeType, HeartbeatData, MessageModel
@@ -54,7 +57,13 @@ class Refused:
     group: str
 
 
-Effects = list[NotifyGroup[C] | Disconnect[C] | Refused]
+@dataclass(frozen=True, slots=True)
+class Differs:
+    group: str
+    client_id: str
+
+
+Effects = list[NotifyGroup[C] | Disconnect[C] | Refused | Differs]
 
 
 @dataclass(slots=True)
@@ -106,9 +115,13 @@ class ClientTable(Generic[C]):
         self._wants_notice = wants_notice
         self._groups: dict[str, ConsumerGroup[C]] = {}
         self._producers: dict[str, dict[C, Member[C]]] = {}
+        self._producing: dict[
+            str, dict[tuple[C, str], None]
+        ] = {}  # by client id: connection and group, newest last
         self._held: dict[C, _Held] = {}
         self._heard: dict[_Seat[C], int] = {}  # who was heard when, in that order
         self._shares: FairShares[C] = FairShares(CLIENTS_BYTES_MAX, CONNECTION_CLIENT_BYTES_MAX)
+        self._variants = Variants()
         self.version = 0
         """Another one whenever a group is gone, or consumes in another way or other messages."""
 
@@ -116,6 +129,14 @@ class ClientTable(Generic[C]):
     def bytes_kept(self) -> int:
         """About what all clients take."""
         return self._shares.total
+
+    def producer_groups(self) -> list[str]:
+        """The names of all groups that have producers."""
+        return list(self._producers)
+
+    def heard_ms(self, connection: C, producer_group: str) -> int | None:
+        """When the producer was heard last."""
+        return self._heard.get((connection, producer_group, True))
 
     # ---- what happens --------------------------------------------------------------------------------------
 
@@ -130,7 +151,7 @@ class ClientTable(Generic[C]):
                 self._join(consumer, member, effects, keep_subscriptions=data.without_sub)
         for name in data.producers:
             if self._take_seat((connection, name, True), now_ms, effects):
-                self._producers.setdefault(name, {})[connection] = member
+                self._seat_producer(name, member)
         return effects
 
     def unregister(
@@ -178,9 +199,31 @@ class ClientTable(Generic[C]):
         """The group, while it has members."""
         return self._groups.get(name)
 
+    def require(self, name: str) -> ConsumerGroup[C]:
+        """The group; `ConsumerNotOnline` when it has no members."""
+        group = self._groups.get(name)
+        if group is None:
+            raise ConsumerNotOnline(f"no consumer of the group {name[:255]!r} is connected")
+        return group
+
     def member_ids(self, group: str) -> list[str]:
         found = self._groups.get(group)
         return [] if found is None else [member.client_id for member in found.members.values()]
+
+    def connection_of(self, group: str, client_id: str) -> C | None:
+        """The connection of a member."""
+        found = self._groups.get(group)
+        return None if found is None else found.connection_of.get(client_id)
+
+    def producer_connection(self, client_id: str) -> C | None:
+        """The connection of a client that produces, the newest if there are several."""
+        seats = self._producing.get(client_id)
+        return None if seats is None else next(reversed(seats))[0]
+
+    def variants(self, group: str) -> list[Variant]:
+        """What its members want, if that is not the same; nothing where it is."""
+        variants = self._variants.of(group)
+        return variants if len(variants) > 1 else []
 
     def subscription(self, group: str, topic: str) -> Subscription | None:
         found = self._groups.get(group)
@@ -240,6 +283,8 @@ class ClientTable(Generic[C]):
         group.consume_from = data.consume_from
         changed = self._seat(group, member)
         if not keep_subscriptions:
+            if self._variants.heard(group.name, member.client_id, data.subscriptions):
+                effects.append(Differs(group.name, member.client_id))
             changed |= self._subscribe(group, member.connection, data.subscriptions, effects)
         if changed:
             self._announce(group, effects)
@@ -251,6 +296,7 @@ class ClientTable(Generic[C]):
             return False
         if known is not None:
             del group.connection_of[known.client_id]
+            self._variants.left(group.name, known.client_id)
         other = group.connection_of.get(member.client_id)
         if other is not None:  # the client has connected anew before its old connection was seen to close
             del group.members[other]
@@ -309,6 +355,7 @@ class ClientTable(Generic[C]):
             if group is None or member is None:
                 continue
             del group.connection_of[member.client_id]
+            self._variants.left(name, member.client_id)
             if group.brought_by == connection:
                 self._recharge(group)
             self._release(connection, consumer=name)
@@ -320,10 +367,26 @@ class ClientTable(Generic[C]):
                 del self._groups[name]
                 self.version += 1
 
+    def _seat_producer(self, name: str, member: Member[C]) -> None:
+        producers = self._producers.setdefault(name, {})
+        known = producers.get(member.connection)
+        if known is not None and known.client_id != member.client_id:
+            self._forget_producing(known, name)
+        producers[member.connection] = member
+        self._producing.setdefault(member.client_id, {})[member.connection, name] = None
+
+    def _forget_producing(self, member: Member[C], name: str) -> None:
+        seats = self._producing[member.client_id]
+        del seats[member.connection, name]
+        if not seats:
+            del self._producing[member.client_id]
+
     def _leave_producers(self, connection: C, name: str) -> None:
         producers = self._producers.get(name, {})
-        if producers.pop(connection, None) is None:
+        member = producers.pop(connection, None)
+        if member is None:
             return
+        self._forget_producing(member, name)
         self._release(connection, producer=name)
         if not producers:
             del self._producers[name]

@@ -20,7 +20,7 @@ from bolide.model.limits import LOCKS_BYTES_MAX
 
 LIFETIME_MS = 60_000
 
-LOCK_BYTES = 400
+LOCK_BYTES = 500
 """What a lock takes beside its names."""
 
 Queue = tuple[str, int]
@@ -40,6 +40,7 @@ class QueueLocks:
 
     def __init__(self) -> None:
         self._locks: dict[tuple[str, Queue], _Lock] = {}
+        self._groups: dict[str, dict[Queue, None]] = {}  # the same by group, in the same order
         self._shares: Counter[str] = Counter()  # what the locks of each host take
         self.bytes_kept = 0
 
@@ -63,6 +64,7 @@ class QueueLocks:
             else:
                 self._forget(key)  # to be the last one
             self._locks[key] = mine
+            self._groups.setdefault(group, {})[queue] = None
             self._count(host, mine.bytes_)
             held.append(queue)
         return held
@@ -90,8 +92,17 @@ class QueueLocks:
         lock = self._locks.get((group, queue))
         return None if lock is None or now_ms - lock.asked_ms > LIFETIME_MS else lock.client_id
 
+    def is_any_held(self, group: str, now_ms: int) -> bool:
+        """Whether any member of the group holds a lock: the one asked for last is the last to be over."""
+        newest = next(reversed(self._groups.get(group, {})), None)
+        return newest is not None and self.owner(group, newest, now_ms) is not None
+
     def _forget(self, key: tuple[str, Queue]) -> None:
         lock = self._locks.pop(key)
+        group, queue = key
+        del self._groups[group][queue]
+        if not self._groups[group]:
+            del self._groups[group]
         self._count(lock.host, -lock.bytes_)
 
     def _count(self, host: str, bytes_: int) -> None:

@@ -33,6 +33,10 @@ class MessageIllegal(RequestError):
     """The message itself cannot be stored: too large, malformed batch, forbidden properties."""
 
 
+class OperationIllegal(RequestError):
+    """It is not, or no longer, possible with this one: too late, or another one's."""
+
+
 class PermissionDenied(RequestError):
     """Whoever asks may not do that."""
 
@@ -63,6 +67,10 @@ class SubscriptionOutdated(RequestError):
 
 class ConsumerNotOnline(RequestError):
     """No member of the group is connected."""
+
+
+class NoAnswer(RequestError):
+    """A consumer that was asked on behalf of somebody has not answered in time."""
 
 
 class CodeNotSupported(RequestError):
@@ -119,6 +127,20 @@ class ClientError(BolideError):
     """An operation of a client failed."""
 
 
+class RetryLater(ClientError):
+    """Raised by a listener that cannot handle its messages now; see `max_reconsume_times` of the consumer.
+
+    Args:
+        why: for the log.
+        delay_level: how long to wait, as one of the broker's levels (`messageDelayLevel`; by default 1 is a second, 5
+            a minute, 18 two hours); 0 waits longer from time to time, -1 makes dead letters of the messages.
+    """
+
+    def __init__(self, why: str = "", delay_level: int = 0) -> None:
+        super().__init__(why)
+        self.delay_level = delay_level
+
+
 class CallTimeout(ClientError):
     """No answer within the deadline."""
 
@@ -163,6 +185,14 @@ class NoBroker(RouteNotFound):
 
 class TopicExists(ClientError):
     """What was to be created is there already, and was left as it is."""
+
+
+class GroupExists(ClientError):
+    """A group that was to be created is there already."""
+
+
+class MembersConnected(ClientError):
+    """What was asked for would be undone by members of the group that are connected."""
 
 
 class ClientNotRunning(ClientError):

@@ -30,9 +30,10 @@ class Items:
         self.items = items
 
 
-def compact(members: dict[str, Any]) -> Iterator[bytes]:
+def compact(members: dict[str, Any] | Entries) -> Iterator[bytes]:
     """As `java_json.dumps` writes it."""
-    return _pieces(_large(Entries(members.items()), ""))
+    entries = members if isinstance(members, Entries) else Entries(members.items())
+    return _pieces(_large(entries, ""))
 
 
 def pretty(members: dict[str, Any]) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""A limit: a number that keeps somebody else's input from costing without bound.  `model/limits.py` has all of them."""
+"""A limit: a number that keeps somebody else's input from costing without bound.  `model/limits` has all of them."""
 
 from enum import Enum
 from typing import Final

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from enum import IntFlag
 
 from bolide.model.errors import MessageIllegal
@@ -26,11 +27,19 @@ class Property:
     WAIT = "WAIT"
     DELAY = "DELAY"
     RETRY_TOPIC = "RETRY_TOPIC"
+    ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
+    ATTEMPTS = "BOLIDE_ATTEMPTS"
     REAL_TOPIC = "REAL_TOPIC"
     REAL_QUEUE_ID = "REAL_QID"
     TRANSACTION_PREPARED = "TRAN_MSG"
+    TRANSACTION_ID = "__transactionId__"
+    TRANSACTION_CHECKS = "TRANSACTION_CHECK_TIMES"
+    PREPARED_QUEUE_OFFSET = "TRAN_PREPARED_QUEUE_OFFSET"
+    CHECK_IMMUNITY = "CHECK_IMMUNITY_TIME_IN_SECONDS"
     PRODUCER_GROUP = "PGROUP"
     UNIQUE_KEY = "UNIQ_KEY"
+    REPLY_TO_CLIENT = "REPLY_TO_CLIENT"
+    PUSH_REPLY_TIME = "PUSH_REPLY_TIME"
     MSG_REGION = "MSG_REGION"
     TRACE_ON = "TRACE_ON"
     CLUSTER = "CLUSTER"
@@ -38,6 +47,12 @@ class Property:
     TIMER_DELAY_SEC = "TIMER_DELAY_SEC"
     TIMER_DELAY_MS = "TIMER_DELAY_MS"
     TIMER_DELIVER_MS = "TIMER_DELIVER_MS"
+    TIMER_OUT_MS = "TIMER_OUT_MS"
+    TIMER_ENQUEUE_MS = "TIMER_ENQUEUE_MS"
+    TIMER_DEQUEUE_MS = "TIMER_DEQUEUE_MS"
+    TIMER_ROLL_TIMES = "TIMER_ROLL_TIMES"
+    TIMER_DELETE_KEY = "TIMER_DEL_UNIQKEY"
+    BORN_TIMESTAMP = "BORN_TIMESTAMP"
     RECORD_CHECKSUM = "__CRC32#"
 
 
@@ -74,6 +89,11 @@ class Message:
             between them.
         properties: pairs of texts of the application's own; with tags and keys at most 32 KiB.
         flag: a number of 32 bits that is handed on as it is.
+        delay_level: which of the broker's delay levels it waits for before it is delivered, the first being 1; 0 for
+            none.  What a level means is configured there: by default 1 is a second, 3 ten seconds, 18 two hours.
+        deliver_at: when consumers get it, not before: a datetime, or milliseconds since 1970.  A time that is over
+            means at once.
+        delay: the same as a span from now on, as the broker's clock measures it: a timedelta, or seconds.
     """
 
     topic: str
@@ -82,6 +102,9 @@ class Message:
     keys: Iterable[str] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     flag: int = 0
+    delay_level: int = 0
+    deliver_at: datetime | int | None = None
+    delay: timedelta | float | None = None
 
 
 @dataclass(frozen=True, slots=True)

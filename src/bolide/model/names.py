@@ -57,18 +57,25 @@ NO_SEND_TOPICS = frozenset(
         TRANS_CHECK_MAX_TOPIC,
         SELF_TEST_TOPIC,
         OFFSET_MOVED_TOPIC,
+        TIMER_TOPIC,
     }
 )
 
+TRANSACTIONS_GROUP = "CID_RMQ_SYS_TRANS"
+"""Its offsets say up to where half messages are settled (RocketMQ: MixAll.CID_SYS_RMQ_TRANS)."""
+
+TOOLS_GROUP = "TOOLS_CONSUMER"
+"""The group in whose name tools read; every broker has it (RocketMQ: MixAll.TOOLS_CONSUMER_GROUP)."""
+
 SYSTEM_GROUPS = (
-    "TOOLS_CONSUMER",
+    TOOLS_GROUP,
     "FILTERSRV_CONSUMER",
     "SELF_TEST_C_GROUP",
     "CID_ONS-HTTP-PROXY",
     "CID_ONSAPI_PULL",
     "CID_ONSAPI_PERMISSION",
     "CID_ONSAPI_OWNER",
-    "CID_RMQ_SYS_TRANS",
+    TRANSACTIONS_GROUP,
 )
 
 _ALLOWED = frozenset("%|_-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
@@ -102,6 +109,10 @@ def is_system_group(group: str) -> bool:
 
 def retry_topic(group: str) -> str:
     return RETRY_PREFIX + group
+
+
+def dead_letter_topic(group: str) -> str:
+    return DEAD_LETTER_PREFIX + group
 
 
 def reply_topic(cluster: str) -> str:

@@ -52,7 +52,14 @@ RULES = (
     # Only `true` is plain.  `false` is written behind the client's pairs, as the original does.
     Rule(Property.WAIT, Writer.CLIENT, Stored.DROPPED),
     Rule(Property.PRODUCER_GROUP, Writer.CLIENT),
+    Rule(Property.REPLY_TO_CLIENT, Writer.CLIENT),
+    Rule(Property.PUSH_REPLY_TIME, Writer.BROKER),
     Rule(Property.TRANSACTION_PREPARED, Writer.CLIENT, is_plain=False, in_batch=False),
+    Rule(Property.CHECK_IMMUNITY, Writer.APPLICATION),
+    # Of a half message the broker's own count, whatever its sender says.
+    Rule(Property.TRANSACTION_ID, Writer.BROKER),
+    Rule(Property.TRANSACTION_CHECKS, Writer.BROKER),
+    Rule(Property.PREPARED_QUEUE_OFFSET, Writer.BROKER),
     Rule(Property.DELAY, Writer.APPLICATION, is_plain=False, schedules=True, in_batch=False),
     Rule(Property.TIMER_DELAY_SEC, Writer.APPLICATION, is_plain=False, schedules=True, in_batch=False),
     Rule(Property.TIMER_DELAY_MS, Writer.APPLICATION, is_plain=False, schedules=True, in_batch=False),
@@ -60,6 +67,9 @@ RULES = (
     Rule("TIMER_", Writer.BROKER, is_plain=False, is_family=True),
     Rule("INNER_", Writer.BROKER, is_plain=False, is_family=True),
     Rule(Property.RETRY_TOPIC, Writer.BROKER),
+    Rule(Property.ORIGIN_MESSAGE_ID, Writer.BROKER),
+    # `rules/attempts.py`.  Clients hand it on when they send a failed message themselves.
+    Rule(Property.ATTEMPTS, Writer.BROKER),
     Rule(Property.REAL_TOPIC, Writer.BROKER),
     Rule(Property.REAL_QUEUE_ID, Writer.BROKER),
     Rule(Property.MSG_REGION, Writer.BROKER, Stored.REPLACED, is_plain=False),

@@ -30,8 +30,10 @@ RECORDS_AT = 15  # index of its first record in SendRun.log_offsets
 RECORDS_COUNT = 16
 UNIQUE_KEY_AT = 17  # in the property buffer
 UNIQUE_KEY_LENGTH = 18
+RECALL_HANDLE_AT = 19  # likewise; of a message that waits for a time of its own
+RECALL_HANDLE_LENGTH = 20  # 0 from the request on
 
-COLUMNS = 19
+COLUMNS = 21
 
 KIND_ONE_WAY = 1
 KIND_BATCH = 2

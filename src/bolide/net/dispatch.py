@@ -7,7 +7,7 @@ so a heartbeat is in force before the pull that follows it.
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from bolide.model.errors import BolideError, CodeNotSupported, TooBusy
@@ -17,6 +17,7 @@ from bolide.net.error_codes import response_code_of
 from bolide.net.guard import Guard, OpenHouse
 from bolide.net.link import Link
 from bolide.net.registry import Outcome, Registry
+from bolide.wire.absent import ABSENT
 from bolide.wire.command import Command
 
 log = logging.getLogger(__name__)
@@ -25,9 +26,16 @@ log = logging.getLogger(__name__)
 class Dispatcher:
     """Takes every request that is not served in bulk."""
 
-    def __init__(self, registry: Registry, guard: Guard | None = None) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        guard: Guard | None = None,
+        patience_ms: Callable[[int], int | None] = lambda code: None,
+    ) -> None:
+        """`patience_ms` is how long a request may have waited for its turn and still be served; None: without end."""
         self._registry = registry
         self._guard = guard or OpenHouse()
+        self._patience_ms = patience_ms
         self._tasks: dict[asyncio.Task[None], None] = {}
 
     @property
@@ -38,7 +46,12 @@ class Dispatcher:
         row = self._registry.find(request.code)
         try:
             if row is None:
-                raise CodeNotSupported(f"request code {request.code} is not supported")
+                raise CodeNotSupported(_why_not(request.code))
+            if link.waited_ms and not request.is_one_way and self.is_overdue(link.waited_ms, request.code):
+                raise TooBusy(
+                    "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: "
+                    f"{link.waited_ms}ms, size of queue: {len(link.round)}"
+                )
             self._guard.check(link, row.need, request)
             if len(self._tasks) >= IN_FLIGHT_MAX:  # before anything is done: who is told to try again does
                 raise TooBusy("too many requests are waiting")
@@ -54,7 +67,13 @@ class Dispatcher:
             )
             self._tasks[task] = None
             link.began(request)
-            task.add_done_callback(lambda task: self._ended(task, link, request))
+            task.add_done_callback(lambda task: self._ended(task, link, request, outcome))
+
+    def is_overdue(self, waited_ms: int, code: int) -> bool:
+        """Whether a request has waited for longer than its client has patience; one-way ones are served all the same:
+        nobody would hear that they were not."""
+        patience_ms = self._patience_ms(code)
+        return patience_ms is not None and waited_ms > patience_ms
 
     async def close(self) -> None:
         """End what is still waiting."""
@@ -63,8 +82,12 @@ class Dispatcher:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _ended(self, task: "asyncio.Task[None]", link: Link, request: Command) -> None:
+    def _ended(
+        self, task: "asyncio.Task[None]", link: Link, request: Command, outcome: Awaitable[Outcome]
+    ) -> None:
         del self._tasks[task]
+        if asyncio.iscoroutine(outcome):  # one that never began, because the server is being closed
+            outcome.close()
         link.ended(request)
 
     async def _finish(self, link: Link, request: Command, outcome: Awaitable[Outcome]) -> None:
@@ -72,6 +95,12 @@ class Dispatcher:
             _answer(link, request, await link.round.charged(link, outcome))
         except Exception as error:
             _answer(link, request, error_answer(request, error))
+
+
+def _why_not(code: int) -> str:
+    absent = ABSENT.get(code)
+    said = f"request code {code} is not supported"
+    return said if absent is None else f"{said} ({absent[0]}): {absent[1]}"
 
 
 def error_answer(request: Command, error: Exception) -> Command:

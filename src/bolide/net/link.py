@@ -15,8 +15,8 @@ from typing import Protocol, cast
 from bolide.model.errors import BolideError, CallTimeout, ConnectionLost, ProtocolError
 from bolide.model.limits import IN_FLIGHT_OF_ONE_MAX, REQUESTS_PER_TURN, WRITE_BUFFER_BYTES_MAX
 from bolide.net.commons import Commons
+from bolide.net.outbox import Outbox
 from bolide.net.round import MANY_BYTES
-from bolide.net.unread import Unread
 from bolide.wire.command import Command, encode_frame, encode_head
 from bolide.wire.peer import Answer, Peer
 from bolide.wire.pull_frame import PullFrame
@@ -35,9 +35,6 @@ CLOSING_S = 5.0
 
 REQUESTS_PER_LOOK = 8
 """Sends that are not plain between two looks at the clock."""
-
-APART_BYTES = 1024 * 1024
-"""A body of this length goes out after its head instead of with it: to be joined it would be copied."""
 
 # Why nothing is read and served at the moment; there may be several reasons.
 _CONGESTED = 1  # the other side does not read
@@ -58,13 +55,17 @@ class Service(Protocol):
 
 
 class HotService(Protocol):
-    """What takes plain sends and pulls without a `Command` for each."""
+    """What takes plain sends, ends and pulls without a `Command` for each."""
 
     def on_sends(self, link: "Link", run: SendRun, requests_max: int) -> tuple[int, int]:
         """Serve rows from the first on; those that are not plain are requests, and count.
 
         Gives the first row that was not served because there were too many of them, and how many there were.
         """
+        ...
+
+    def on_ends(self, link: "Link", run: SendRun, count: int) -> int:
+        """Serve so many ends of transactions, the first of the run; gives for how many requests they count."""
         ...
 
     def on_pull(self, link: "Link", pull: PullFrame) -> None: ...
@@ -90,7 +91,7 @@ class Link(asyncio.BufferedProtocol):
         self.round = commons.round
         self._late: Command | None = None  # a request that came when others had their turn
         self._in_flight = 0
-        self.used_ms = 0  # see net/round.py
+        self.used_ms = self.waited_ms = 0  # see net/round.py
         self.brought_many = False
         self._going_on: asyncio.Handle | None = None
         self._drained: asyncio.Future[None] | None = None
@@ -101,7 +102,7 @@ class Link(asyncio.BufferedProtocol):
         self.passes_revision = 0
         self.account = commons.budget.open(self)
         self._part = 0  # the bytes of an unfinished frame, and of requests that have to wait
-        self._unread = Unread(self.account)
+        self._outbox = Outbox(self.account)
         self._large = 0  # the length of a large frame that has room, or waits for it
         self._heard = False
         self._finished = False
@@ -142,25 +143,13 @@ class Link(asyncio.BufferedProtocol):
 
     def write(self, data: bytes) -> None:
         """Send frames that are encoded already."""
-        transport = self._transport
-        if transport is not None and not transport.is_closing():
-            transport.write(data)
-            self._unread.wrote(len(data), transport.get_write_buffer_size())
+        self._outbox.write(data)
 
     def write_parts(self, head: bytes, body: bytes) -> None:
         """Send a frame that is encoded already and whose body had better not be copied."""
-        transport = self._transport
-        if transport is None or transport.is_closing():
-            return
         if len(body) >= MANY_BYTES:
             self.round.was_much()
-        if len(body) < APART_BYTES:
-            transport.writelines((head, body))
-        else:
-            transport.write(head)
-            # Of bytes, what the socket does not take at once would be copied twice.
-            transport.write(memoryview(body))
-        self._unread.wrote(len(head) + len(body), transport.get_write_buffer_size())
+        self._outbox.write(head, body)
 
     def call(self, request: Command, timeout_ms: int) -> "asyncio.Future[Command]":
         """Send a request; the future gives its answer, `CallTimeout` or `ConnectionLost`."""
@@ -192,6 +181,7 @@ class Link(asyncio.BufferedProtocol):
         """Close after what was written has gone out, but wait for nobody who does not read it."""
         transport = self._transport
         if transport is not None and not transport.is_closing():
+            self._outbox.release()
             transport.close()
             if transport.get_write_buffer_size():
                 self._loop.call_later(CLOSING_S, self.abort)
@@ -200,6 +190,7 @@ class Link(asyncio.BufferedProtocol):
         """Close at once, whatever was not read."""
         self._stops |= _ABORTED
         if self._transport is not None:
+            self._outbox.release()  # what was written before goes as far as it goes
             self._transport.abort()
 
     def began(self, request: Command) -> None:
@@ -233,7 +224,7 @@ class Link(asyncio.BufferedProtocol):
             self._finished_ms = now_ms
             self._busy_until_ms = now_ms + BUSY_MS
         left = self._left()
-        self._unread.recount(left)
+        self._outbox.unread.recount(left)
         if not left or left < self._left_then:
             self._read_ms = now_ms
         self._left_then = left
@@ -249,7 +240,7 @@ class Link(asyncio.BufferedProtocol):
     # ---- what the transport does ---------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
+        self._transport = self._outbox.transport = cast(asyncio.Transport, transport)
         if self._stops & _ABORTED:  # given up before anybody was there
             self._transport.abort()
             return
@@ -266,18 +257,18 @@ class Link(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self._heard = True
+        self.waited_ms = 0
         self._reader.received(nbytes)
-        if nbytes < MANY_BYTES or not self._commons.serves:
-            self._serve()
-        else:
-            self.brought_many = True
-            self._serve()
+        self.brought_many = nbytes >= MANY_BYTES and self._commons.serves
+        self._serve()
+        if self.brought_many:
             self._rest(0)
 
     def _serve(self) -> None:
         """Take what has been received, as long as nothing speaks against it, and not too much at once."""
         left: int = REQUESTS_PER_TURN
         began_ms = 0
+        self._outbox.hold()
         try:
             reader, round_ = self._reader, self.round
             if self._late is not None and not self._stops:
@@ -296,9 +287,7 @@ class Link(asyncio.BufferedProtocol):
                     assert self._hot is not None
                     requests_max = min(left, 1 if round_.is_over else REQUESTS_PER_LOOK)
                     since_ms = began_ms or round_.look()
-                    row, requests = self._hot.on_sends(self, item, requests_max)
-                    if row < item.count:
-                        reader.give_back(item, row)
+                    requests = self._serve_run(self._hot, item, requests_max)
                     if requests or self._large:
                         began_ms = round_.began(since_ms)
                         left = left - requests if round_.goes_on() else 0
@@ -325,6 +314,7 @@ class Link(asyncio.BufferedProtocol):
                         left = left - 1 if round_.goes_on_after_little() else 0
                     elif not item.token.done():
                         item.token.set_result(item.command)
+            self._outbox.release()
             if left <= 0:
                 self._rest(round_.look() - began_ms if began_ms else 0)
             elif began_ms:
@@ -342,11 +332,20 @@ class Link(asyncio.BufferedProtocol):
             log.exception("closing the connection of %s after an unforeseen error", self.remote)
             self.abort()
 
+    def _serve_run(self, hot: HotService, run: SendRun, requests_max: int) -> int:
+        """Sends, and the ends of transactions that came before the first one that is not served; how many requests."""
+        row, requests = hot.on_sends(self, run, requests_max) if run.count else (0, 0)
+        if run.end_count and (ends := run.ends_before(row)):
+            requests += hot.on_ends(self, run, ends)
+        if row < run.count:
+            self._reader.give_back(run, row)
+        return requests
+
     def eof_received(self) -> bool:
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._transport = None
+        self._transport = self._outbox.transport = None
         self._stops |= _ABORTED
         self._reader.close()
         self.account.settle()
@@ -437,7 +436,7 @@ class Link(asyncio.BufferedProtocol):
 
     def recount(self) -> None:
         """Release answers that were read."""
-        self._unread.recount(self._left())
+        self._outbox.unread.recount(self._left())
 
     def _left(self) -> int:
         """What the socket has not taken of what was written."""
@@ -480,7 +479,7 @@ class Link(asyncio.BufferedProtocol):
         for future in unanswered:
             if not future.done():
                 future.set_exception(CallTimeout(f"no answer from {self.remote} in time"))
-        if unanswered and self._silent_ms(now_ms) >= SILENT_MS:
+        if unanswered and not self._commons.serves and self._silent_ms(now_ms) >= SILENT_MS:
             self._give_up()
         deadline_ms = self._peer.next_deadline_ms()
         if deadline_ms is not None:

@@ -40,6 +40,9 @@ READS_PER_TURN = TURN_BYTES_MAX // INTAKE_BYTES
 MANY_BYTES_MS = 1
 """What such a read counts for: more than it takes, so that whoever brings little comes before."""
 
+WAITED_PER_TURN_MS_MAX = 20
+"""What one turn counts for to those who wait: a machine that stood still for a second is no crowd."""
+
 CREDIT_MS = 20
 """So much less than the others whoever was idle counts as having used: it comes before them, and not for long."""
 
@@ -53,6 +56,9 @@ class Waiter(Protocol):
     brought_many: bool
     """Whether it waits after a read of many bytes."""
 
+    waited_ms: int
+    """How long what it has brought and was not served yet has waited; kept here, and 0 with new bytes."""
+
     def rested(self) -> None:
         """It is its turn."""
 
@@ -61,6 +67,8 @@ class Round:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._waiting: dict[int, Waiter] = {}  # by number, in the order in which they came
+        self._since_ms: dict[int, int] = {}  # since when each has waited, by `_passed_ms`
+        self._passed_ms = self._turned_ms = 0  # the time of all turns, and when the last one was
         self._least: list[tuple[int, int]] = []  # a heap: used, number; of some who wait no more, too
         self._number = 0
         self._turns = 0
@@ -70,6 +78,10 @@ class Round:
         self._unlooked = 0
         self.is_over = False  # whether this turn's time is used up
         self.now_ms = 0
+
+    def __len__(self) -> int:
+        """How many wait."""
+        return len(self._waiting)
 
     def begin(self) -> int:
         """A request is about to be served; gives the time."""
@@ -109,7 +121,10 @@ class Round:
         """`rested` is called in one of the next turns."""
         self._charge(waiter, used_ms + MANY_BYTES_MS if waiter.brought_many else used_ms)
         self._number += 1
+        if not self._waiting:
+            self._turned_ms = self.look()
         self._waiting[self._number] = waiter
+        self._since_ms[self._number] = self._passed_ms - waiter.waited_ms
         heapq.heappush(self._least, (waiter.used_ms, self._number))
         self._turn_soon()
 
@@ -153,6 +168,8 @@ class Round:
         """Those who wait have their time; after them it begins anew for those whose bytes come in this turn."""
         self._next_turn = None
         self._open(self.look())
+        self._passed_ms += min(self.now_ms - self._turned_ms, WAITED_PER_TURN_MS_MAX)
+        self._turned_ms = self.now_ms
         self._turns += 1
         is_elders = self._turns % TURNS_PER_ELDER == 0
         reads = READS_PER_TURN
@@ -172,7 +189,7 @@ class Round:
 
     def _elder(self) -> Waiter:
         """Whoever has waited longest."""
-        waiter = self._waiting.pop(next(iter(self._waiting)))
+        waiter = self._take(next(iter(self._waiting)))
         if len(self._least) > 2 * len(self._waiting) + 64:  # of those who wait no more
             self._least = [entry for entry in self._least if entry[1] in self._waiting]
             heapq.heapify(self._least)
@@ -182,7 +199,11 @@ class Round:
         """Whoever has used least."""
         while True:
             used_ms, number = heapq.heappop(self._least)
-            waiter = self._waiting.pop(number, None)
-            if waiter is not None:
+            if number in self._waiting:
                 self._floor_ms = max(self._floor_ms, used_ms)
-                return waiter
+                return self._take(number)
+
+    def _take(self, number: int) -> Waiter:
+        waiter = self._waiting.pop(number)
+        waiter.waited_ms = self._passed_ms - self._since_ms.pop(number)
+        return waiter

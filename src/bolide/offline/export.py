@@ -18,8 +18,6 @@ from bolide.store.walk import LogWalk
 
 BLOCK_BYTES = 4 * 1024 * 1024
 TIME_MS_MAX = 2**63 - 1
-MEMBER_TOPIC_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
-"""Every broker of 5.x has a topic that begins like this and ends with its own name."""
 
 _UNSEEN = -(2**62)
 
@@ -65,9 +63,7 @@ class Export:
     @property
     def broker_name(self) -> str:
         """The broker's name, if its tables tell."""
-        topics = self._tables.topics or {}
-        found = [name for name in topics if name.startswith(MEMBER_TOPIC_PREFIX)]
-        return found[0].removeprefix(MEMBER_TOPIC_PREFIX) if len(found) == 1 else ""
+        return self._tables.broker_name
 
     @property
     def is_of_nothing(self) -> bool:

@@ -6,18 +6,19 @@ the files themselves unless they are given, and nothing is believed that was not
 """
 
 import os
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from bolide.model.errors import NotAStore, StoreError
 from bolide.model.limits import QUEUE_FILES_MISSING_MAX, SEGMENTS_MISSING_MAX, STORE_FILE_BYTES_MAX
 from bolide.model.printable import printable
-from bolide.offline.faults import forget, lost_pages, watch
+from bolide.offline.open_files import OpenFiles
 from bolide.store.checkpoint import is_foreign
 from bolide.store.deletions import FILE as DELETIONS_FILE
 from bolide.store.deletions import decode_deletions
-from bolide.store.disk import File, ReadingDisk
+from bolide.store.disk import ReadingDisk
 from bolide.store.file_names import PLACE_DIGITS, name_of, number_of, place_of, queue_id_of
 from bolide.store.index_layout import HEADER_BYTES, SLOT_BYTES
 from bolide.store.index_layout import file_bytes as index_file_bytes
@@ -25,14 +26,10 @@ from bolide.store.queue_entry import ENTRY, ENTRY_BYTES, GAP_SIZE
 
 SEGMENT_BYTES = 1024**3
 QUEUE_FILE_BYTES = 6_000_000
-OPEN_FILES_MAX = 128
 ENTRIES_PER_SLOT = 4
 """Of an index file, as the original's default settings have it."""
 
 EMPTY_ENTRY = bytes(ENTRY_BYTES)
-
-_ZEROS = bytes(64 * 1024)
-_JUDGED_BYTES = 1024 * 1024
 
 QueueKey = tuple[str, int]
 
@@ -54,84 +51,6 @@ class OddFile:
     path: str
     what: str
     harmless: bool = False
-
-
-class _OpenFile:
-    """A mapped file, and whether it could be read where it was."""
-
-    def __init__(self, file: File) -> None:
-        self._file = file
-        self.view = file.map() if file.size else memoryview(b"")
-        self._watched = watch(self.view)
-        self._judged = 0
-
-    def check(self) -> None:
-        """Zeros that stand for pages are right where the file has none itself; else raise what is wrong with it."""
-        while lost_pages(self._watched) != self._judged:
-            self._judged = lost_pages(self._watched)
-            for low in range(0, self._file.size, _JUDGED_BYTES):
-                seen = bytes(self.view[low : low + _JUDGED_BYTES])
-                try:
-                    found = self._file.read(low, len(seen))
-                except OSError as error:
-                    raise OSError(error.errno, error.strerror, self._file.path) from error
-                if len(found) < len(seen):
-                    raise StoreError(f"{self._file.path} was cut short while it was read")
-                if found != seen:
-                    raise StoreError(
-                        f"{self._file.path} could not be read at {low}, or was changed meanwhile"
-                    )
-
-    def close(self) -> None:
-        forget(self._watched)
-        # Somebody may hold the other one for a moment longer; then the mapping goes with them.
-        self.view = memoryview(b"")
-        self._file.close()
-
-
-class OpenFiles:
-    """Files opened for reading, at most so many; the one not used for longest is closed first."""
-
-    def __init__(self, disk: ReadingDisk) -> None:
-        self._disk = disk
-        self._open: OrderedDict[str, _OpenFile] = OrderedDict()
-
-    def view(self, path: str) -> memoryview:
-        """The file's bytes, not to be held for long.  An empty file has none."""
-        known = self._open.get(path)
-        if known is not None:
-            self._open.move_to_end(path)
-            return known.view
-        self._open[path] = opened = _OpenFile(self._disk.open_for_reading(path))
-        if len(self._open) > OPEN_FILES_MAX:
-            oldest = self._open.popitem(last=False)[1]
-            try:
-                oldest.check()
-            finally:
-                oldest.close()
-        return opened.view
-
-    def written(self, path: str) -> Sequence[tuple[int, int]]:
-        """The parts of the file that were ever written."""
-        return self._disk.written(path)
-
-    def used_bytes(self, path: str) -> int:
-        """Where the zeros at the end of the file begin."""
-        view = self.view(path)
-        for first, last in reversed(self.written(path)):
-            used = used_bytes(view[first : min(last, len(view))])
-            if used:
-                return first + used
-        return 0
-
-    def check(self) -> None:
-        """Raises when a part of what was read could not be, before anybody believes it."""
-        for opened in self._open.values():
-            opened.check()
-
-    def close(self) -> None:
-        while self._open:
-            self._open.popitem()[1].close()
 
 
 class FileRow:
@@ -266,18 +185,44 @@ class StoreFiles:
         self.disk = disk
         self.root = _root_of(disk, root)
         self.files = OpenFiles(disk)
-        self.odd: list[OddFile] = []
+        self._odd: list[OddFile] = []
         self.is_foreign = is_foreign(self.read_small("checkpoint"))
         self.deleted = self._find_deletions()
         """Places in the log by topic: records of theirs before are those of deleted topics."""
         self.is_clean = not disk.exists(self.path("abort"))
         self.is_locked = disk.is_locked(self.path("lock"))
-        self.queue_file_bytes = 0
         self.log = self._find_log(geometry.segment_bytes)
-        self.queues = self._find_queues(geometry.queue_file_bytes)
         self._index_names = [
             name for name in self._sizes_in(self.path("index")) if number_of(name) is not None
         ]
+
+    @property
+    def odd(self) -> list[OddFile]:
+        """Files that do not belong to their rows, those of queues included."""
+        _ = self.queues  # finding them tells
+        return self._odd
+
+    @cached_property
+    def queues(self) -> dict[QueueKey, OfflineQueue]:
+        """All of them, found when they are first asked for: there may be many."""
+        return self._find_queues()
+
+    @cached_property
+    def queue_file_bytes(self) -> int:
+        return (
+            self.geometry.queue_file_bytes
+            or _most_common(self._queue_files.values(), ENTRY_BYTES)
+            or QUEUE_FILE_BYTES
+        )
+
+    def queue(self, key: QueueKey) -> OfflineQueue | None:
+        """One queue, without a look at the others if the size of queue files was given."""
+        if "queues" in self.__dict__ or self.geometry.queue_file_bytes is None:
+            return self.queues.get(key)
+        sizes = self._sizes_in(self.path("consumequeue", key[0], str(key[1])))
+        queue = self._open_queue(key, sizes) if sizes else None
+        gone_before = self.deleted.get(key[0].encode(), 0)
+        return None if queue is not None and queue.points_before(gone_before) else queue
 
     def path(self, *names: str) -> str:
         return os.path.join(self.root, *names)
@@ -328,21 +273,30 @@ class StoreFiles:
         file_bytes = wanted or _most_common([sizes]) or SEGMENT_BYTES
         if names and sizes[names[-1]] < file_bytes and self._is_blank(os.path.join(folder, names[-1])):
             path = os.path.join(folder, names.pop())
-            self.odd.append(OddFile(path, "was being made at the last stop; nothing is in it", harmless=True))
+            self._odd.append(
+                OddFile(path, "was being made at the last stop; nothing is in it", harmless=True)
+            )
         bases = self._row(folder, {name: sizes[name] for name in names}, file_bytes, SEGMENTS_MISSING_MAX)
         if wanted is None and file_bytes % 4096:
-            self.odd.append(OddFile(folder, f"has files of {file_bytes} bytes: no whole number of pages"))
+            self._odd.append(OddFile(folder, f"has files of {file_bytes} bytes: no whole number of pages"))
         return FileRow(self.files, folder, bases, file_bytes)
 
     def _is_blank(self, path: str) -> bool:
         return self.files.used_bytes(path) == 0
 
-    def _find_queues(self, wanted: int | None) -> dict[QueueKey, OfflineQueue]:
+    def _find_queues(self) -> dict[QueueKey, OfflineQueue]:
+        return self._without_deleted(
+            {key: self._open_queue(key, sizes) for key, sizes in self._queue_files.items()}
+        )
+
+    @cached_property
+    def _queue_files(self) -> dict[QueueKey, dict[str, int]]:
+        """Names and sizes."""
         found: dict[QueueKey, dict[str, int]] = {}
         for topic in self.disk.list(self.path("consumequeue")):
             folder = self.path("consumequeue", topic)
             if printable(topic) != topic:
-                self.odd.append(
+                self._odd.append(
                     OddFile(folder, "has a name that no topic has; it is not looked at", harmless=True)
                 )
                 continue
@@ -351,14 +305,12 @@ class StoreFiles:
                 sizes = {} if queue_id is None else self._sizes_in(os.path.join(folder, number))
                 if queue_id is not None and sizes:
                     found[topic, queue_id] = sizes
-        file_bytes = wanted or _most_common(found.values(), ENTRY_BYTES) or QUEUE_FILE_BYTES
-        self.queue_file_bytes = file_bytes
-        queues: dict[QueueKey, OfflineQueue] = {}
-        for key, sizes in found.items():
-            folder = self.path("consumequeue", key[0], str(key[1]))
-            bases = self._row(folder, sizes, file_bytes, QUEUE_FILES_MISSING_MAX, blank_too=False)
-            queues[key] = OfflineQueue(self.files, folder, bases, file_bytes, key)
-        return self._without_deleted(queues)
+        return found
+
+    def _open_queue(self, key: QueueKey, sizes: dict[str, int]) -> OfflineQueue:
+        folder = self.path("consumequeue", key[0], str(key[1]))
+        bases = self._row(folder, sizes, self.queue_file_bytes, QUEUE_FILES_MISSING_MAX, blank_too=False)
+        return OfflineQueue(self.files, folder, bases, self.queue_file_bytes, key)
 
     def _without_deleted(self, queues: dict[QueueKey, OfflineQueue]) -> dict[QueueKey, OfflineQueue]:
         """Power loss may have brought back the folder of a topic that was deleted; the next start deletes it again."""
@@ -369,7 +321,7 @@ class StoreFiles:
         }
         for topic in sorted(gone):
             what = "is of a topic that was deleted; the next start takes it away"
-            self.odd.append(OddFile(self.path("consumequeue", topic), what, harmless=True))
+            self._odd.append(OddFile(self.path("consumequeue", topic), what, harmless=True))
         return {key: queue for key, queue in queues.items() if key[0] not in gone}
 
     def _sizes_in(self, folder: str) -> dict[str, int]:
@@ -383,11 +335,11 @@ class StoreFiles:
             try:
                 size = self.disk.size_of(path)
             except (StoreError, OSError) as error:
-                self.odd.append(OddFile(path, f"cannot be read: {error}"))
+                self._odd.append(OddFile(path, f"cannot be read: {error}"))
                 continue
             if size > STORE_FILE_BYTES_MAX:
                 what = f"has {size} bytes, more than the {STORE_FILE_BYTES_MAX} that a file may have"
-                self.odd.append(OddFile(path, what))
+                self._odd.append(OddFile(path, what))
             else:
                 sizes[name] = size
         return sizes
@@ -407,7 +359,7 @@ class StoreFiles:
         kept = max(_runs(bases, file_bytes, missing_max), key=len, default=[])
         for base in sorted(set(bases) - set(kept)):
             what = "is too far from the others to belong to them"
-            self.odd.append(OddFile(_path_in(folder, base), what))
+            self._odd.append(OddFile(_path_in(folder, base), what))
         return kept
 
     def _fits(self, folder: str, name: str, size: int, file_bytes: int) -> bool:
@@ -416,23 +368,11 @@ class StoreFiles:
         base = place_of(name)
         if base is None or not file_bytes or base % file_bytes:
             what = f"is not named by a multiple of {file_bytes} in {PLACE_DIGITS} digits"
-            self.odd.append(OddFile(path, what))
+            self._odd.append(OddFile(path, what))
             return False
         if size != file_bytes:
-            self.odd.append(OddFile(path, f"has {size} bytes where it should have {file_bytes}"))
+            self._odd.append(OddFile(path, f"has {size} bytes where it should have {file_bytes}"))
         return True
-
-
-def used_bytes(view: memoryview) -> int:
-    """Where the zeros at the end of a file begin."""
-    end = len(view)
-    while end > 0:
-        start = max(0, end - len(_ZEROS))
-        block = bytes(view[start:end])
-        if block != _ZEROS[: end - start]:
-            return start + len(block.rstrip(b"\0"))
-        end = start
-    return 0
 
 
 def _root_of(disk: ReadingDisk, root: str) -> str:

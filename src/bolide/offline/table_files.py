@@ -19,6 +19,10 @@ GroupQueue = tuple[str, str, int]
 """Group, topic and queue."""
 
 
+MEMBER_TOPIC_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
+"""Every broker of 5.x has a topic that begins like this and ends with its own name."""
+
+
 @dataclass(slots=True)
 class Tables:
     """What the readable files in `config/` say."""
@@ -27,6 +31,12 @@ class Tables:
     groups: frozenset[str] | None = None
     offsets: dict[GroupQueue, int] | None = None
     versions: dict[str, DataVersion | None] | None = None
+
+    @property
+    def broker_name(self) -> str:
+        """The broker's name, if its topics tell."""
+        found = [name for name in self.topics or () if name.startswith(MEMBER_TOPIC_PREFIX)]
+        return found[0].removeprefix(MEMBER_TOPIC_PREFIX) if len(found) == 1 else ""
 
     def take(self, name: str, data: bytes) -> DataVersion | None:
         """Take over one file; its data version if it has one."""

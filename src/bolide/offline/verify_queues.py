@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from bolide.model.delay_levels import DEFAULT_LEVELS, DELAY_MS_MAX
 from bolide.model.numbers import INT64_MAX
 from bolide.offline.damage import Findings
 from bolide.offline.files import EMPTY_ENTRY, OfflineQueue, QueueKey, StoreFiles
@@ -91,6 +92,7 @@ class _Queue:
     first_entry: Entry | None = None
     last_entry: Entry | None = None  # of those that were compared
     is_deleted: bool = False  # its topic is
+    delay_ms: int | None = None  # of its delayed messages, as the last entry that is there says
 
     def __post_init__(self) -> None:
         self.tail = QueueTail(self.key, UNSEEN, self)
@@ -166,14 +168,19 @@ class QueueCheck:
     def deliver(self, tail: QueueTail, properties: bytes, stored_ms: int, log_offset: int, size: int) -> int:
         """When a delayed message is due, which stands in its entry instead of the hash of its tags.
 
-        Whoever wrote the entry knew the delays better than anybody can tell from the record.
+        Whoever wrote the entry knew what the levels were, which no file says.  So a lost one is made again with the
+        delay of the one before it, and where none is there with what the level is by default.
         """
         queue = tail.owner
         assert isinstance(queue, _Queue)
         found = (0, 0, 0) if queue.disk is None else queue.disk.entry(tail.next_offset)
         if found[:2] == (log_offset, size):
+            if 0 <= found[2] - stored_ms <= DELAY_MS_MAX:
+                queue.delay_ms = found[2] - stored_ms
             return found[2]
-        return entry_code(tail.key[0], properties, stored_ms)
+        if queue.delay_ms is not None:
+            return stored_ms + queue.delay_ms
+        return entry_code(tail.key[0], properties, stored_ms, DEFAULT_LEVELS)
 
     def compare_some(self) -> None:
         """Hold what has come together against the files, so that memory stays bounded."""

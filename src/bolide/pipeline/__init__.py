@@ -1,6 +1,18 @@
-"""Spark as the data pipeline: topics as tables.
+"""Spark as the data pipeline: topics as tables and streams.
 
-`source.py` is the format `rocketmq` that Spark finds through `pyspark_bolide`; start there.  A read (`reader.py`) is
-planned on the driver (`options.py`, `plan.py`), pulled by tasks (`task.py`, `pulls.py`), and turned into Arrow columns
-by compiled code (`columns.py`, `schema.py`).  `session.py` starts a local Spark for those who have none.
+`source.py` is the format `rocketmq` that Spark finds through `pyspark_bolide`; start there.  What a user may say is in
+`option_table.py`, what it means for a read in `options.py` (`topics.py`, `bounds.py`).  A batch (`reader.py`) is
+planned on the driver (`plan.py`), a stream (`stream.py`) is followed there (`follow.py`); both ask a `cluster.py` and
+decide with what asks nobody: `ranges.py`, `places.py`, `admission.py`, `filters.py`.  Tasks pull (`task.py`,
+`pulls.py`), and compiled code makes Arrow columns of what comes (`columns.py`, `schema.py`).
+
+A write (`writer.py`, `write_options.py`) is done by its tasks alone (`write_task.py`): rows are cut by topic
+(`row_columns.py`), compiled code makes requests of them (`rows.py`), `sender.py` sends these and `account.py` knows
+what is stored already.  `session.py` starts a local Spark for those who have none.
+
+Pipelines that are written down in one file are in `declared`.
 """
+
+from bolide.pipeline.declared.python_form import Pipeline
+
+__all__ = ["Pipeline"]

@@ -31,6 +31,12 @@ cdef class Growing:
         self.capacity = capacity
         return 0
 
+    cdef int reserve(self, Py_ssize_t size) except -1:
+        """Room for so much at once: growing by and by costs more than everything that is then put there."""
+        if size > self.capacity:
+            self.grow(size - self.size)
+        return 0
+
     cdef inline int put(self, const void* value, Py_ssize_t length) except -1:
         if length == 0:  # there may be no memory yet, and C does not copy even nothing to nowhere
             return 0
@@ -94,6 +100,10 @@ cdef class Column:
     cdef tuple buffers(self):
         raise AssertionError("every kind of column has its own")
 
+    cdef tuple memory(self):
+        """What grows with every row, in an order of the class."""
+        raise AssertionError("every kind of column has its own")
+
 
 @cython.final
 cdef class Numbers(Column):
@@ -104,6 +114,9 @@ cdef class Numbers(Column):
 
     cdef tuple buffers(self):
         return None, memoryview(self.values)
+
+    cdef tuple memory(self):
+        return (self.values,)
 
 
 @cython.final
@@ -124,6 +137,9 @@ cdef class Times(Column):
 
     cdef tuple buffers(self):
         return self.validity.buffer(), memoryview(self.values)
+
+    cdef tuple memory(self):
+        return (self.values,)
 
 
 @cython.final
@@ -158,6 +174,9 @@ cdef class Texts(Column):
     cdef tuple buffers(self):
         return self.validity.buffer(), memoryview(self.offsets), memoryview(self.data)
 
+    cdef tuple memory(self):
+        return self.offsets, self.data
+
 
 @cython.final
 cdef class TextLists(Column):
@@ -183,6 +202,9 @@ cdef class TextLists(Column):
 
     cdef tuple buffers(self):
         return (None, memoryview(self.offsets)) + self.items.buffers()
+
+    cdef tuple memory(self):
+        return (self.offsets,) + self.items.memory()
 
 
 @cython.final
@@ -212,3 +234,6 @@ cdef class TextMaps(Column):
 
     cdef tuple buffers(self):
         return (None, memoryview(self.offsets), None) + self.names.buffers() + self.values.buffers()
+
+    cdef tuple memory(self):
+        return (self.offsets,) + self.names.memory() + self.values.memory()

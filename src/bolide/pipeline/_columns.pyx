@@ -8,30 +8,50 @@ cimport cython
 from libc.limits cimport INT_MAX
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdio cimport snprintf
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memchr, memcmp, memcpy
 
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
 from bolide.model.big_endian cimport load32, load64
+from bolide.record._checksum cimport holds
 from bolide.record.layout cimport (
+    BLANK_BYTES,
     BORN_HOST_AT,
     BORN_TIMESTAMP_AT,
+    CHECK_SUMS,
     COMPRESSED,
+    FIXED_BYTES,
     FLAG_AT,
     HOST_V4_BYTES,
     HOST_V6_BYTES,
     LOG_OFFSET_AT,
+    MAGIC_AT,
+    MAGIC_BLANK,
+    MAGIC_V1,
+    MAGIC_V2,
+    PREPARED,
     QUEUE_ID_AT,
     RECONSUME_TIMES_AFTER,
+    ROLLBACK,
+    SIZE_AT,
+    TRANSACTION_MASK,
     RecordLook,
     find_parts,
 )
+from bolide.store.queue_slots cimport SLOTS, QueueSlot, find_slot, is_slot_of
 
 from bolide.model.errors import MalformedRecord
 from bolide.model.message import parse_properties
-from bolide.pipeline.columns_twin import BAD_BODIES, BROKER_NAME_BYTES_MAX, ROWS_MAX, SIZE_BYTES_MAX
+from bolide.pipeline.columns_twin import (
+    BAD_BODIES,
+    BROKER_NAME_BYTES_MAX,
+    OF_PROPERTIES,
+    ROWS_MAX,
+    SIZE_BYTES_MAX,
+    TIME_MS_END,
+)
 from bolide.pipeline.errors import BadBody
 from bolide.record.compress import unpack_body
 from bolide.record.layout import open_record
@@ -49,6 +69,7 @@ ctypedef const unsigned char* Bytes
 
 include "_buffers.pxi"
 include "_texts.pxi"
+include "_log.pxi"
 
 # ---- the builder ----------------------------------------------------------------------------------------------
 
@@ -62,22 +83,23 @@ cdef class ColumnBuilder:
     cdef Py_ssize_t rows_max
     cdef Py_ssize_t size_bytes_max
     cdef bytes broker_name
-    cdef bint looks_into_bodies, skips_bad_bodies, fails_on_bad_bodies
+    cdef bint looks_into_bodies, skips_bad_bodies, fails_on_bad_bodies, reads_properties
     cdef tuple names
     cdef list tags
+    cdef frozenset wanted_keys
     cdef dict columns
     cdef Properties properties
     cdef HostText born
     cdef HostText store
     # The columns again, None where they are not wanted.
-    cdef Texts topic, broker, body, body_error, tag, message_id, offset_id, born_host, store_host
+    cdef Texts topic, broker, body, body_error, tag, key, message_id, offset_id, born_host, store_host
     cdef TextLists keys
     cdef TextMaps pairs
     cdef Times born_time, store_time
     cdef Numbers queue_id, queue_offset, reconsume_times, flag, sys_flag, log_offset
 
     def __init__(
-        self, str broker_name, columns, *, tags=(), bad_bodies=BAD_BODIES[0], rows_max=65_536,
+        self, str broker_name, columns, *, tags=(), keys=(), bad_bodies=BAD_BODIES[0], rows_max=65_536,
         size_bytes_max=8 * 1024 * 1024,
     ):
         if not 0 < rows_max <= ROWS_MAX or not 0 < size_bytes_max <= SIZE_BYTES_MAX:
@@ -92,23 +114,33 @@ cdef class ColumnBuilder:
         self.broker_name = broker_name.encode()
         self.names = tuple(columns)
         self.tags = [tag.encode() for tag in frozenset(tags)]
+        self.wanted_keys = frozenset([key.encode() for key in keys])
+        self.reads_properties = bool(self.tags) or bool(self.wanted_keys) or not OF_PROPERTIES.isdisjoint(columns)
         self.rows_max = rows_max
         self.size_bytes_max = size_bytes_max
         self.skips_bad_bodies, self.fails_on_bad_bodies = bad_bodies == "skip", bad_bodies == "fail"
         self.looks_into_bodies = bad_bodies != "deliver" or not {"body", "bodyError"}.isdisjoint(columns)
         self.properties = Properties()
+        self.columns = {}
         self.start()
 
     cdef int start(self) except -1:
         cdef dict made = {}
+        cdef Column column, before
+        cdef Growing memory, memory_before
         for name in self.names:
-            made[name] = COLUMN_CLASSES[name]()
+            made[name] = column = COLUMN_CLASSES[name]()
+            before = self.columns.get(name)
+            if before is not None:  # the next batch will be much like the last one
+                for memory, memory_before in zip(column.memory(), before.memory()):
+                    memory.reserve(memory_before.size + memory_before.size // 16)
         self.rows = 0
         self.size_bytes = 0
         self.columns = made
         self.topic, self.broker, self.body = made.get("topic"), made.get("brokerName"), made.get("body")
         self.body_error = made.get("bodyError")
         self.tag, self.keys, self.pairs = made.get("tags"), made.get("keys"), made.get("properties")
+        self.key = made.get("key")
         self.message_id, self.offset_id = made.get("msgId"), made.get("offsetMsgId")
         self.born_time, self.store_time = made.get("bornTimestamp"), made.get("storeTimestamp")
         self.born_host, self.store_host = made.get("bornHost"), made.get("storeHost")
@@ -149,18 +181,42 @@ cdef class ColumnBuilder:
             at += look.size
         return at
 
+    def append_log(
+        self, bytes data not None, Py_ssize_t at, Py_ssize_t end, int64_t base, LogFilter wanted not None
+    ):
+        cdef Bytes start = <Bytes>PyBytes_AS_STRING(data)
+        cdef RecordLook look
+        cdef int found
+        if not 0 <= at <= end <= PyBytes_GET_SIZE(data):
+            raise ValueError(f"there is no part from {at} to {end} in {PyBytes_GET_SIZE(data)} bytes")
+        while at < end and not self.is_full():
+            found = look_into_log(start + at, end - at, base + at, &look)
+            if found != C_DONE:
+                return at, found
+            if wanted.takes(start + at, &look):
+                if not holds(start + at, look.size, look.body_at, look.body_length, CHECK_SUMS):
+                    return at, C_UNSOUND
+                self.append_record(start + at, &look)
+            at += look.size
+        return at, C_DONE
+
     cdef int append_record(self, Bytes record, RecordLook* look) except -1:
-        cdef Pair* tag
-        self.properties.read(record + look.properties_at, look.properties_length)
-        tag = self.properties.find(b"TAGS", 4)
-        if self.tags and not self.is_wanted(tag):
-            return 0
+        cdef Pair* tag = NULL
+        cdef Pair* keys = NULL
+        if self.reads_properties:
+            self.properties.read(record + look.properties_at, look.properties_length)
+            tag = self.properties.find(b"TAGS", 4)
+            keys = self.properties.find(b"KEYS", 4)
+            if self.tags and not self.is_wanted(tag):
+                return 0
+            if self.wanted_keys and not self.has_wanted_key(keys):
+                return 0
         if look.sys_flag & COMPRESSED and self.looks_into_bodies:
             if not self.append_packed(record, look):
                 return 0
         elif self.body is not None:
             self.body.put(record + look.body_at, look.body_length)
-        self.append_properties(tag)
+        self.append_properties(tag, keys)
         self.append_places(record, look)
         self.append_numbers(record, look)
         self.rows += 1
@@ -198,15 +254,25 @@ cdef class ColumnBuilder:
                     return True
         return False
 
-    cdef int append_properties(self, Pair* tag) except -1:
-        cdef Pair* keys
+    cdef bint has_wanted_key(self, Pair* keys) except -1:
+        """An object per key, but only where keys are asked for."""
+        if keys == NULL:
+            return False
+        words = PyBytes_FromStringAndSize(<const char*>keys.value, keys.value_length).split(b" ")
+        return not self.wanted_keys.isdisjoint(words)
+
+    cdef int append_properties(self, Pair* tag, Pair* keys) except -1:
         if self.tag is not None:
             if tag == NULL:
                 self.tag.put_null()
             else:
                 self.tag.put(tag.value, tag.value_length)
+        if self.key is not None:
+            if keys == NULL:
+                self.key.put_null()
+            else:
+                self.key.put(keys.value, keys.value_length)
         if self.keys is not None:
-            keys = self.properties.find(b"KEYS", 4)
             if keys == NULL:
                 self.keys.put_words(NULL, 0)
             else:
@@ -274,6 +340,7 @@ COLUMN_CLASSES = {
     "body": Texts,
     "bodyError": Texts,
     "tags": Texts,
+    "key": Texts,
     "keys": TextLists,
     "properties": TextMaps,
     "msgId": Texts,

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from bolide.compiled import use_compiled
 
 if TYPE_CHECKING or not use_compiled("bolide.pipeline._columns"):
-    from bolide.pipeline.columns_twin import ColumnBuilder
+    from bolide.pipeline.columns_twin import ColumnBuilder, LogFilter
 else:
-    from bolide.pipeline._columns import ColumnBuilder
+    from bolide.pipeline._columns import ColumnBuilder, LogFilter
 
-__all__ = ["ColumnBuilder"]
+__all__ = ["ColumnBuilder", "LogFilter"]

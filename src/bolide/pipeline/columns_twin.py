@@ -12,17 +12,28 @@ marked as packed and does not unpack comes as it is stored, with the reason in `
 otherwise.
 """
 
+import struct
 from array import array
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import Any, Protocol
 
 from bolide.model.errors import MalformedRecord
-from bolide.model.message import Property, SysFlag, parse_properties
+from bolide.model.message import TRANSACTION_MASK, Property, SysFlag, parse_properties
 from bolide.model.offsets import LogOffset
 from bolide.pipeline.errors import BadBody
+from bolide.record.codec_twin import RecordHead, inspect_record
 from bolide.record.compress import unpack_body
-from bolide.record.layout import OpenRecord, open_record
+from bolide.record.layout import (
+    BLANK_BYTES,
+    CHECK_SUMS,
+    FIXED_BYTES,
+    MAGIC_BLANK,
+    MAGIC_V1,
+    MAGIC_V2,
+    OpenRecord,
+    open_record,
+)
 from bolide.record.message_id import format_host, format_offset_id
 
 ROWS_MAX = 1 << 20
@@ -34,13 +45,54 @@ BAD_BODIES = ("deliver", "skip", "fail")
 """What becomes of a message whose body does not unpack.  Brokers do not look into bodies, so anybody can send one."""
 
 TIME_MS_MAX = (2**63 - 1) // 1000
+TIME_MS_END = 2**63 - 1
+
+OF_PROPERTIES = frozenset({"tags", "key", "keys", "properties", "msgId"})
+"""Columns for which the properties of a message have to be read."""
+
+DONE = 0
+"""The data has been read, or the batch is full."""
+CUT_OFF = 1
+"""A record is longer than the data, as far as can be seen."""
+BLANK = 2
+"""The segment's records end here."""
+UNSOUND = 3
+"""No record is here, or a damaged one."""
+
+_SIZE_AND_MAGIC = struct.Struct(">II")
 
 Buffers = tuple[memoryview | None, ...]
 """In the order of Arrow's columnar format, children after their parents; None is a bitmap without a null."""
 
 
+class LogFilter:
+    """Which records of a log are wanted: those stored from `since_ms` to before `until_ms`, of the queues that are.
+
+    `opens_at` is asked once for each queue that is met, by the bytes of its topic and its number: from which place of
+    the log on are its records wanted?  Halves of transactions are of no queue.
+    """
+
+    def __init__(
+        self, opens_at: Callable[[bytes, int], int], *, since_ms: int = 0, until_ms: int = TIME_MS_END
+    ) -> None:
+        self._opens_at = opens_at
+        self.since_ms = since_ms
+        self.until_ms = until_ms
+        self._places: dict[tuple[bytes, int], int] = {}
+
+    def takes(self, topic: bytes, record: OpenRecord) -> bool:
+        if record.sys_flag & TRANSACTION_MASK in (SysFlag.PREPARED, SysFlag.ROLLBACK):
+            return False
+        if not self.since_ms <= record.store_timestamp_ms < self.until_ms:
+            return False
+        key = topic, record.queue_id
+        if key not in self._places:
+            self._places[key] = self._opens_at(*key)
+        return record.log_offset >= self._places[key]
+
+
 class ColumnBuilder:
-    """Columns of one batch.  `tags` keeps only messages that have one of them; none given keeps all."""
+    """Columns of one batch.  `tags` and `keys` keep only messages that have one of them; none given keeps all."""
 
     def __init__(
         self,
@@ -48,6 +100,7 @@ class ColumnBuilder:
         columns: Collection[str],
         *,
         tags: Collection[str] = (),
+        keys: Collection[str] = (),
         bad_bodies: str = BAD_BODIES[0],
         rows_max: int = 65_536,
         size_bytes_max: int = 8 * 1024 * 1024,
@@ -64,6 +117,7 @@ class ColumnBuilder:
         self._broker_name = broker_name
         self._names = tuple(columns)
         self._tags = frozenset(tags)
+        self._keys = frozenset(keys)
         self._rows_max = rows_max
         self._size_bytes_max = size_bytes_max
         self._bad_bodies = bad_bodies
@@ -97,6 +151,34 @@ class ColumnBuilder:
             at = record.end
         return at
 
+    def append_log(self, data: bytes, at: int, end: int, base: int, wanted: LogFilter) -> tuple[int, int]:
+        """Append the wanted records between two positions of data that stands in a log at its place `base`.
+
+        Returns the position to go on at, and why that is: DONE, CUT_OFF, BLANK or UNSOUND.  Checksums are looked at
+        where a record is wanted.
+        """
+        if not 0 <= at <= end <= len(data):
+            raise ValueError(f"there is no part from {at} to {end} in {len(data)} bytes")
+        while at < end and not self.full:
+            if end - at < BLANK_BYTES:
+                return at, CUT_OFF
+            size, magic = _SIZE_AND_MAGIC.unpack_from(data, at)
+            if magic == MAGIC_BLANK:
+                return at, BLANK
+            try:
+                record = open_record(data, at, end)
+            except MalformedRecord:
+                is_cut = magic in (MAGIC_V1, MAGIC_V2) and (size > end - at or end - at < FIXED_BYTES)
+                return at, CUT_OFF if is_cut else UNSOUND
+            if record.log_offset != base + at:
+                return at, UNSOUND
+            if wanted.takes(data[record.topic_at : record.topic_end], record):
+                if not isinstance(inspect_record(data, at, record.end, CHECK_SUMS), RecordHead):
+                    return at, UNSOUND
+                self._append_record(data, record)
+            at = record.end
+        return at, DONE
+
     def take(self) -> dict[str, Buffers]:
         """The finished columns by name; the builder starts again, empty."""
         taken = {name: column.buffers() for name, column in self._columns.items()}
@@ -106,6 +188,9 @@ class ColumnBuilder:
     def _append_record(self, data: bytes, record: OpenRecord) -> None:
         properties = parse_properties(data[record.properties_at : record.end].decode("utf-8", "replace"))
         if self._tags and properties.get(Property.TAGS) not in self._tags:
+            return
+        keys = [key for key in properties.get(Property.KEYS, "").split(" ") if key]
+        if self._keys and self._keys.isdisjoint(keys):
             return
         body = stored = data[record.body_at : record.body_end]
         body_error = None
@@ -128,7 +213,8 @@ class ColumnBuilder:
             "body": body,
             "bodyError": body_error,
             "tags": properties.get(Property.TAGS),
-            "keys": [key for key in properties.get(Property.KEYS, "").split(" ") if key],
+            "key": properties.get(Property.KEYS),
+            "keys": keys,
             "properties": properties,
             "msgId": properties.get(Property.UNIQUE_KEY, offset_id),
             "offsetMsgId": offset_id,
@@ -259,6 +345,7 @@ _COLUMN_TYPES: dict[str, Callable[[], _Column]] = {
     "body": _Texts,
     "bodyError": _Texts,
     "tags": _Texts,
+    "key": _Texts,
     "keys": _TextLists,
     "properties": _TextMaps,
     "msgId": _Texts,

@@ -1,305 +1,203 @@
-"""Options of a read: what they are called, what they mean, and which combinations make no sense.
+"""Options of a read: what they mean, and which combinations make no sense.
 
-Names and meanings follow Spark's Kafka source, the form of offsets follows RocketMQ-Spark.  Case does not matter.
-A name that is not known is an error: a misspelled option must not be a read of the wrong range.  Everything that is
-wrong is said at once.
+Names and meanings follow Spark's Kafka source (`option_table.py` has the names), the form of offsets follows
+RocketMQ-Spark.  Everything that is wrong is said at once.
 """
 
-import difflib
-import json
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
-from bolide.client.checks import subscription
+from bolide.client import checks
 from bolide.model.addresses import parse_addresses
-from bolide.model.errors import BolideError, ConfigError
-from bolide.model.names import check_group, check_topic
-from bolide.model.numbers import parse_count
-from bolide.model.offsets import MessageQueue
-from bolide.model.spark_limits import SPARK_OFFSETS_TEXT_MAX, SPARK_PULL_BYTES_MAX, SPARK_TASKS_MAX
+from bolide.model.errors import ConfigError
+from bolide.model.limits.spark import SPARK_KEYS_MAX, SPARK_PULL_BYTES_MAX, SPARK_TASKS_MAX
+from bolide.model.names import check_group
+from bolide.model.numbers import INT64_MAX
+from bolide.model.topic import Subscription
+from bolide.pipeline.bounds import EARLIEST, LATEST, Bound, check_order, read_bound
 from bolide.pipeline.columns_twin import BAD_BODIES
+from bolide.pipeline.option_table import OptionTexts, Use, named, quoted, say_all
+from bolide.pipeline.topics import Topics, read_topics
 
-EARLIEST = -2
-LATEST = -1
+log = logging.getLogger(__name__)
 
-LAST_MS = 2**63 - 1
-SECONDS_FROM, MILLISECONDS_FROM = 10**8, 10**11
-"""Both are in 1973: between them lie the seconds of this century and the milliseconds of a time without messages."""
-
-QUEUE_ID_MAX = 2**31 - 1
 PULL_BYTES_DEFAULT = 4 * 1024 * 1024
 GROUP_DEFAULT = "spark-reader"
-SHOWN_MAX = 200
-
-NAMES = (
-    "nameserver",
-    "subscribe",
-    "startingOffsets",
-    "startingTimestamp",
-    "endingOffsets",
-    "endingTimestamp",
-    "failOnDataLoss",
-    "badBodies",
-    "minPartitions",
-    "tags",
-    "consumerGroup",
-    "maxBytesPerPull",
-)
-_CANONICAL = {name.lower(): name for name in NAMES}
-
-_OTHER_WORDS = {
-    "topic": "subscribe",
-    "topics": "subscribe",
-    "path": "subscribe",
-    "paths": "subscribe",
-    "assign": "subscribe",
-    "subscribepattern": "subscribe",
-    "group": "consumerGroup",
-    "groupid": "consumerGroup",
-    "kafka.group.id": "consumerGroup",
-    "subexpression": "tags",
-    "tag": "tags",
-    "kafka.bootstrap.servers": "nameserver",
-    "namesrvaddr": "nameserver",
-    "namesrv": "nameserver",
-}
-"""What the same thing is called elsewhere."""
-
-_OF_STREAMS = frozenset({"maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay"})
-
-QueueOffsets = Mapping[MessageQueue, int]
-T = TypeVar("T")
+TRIGGER_DELAY_DEFAULT_MS = 15 * 60 * 1000
+NATIVE, KAFKA = "native", "kafka"
+OF_TRIGGERS = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "maxBytesPerTrigger")
 
 
 @dataclass(frozen=True)
-class Bound:
-    """One side of a read: a moment, else an offset for each queue, else the same (-2, -1) for all."""
+class Admission:
+    """How much of what is there one batch of a stream takes; None is no limit."""
 
-    everywhere: int
-    by_queue: QueueOffsets | None = None
-    timestamp_ms: int | None = None
+    offsets_max: int | None = None
+    offsets_min: int | None = None
+    bytes_max: int | None = None
+    delay_max_ms: int = TRIGGER_DELAY_DEFAULT_MS
+
+
+@dataclass(frozen=True)
+class Cutting:
+    """How ranges become tasks."""
+
+    partitions_min: int = 1
+    records_max: int | None = None
+    bytes_max: int | None = None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which messages of a queue are rows.  Tags and SQL are the broker's to judge, keys ours."""
+
+    tags: str = "*"
+    sql: str | None = None
+    keys: frozenset[str] = frozenset()
+
+    def subscription(self, topic: str) -> Subscription:
+        return checks.subscription(topic, self.tags, self.sql)
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether a broker may give less than it has."""
+        return self.sql is not None or self.tags != "*"
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """Options of a batch read, checked."""
+    """Options of a read, checked."""
 
     nameserver: str
-    topics: tuple[str, ...]
+    topics: Topics
     start: Bound
     end: Bound
+    start_without_match: str = "error"
     fail_on_data_loss: bool = True
     bad_bodies: str = BAD_BODIES[0]
-    min_partitions: int = 1
-    tags: str = "*"
+    cutting: Cutting = Cutting()
+    admission: Admission = Admission()
+    wanted: Wanted = Wanted()
     group: str = GROUP_DEFAULT
+    commits: bool = False
+    """Whether a stream tells the brokers how far its group has come."""
     pull_bytes_max: int = PULL_BYTES_DEFAULT
+    layout: str = NATIVE
+    include_headers: bool = False
+    columns: tuple[str, ...] = ()
+    """Those that are made; none named makes all."""
 
 
-def parse_options(given: Mapping[str, str]) -> ReadOptions:
-    """The options of a read; `ConfigError` says everything that is wrong with them."""
-    wrong = _Complaints()
-    hear = wrong.hear
-    options = _known(given, wrong)
-    nothing: tuple[str, ...] = ()
-    topics = hear(nothing, _topics, options)
-    start = hear(Bound(EARLIEST), _bound, options, "starting", EARLIEST, topics)
-    end = hear(Bound(LATEST), _bound, options, "ending", LATEST, topics)
-    hear(None, _check_order, start, end)
-    found = ReadOptions(
-        nameserver=hear("", _nameserver, options),
-        topics=topics,
-        start=start,
-        end=end,
-        fail_on_data_loss=hear(True, _flag, options, "failOnDataLoss", True),
-        bad_bodies=hear("", _choice, options, "badBodies", BAD_BODIES),
-        min_partitions=hear(0, _number, options, "minPartitions", 1, SPARK_TASKS_MAX, 1),
-        tags=hear("", _named, "tags", _tags, options),
-        group=hear("", _named, "consumerGroup", check_group, options.get("consumerGroup", GROUP_DEFAULT)),
-        pull_bytes_max=hear(
-            0, _number, options, "maxBytesPerPull", 1, SPARK_PULL_BYTES_MAX, PULL_BYTES_DEFAULT
-        ),
-    )
-    wrong.say()
+def parse_options(given: Mapping[str, str], use: Use = Use.BATCH) -> ReadOptions:
+    """The options of a batch read or of a stream; `ConfigError` says everything that is wrong with them."""
+    texts = OptionTexts(given, use)
+    found = _parse(texts, use)
+    texts.say()
+    if use is Use.BATCH and (unused := [name for name in OF_TRIGGERS if name in texts]):
+        log.warning("a batch read has no triggers and takes everything: %s is ignored", ", ".join(unused))
     return found
 
 
-class _Complaints:
-    """Goes on after an error, so that the user hears of all of them at once."""
+def check_options(given: Mapping[str, str]) -> ReadOptions:
+    """What is known at `load()`, when nobody knows yet whether it will be a batch or a stream.
 
-    def __init__(self) -> None:
-        self._texts: list[str] = []
-
-    def hear(self, otherwise: T, check: Callable[..., T], *arguments: Any) -> T:
-        """What the check returns, or something in its place that nobody will ever see."""
-        try:
-            return check(*arguments)
-        except ConfigError as error:
-            self.add(str(error))
-            return otherwise
-
-    def add(self, text: str) -> None:
-        self._texts.append(text)
-
-    def say(self) -> None:
-        if len(self._texts) > 1:
-            self._texts.insert(0, f"{len(self._texts)} things are wrong with the options:")
-        if self._texts:
-            raise ConfigError("\n  ".join(self._texts))
+    Only what is wrong for both is said; the rest when the read begins.
+    """
+    batch, stream = OptionTexts(given, Use.BATCH), OptionTexts(given, Use.STREAM)
+    found = _parse(batch, Use.BATCH)
+    _parse(stream, Use.STREAM)
+    say_all([text for text in batch.complaints if text in stream.complaints])
+    return found
 
 
-# ---- names and plain values ------------------------------------------------------------------------------------
+def _parse(texts: OptionTexts, use: Use) -> ReadOptions:
+    hear = texts.hear
+    topics = hear(Topics(), read_topics, texts)
+    start = hear(Bound("", EARLIEST), read_bound, texts, "starting", use)
+    end = hear(Bound("", LATEST), read_bound, texts, "ending", use)
+    hear(None, check_order, start, end)
+    for bound in (start, end):
+        hear(None, topics.check_named, bound.name, bound.named or ())
+    layout = hear(NATIVE, texts.choice, "schema", (NATIVE, KAFKA))
+    return ReadOptions(
+        nameserver=hear("", _nameserver, texts),
+        topics=topics,
+        start=start,
+        end=end,
+        start_without_match=hear("", texts.choice, "startingOffsetsByTimestampStrategy", ("error", "latest")),
+        fail_on_data_loss=hear(True, _flag, texts, "failOnDataLoss", True),
+        bad_bodies=hear("", texts.choice, "badBodies", BAD_BODIES),
+        cutting=Cutting(
+            partitions_min=hear(1, texts.number, "minPartitions", 1, SPARK_TASKS_MAX, 1),
+            records_max=hear(None, texts.number, "maxRecordsPerPartition", 1, INT64_MAX, None),
+            bytes_max=hear(None, texts.number, "maxBytesPerPartition", 1, INT64_MAX, None),
+        ),
+        admission=hear(Admission(), _admission, texts),
+        wanted=hear(Wanted(), read_wanted, texts),
+        group=hear("", named, "consumerGroup", check_group, texts.get("consumerGroup") or GROUP_DEFAULT),
+        commits=bool(texts.get("consumerGroup")),
+        pull_bytes_max=hear(0, texts.number, "maxBytesPerPull", 1, SPARK_PULL_BYTES_MAX, PULL_BYTES_DEFAULT),
+        layout=layout,
+        include_headers=hear(False, _headers, texts, layout),
+        columns=hear((), read_columns, texts),
+    )
 
 
-def _known(given: Mapping[str, str], wrong: _Complaints) -> dict[str, str]:
-    options: dict[str, str] = {}
-    for name, value in given.items():
-        canonical = _CANONICAL.get(name.lower())
-        if canonical is None:
-            wrong.add(f"there is no option {_quoted(name)}{_hint(name.lower())}")
-        else:
-            options[canonical] = str(value).strip()
-    return options
+def _nameserver(texts: OptionTexts) -> str:
+    return ";".join(named("nameserver", parse_addresses, texts.required("nameserver", "127.0.0.1:9876")))
 
 
-def _hint(name: str) -> str:
-    if name in _OTHER_WORDS:
-        return f": it is called {_OTHER_WORDS[name]} here"
-    if name in _OF_STREAMS:
-        return ": it is about streams, which this source does not read yet"
-    close = difflib.get_close_matches(name[:SHOWN_MAX], _CANONICAL, n=1, cutoff=0.7)
-    return f": did you mean {_CANONICAL[close[0]]}?" if close else f"; there are {', '.join(NAMES)}"
+def _flag(texts: OptionTexts, name: str, default: bool) -> bool:
+    return texts.flag(name, default=default)
 
 
-def _quoted(value: object) -> str:
-    """What the user wrote, for an error: escaped, and not all of it when it is long."""
-    text = repr(value)
-    return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}…"
-
-
-def _required(options: Mapping[str, str], name: str, example: str) -> str:
-    value = options.get(name)
-    if not value:
-        raise ConfigError(f'the option {name} is missing: .option("{name}", "{example}")')
-    return value
-
-
-def _named(name: str, check: Callable[..., T], *arguments: Any) -> T:
-    """For checks that do not know that they are asked about an option."""
-    try:
-        return check(*arguments)
-    except BolideError as error:
-        raise ConfigError(f"{name}: {error}") from error
-
-
-def _nameserver(options: Mapping[str, str]) -> str:
-    text = _required(options, "nameserver", "127.0.0.1:9876")
-    return ";".join(_named("nameserver", parse_addresses, text))
-
-
-def _topics(options: Mapping[str, str]) -> tuple[str, ...]:
-    names = [name.strip() for name in _required(options, "subscribe", "topic").split(",")]
-    topics = [_named("subscribe", check_topic, name) for name in names if name]
-    if not topics:
-        raise ConfigError(f"subscribe: {_quoted(options['subscribe'])} names no topic")
-    return tuple(dict.fromkeys(topics))
-
-
-def _tags(options: Mapping[str, str]) -> str:
-    return subscription("", options.get("tags", "*")).expression
-
-
-def _flag(options: Mapping[str, str], name: str, default: bool) -> bool:
-    return _choice(options, name, ("true", "false") if default else ("false", "true")) == "true"
-
-
-def _choice(options: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
-    """One of some words; the first is the default."""
-    text = options.get(name, choices[0])
-    if text.lower() not in choices:
-        *others, last = choices
-        raise ConfigError(f"{name} is {', '.join(others)} or {last}, not {_quoted(text)}")
-    return text.lower()
-
-
-def _number(options: Mapping[str, str], name: str, low: int, high: int, default: int) -> int:
-    text = options.get(name)
-    if text is None:
-        return default
-    number = parse_count(text)
-    if number is None or not low <= number <= high:
-        raise ConfigError(f"{name} is a number from {low} to {high}, not {_quoted(text)}")
-    return number
-
-
-# ---- the two ends ----------------------------------------------------------------------------------------------
-
-
-def _bound(options: Mapping[str, str], side: str, default: int, topics: tuple[str, ...]) -> Bound:
-    """A timestamp wins over offsets, as with Kafka."""
-    if f"{side}Timestamp" in options:
-        return Bound(default, timestamp_ms=_moment_ms(options, f"{side}Timestamp"))
-    name = f"{side}Offsets"
-    text = options.get(name)
-    if text is None or text.lower() == ("earliest" if default == EARLIEST else "latest"):
-        return Bound(default)
-    if text.lower() == "latest":
-        raise ConfigError("startingOffsets=latest leaves nothing to read in a batch: say earliest or offsets")
-    if text.lower() == "earliest":
-        raise ConfigError("endingOffsets=earliest leaves nothing to read: say latest or offsets")
-    return Bound(default, by_queue=parse_offsets(text, name, topics))
-
-
-def _moment_ms(options: Mapping[str, str], name: str) -> int:
-    """0 is the beginning; what would be a moment of 1970 to 1973 was meant in seconds."""
-    moment_ms = _number(options, name, 0, LAST_MS, 0)
-    if SECONDS_FROM <= moment_ms < MILLISECONDS_FROM:
-        raise ConfigError(f"{name} is in milliseconds, and {moment_ms} looks like seconds: {moment_ms}000?")
-    return moment_ms
-
-
-def parse_offsets(text: str, name: str, topics: tuple[str, ...]) -> QueueOffsets:
-    """`{"topic": {"broker": {"queue": offset}}}`, with -2 for the earliest and -1 for the latest."""
-    shape = f'{name} is earliest, latest or {{"topic": {{"broker": {{"queue": offset}}}}}}'
-    if len(text) > SPARK_OFFSETS_TEXT_MAX:
-        raise ConfigError(f"{name} is longer than {SPARK_OFFSETS_TEXT_MAX} characters")
-    try:
-        tree = json.loads(text)
-        offsets = {
-            MessageQueue(topic, broker, _queue_id(queue)): offset
-            for topic, brokers in tree.items()
-            for broker, queues in brokers.items()
-            for queue, offset in queues.items()
-        }
-    except (AttributeError, TypeError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{shape}; this cannot be read: {_quoted(text)}") from error
-    for queue, offset in offsets.items():
-        if not isinstance(offset, int) or isinstance(offset, bool) or not EARLIEST <= offset < 2**63:
-            raise ConfigError(f"{shape}; {queue} has {_quoted(offset)}")
-        if topics and queue.topic not in topics:
-            raise ConfigError(f"{name} names the topic {_quoted(queue.topic)}, subscribe does not")
-    return offsets
-
-
-def _queue_id(text: str) -> int:
-    number = parse_count(text)
-    if number is None or number > QUEUE_ID_MAX:
-        raise ValueError(f"{text!r} is no queue")
-    return number
-
-
-def _check_order(start: Bound, end: Bound) -> None:
-    if (start.timestamp_ms or 0) > (LAST_MS if end.timestamp_ms is None else end.timestamp_ms):
+def _headers(texts: OptionTexts, layout: str) -> bool:
+    wanted = texts.flag("includeHeaders", default=False)
+    if wanted and layout == NATIVE:
         raise ConfigError(
-            f"startingTimestamp ({start.timestamp_ms}) is later than endingTimestamp ({end.timestamp_ms})"
+            "includeHeaders goes with schema=kafka; without it the column properties has them all"
         )
-    for queue, offset in (start.by_queue or {}).items():
-        last = (end.by_queue or {}).get(queue, LATEST)
-        if offset == LATEST:
-            raise ConfigError(f"startingOffsets: -1 (latest) for {queue} leaves nothing to read in a batch")
-        if offset >= 0 and 0 <= last < offset:
-            raise ConfigError(f"{queue} would end at {last}, before it starts at {offset}")
-    for queue, offset in (end.by_queue or {}).items():
-        if offset == EARLIEST:
-            raise ConfigError(f"endingOffsets: -2 (earliest) for {queue} leaves nothing to read")
+    return wanted
+
+
+def read_columns(texts: OptionTexts) -> tuple[str, ...]:
+    """Names as the user wrote them; which there are is known to the schema."""
+    names = [name.strip() for name in (texts.get("columns") or "").split(",") if name.strip()]
+    if "columns" in texts and not names:
+        raise ConfigError("columns names no column: leave it out to have all of them")
+    return tuple(names)
+
+
+def read_wanted(texts: OptionTexts) -> Wanted:
+    sql = texts.get("sql")
+    if sql is not None and "tags" in texts:
+        raise ConfigError("tags and sql contradict each other: say TAGS = 'paid' in the SQL expression")
+    name = "tags" if sql is None else "sql"
+    found = named(name, checks.subscription, "", texts.get("tags") or "*", sql)
+    tags = found.expression if sql is None else "*"
+    keys = frozenset(key.strip() for key in (texts.get("keys") or "").split(",") if key.strip())
+    if len(keys) > SPARK_KEYS_MAX:
+        raise ConfigError(
+            f"keys names {len(keys)} keys; {SPARK_KEYS_MAX} are possible: join with a table of them"
+        )
+    if spaced := next((key for key in sorted(keys) if " " in key), None):
+        raise ConfigError(f"keys: {quoted(spaced)} has a space, which no key has; several are joined by ','")
+    return Wanted(tags, sql, keys)
+
+
+def _admission(texts: OptionTexts) -> Admission:
+    most = texts.number("maxOffsetsPerTrigger", 1, INT64_MAX, None)
+    least = texts.number("minOffsetsPerTrigger", 1, INT64_MAX, None)
+    if most is not None and least is not None and least > most:
+        raise ConfigError(f"minOffsetsPerTrigger ({least}) is more than maxOffsetsPerTrigger ({most})")
+    if "maxTriggerDelay" in texts and least is None:
+        raise ConfigError(
+            "maxTriggerDelay goes with minOffsetsPerTrigger: without a minimum nothing is delayed"
+        )
+    return Admission(
+        offsets_max=most,
+        offsets_min=least,
+        bytes_max=texts.number("maxBytesPerTrigger", 1, INT64_MAX, None),
+        delay_max_ms=texts.duration_ms("maxTriggerDelay", TRIGGER_DELAY_DEFAULT_MS),
+    )

@@ -1,126 +1,98 @@
-"""Which offsets of which queues a batch reads, decided once, on the driver.
+"""Which offsets of which queues a read takes, decided on the driver.
 
-The ends are fixed here, so a read that is computed again gives the same rows although producers go on.  A range that
-the queue no longer has, or does not have yet, is a `DataLost` error or, when the user says so, a warning and a
-shorter range.
+The ends of a batch are fixed here, so a read that is computed again gives the same rows although producers go on.  A
+range that the queue no longer has, or does not have yet, is a `DataLost` error or, when the user says so, a warning and
+a shorter range.
 """
 
-import asyncio
-import itertools
-import logging
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Protocol
 
-from bolide.client.pull import PullConsumer
 from bolide.model.errors import ConfigError
 from bolide.model.offsets import MessageQueue
-from bolide.model.spark_limits import SPARK_TASKS_MAX
-from bolide.pipeline.errors import DataLost, OffsetsExpired, QueueRecreated
-from bolide.pipeline.options import EARLIEST, LATEST, Bound, ReadOptions
-
-log = logging.getLogger(__name__)
-
-QUEUES_AT_ONCE_MAX = 128
-NAMED_MAX = 10
+from bolide.pipeline.bounds import EARLIEST, LATEST, Bound
+from bolide.pipeline.cluster import Cluster, listed
+from bolide.pipeline.errors import QueueRecreated
+from bolide.pipeline.filters import EVERYTHING, Pushed
+from bolide.pipeline.options import ReadOptions
+from bolide.pipeline.ranges import Ends, QueueRange, fit_range, report_loss, split_ranges
 
 
-@dataclass(frozen=True)
-class QueueRange:
-    """Messages of one queue: from `begin` to before `end`."""
+class Asking(Protocol):
+    """What is needed of a `Cluster` here."""
 
-    queue: MessageQueue
-    begin: int
-    end: int
-
-    def __str__(self) -> str:
-        return f"{self.queue} [{self.begin}, {self.end})"
+    async def offsets_at(self, moments_ms: Mapping[MessageQueue, int]) -> dict[MessageQueue, int]: ...
 
 
-def report_loss(loss: DataLost, *, fail: bool) -> None:
-    """`failOnDataLoss`, in one place."""
-    if fail:
-        raise loss
-    log.warning("%s", loss)
+async def plan_read(options: ReadOptions, pushed: Pushed = EVERYTHING) -> list[QueueRange]:
+    """The ranges that tasks of a batch read, one task each."""
+    async with Cluster(options) as cluster:
+        queues = await cluster.queues()
+        ends = await cluster.ends(queues)
+        begins = await resolve(cluster, options.start, ends, options)
+        stops = await resolve(cluster, options.end, ends, options)
+        fail = options.fail_on_data_loss
+        ranges = [
+            fit_range(QueueRange(queue, begins[queue], stops[queue]), ends[queue], fail=fail)
+            for queue in queues
+        ]
+        ranges = await _narrow(cluster, ranges, pushed)
+        sizes = None if options.cutting.bytes_max is None else await cluster.sizes(ranges)
+    return split_ranges(ranges, options.cutting, sizes)
 
 
-async def plan_read(options: ReadOptions) -> list[QueueRange]:
-    """The ranges that tasks read, one task each."""
-    limit = asyncio.Semaphore(QUEUES_AT_ONCE_MAX)
-    async with PullConsumer(options.nameserver, group=options.group) as consumer:
-        queues = [queue for topic in options.topics for queue in await consumer.queues(topic)]
-        if len(queues) > SPARK_TASKS_MAX:
-            raise ConfigError(
-                f"{len(queues)} queues would be as many tasks, and Spark gets at most {SPARK_TASKS_MAX}:"
-                " subscribe to fewer topics at a time"
-            )
-        _check_named(queues, options)
-
-        async def plan_queue(queue: MessageQueue) -> QueueRange:
-            async with limit:
-                return await _plan_queue(consumer, queue, options)
-
-        ranges = await asyncio.gather(*map(plan_queue, queues))
-    return split_ranges([one for one in ranges if one.begin < one.end], options.min_partitions)
+async def _narrow(cluster: Asking, ranges: list[QueueRange], pushed: Pushed) -> list[QueueRange]:
+    """What Spark's filters leave of the ranges."""
+    ranges = [one for one in ranges if one.length > 0 and pushed.has(one.queue)]
+    lows = dict.fromkeys((one.queue for one in ranges), pushed.offset_min or 0)
+    highs = {one.queue: one.end if pushed.offset_max is None else pushed.offset_max + 1 for one in ranges}
+    if pushed.time_min_ms is not None:
+        found = await cluster.offsets_at(dict.fromkeys(lows, pushed.time_min_ms))
+        lows = {queue: max(low, found[queue]) for queue, low in lows.items()}
+    if pushed.time_max_ms is not None:
+        found = await cluster.offsets_at(dict.fromkeys(highs, pushed.time_max_ms + 1))
+        highs = {queue: min(high, found[queue]) for queue, high in highs.items()}
+    return [
+        replace(one, begin=max(one.begin, lows[one.queue]), end=min(one.end, highs[one.queue]))
+        for one in ranges
+    ]
 
 
-def split_ranges(ranges: list[QueueRange], min_partitions: int) -> list[QueueRange]:
-    """Cut the longer ranges so that there are about `min_partitions`; an order of offsets stays inside each."""
-    total = sum(one.end - one.begin for one in ranges)
-    if len(ranges) >= min_partitions:
-        return ranges
-    parts: list[QueueRange] = []
-    for one in ranges:
-        length = one.end - one.begin
-        count = min(length, max(1, round(length * min_partitions / total)))
-        cuts = [one.begin + length * at // count for at in range(count + 1)]
-        parts += [replace(one, begin=begin, end=end) for begin, end in itertools.pairwise(cuts)]
-    return parts
+async def resolve(
+    cluster: Asking, bound: Bound, ends: Mapping[MessageQueue, Ends], options: ReadOptions
+) -> dict[MessageQueue, int]:
+    """The offset of one side of a read in every queue."""
+    _check_named(bound, list(ends), options)
+    moments = {queue: moment for queue in ends if (moment := bound.moment_of(queue)) is not None}
+    if moments:
+        found = await cluster.offsets_at(moments)
+        if bound is options.start and options.start_without_match == "error":
+            _check_match(bound, found, ends)
+        return {queue: ends[queue].clamp(found[queue]) for queue in ends}
+    words = {EARLIEST: lambda one: one.first, LATEST: lambda one: one.last}
+    wanted = {queue: bound.offset_of(queue) for queue in ends}
+    return {queue: words[at](ends[queue]) if at in words else at for queue, at in wanted.items()}
 
 
-def _check_named(queues: list[MessageQueue], options: ReadOptions) -> None:
-    """Offsets by queue must be for all queues and for no others: a forgotten queue is a silent gap."""
-    for name, bound in (("startingOffsets", options.start), ("endingOffsets", options.end)):
-        if bound.by_queue is None:
-            continue
-        if missing := sorted(set(queues) - set(bound.by_queue)):
-            raise ConfigError(f"{name} leaves out {_list(missing)}; give -2 (earliest) or -1 (latest) for it")
-        if unknown := sorted(set(bound.by_queue) - set(queues)):
-            gone = QueueRecreated(f"{name} names queues that are not there: {_list(unknown)}")
-            report_loss(gone, fail=options.fail_on_data_loss)
-
-
-def _list(queues: Iterable[MessageQueue]) -> str:
-    names = [str(queue) for queue in queues]
-    return ", ".join(names[:NAMED_MAX]) + (f" and {len(names) - NAMED_MAX} more" if names[NAMED_MAX:] else "")
-
-
-async def _plan_queue(consumer: PullConsumer, queue: MessageQueue, options: ReadOptions) -> QueueRange:
-    first = max(0, await consumer.min_offset(queue))
-    last = max(0, await consumer.max_offset(queue))
-    begin = await _resolve(consumer, queue, options.start, first, last)
-    end = await _resolve(consumer, queue, options.end, first, last)
-    return fit_range(QueueRange(queue, begin, end), first, last, fail=options.fail_on_data_loss)
-
-
-async def _resolve(consumer: PullConsumer, queue: MessageQueue, bound: Bound, first: int, last: int) -> int:
-    if bound.timestamp_ms is not None:
-        return min(max(await consumer.offset_at(queue, bound.timestamp_ms), first), last)
-    offset = bound.everywhere if bound.by_queue is None else bound.by_queue[queue]
-    return {EARLIEST: first, LATEST: last}.get(offset, offset)
-
-
-def fit_range(wanted: QueueRange, first: int, last: int, *, fail: bool) -> QueueRange:
-    """The part of a range that the queue, which now reaches from `first` to `last`, really has."""
-    if wanted.begin < min(first, wanted.end):
-        expired = OffsetsExpired(
-            f"{wanted} begins before the queue does: the messages before offset {first} have expired"
+def _check_match(bound: Bound, found: Mapping[MessageQueue, int], ends: Mapping[MessageQueue, Ends]) -> None:
+    """Kafka's word for it is the strategy `error`."""
+    if without := sorted(queue for queue, offset in found.items() if offset >= ends[queue].last):
+        raise ConfigError(
+            f"{bound.name}: nothing was stored then or later in {listed(without)};"
+            " startingOffsetsByTimestampStrategy=latest begins there with what comes next"
         )
-        report_loss(expired, fail=fail)
-    if max(wanted.begin, wanted.end) > last:
-        recreated = QueueRecreated(
-            f"{wanted} reaches beyond the end of the queue at {last}: the topic was deleted and made again, "
-            "or these are offsets of another topic"
-        )
-        report_loss(recreated, fail=fail)
-    begin = min(max(wanted.begin, first), last)
-    return replace(wanted, begin=begin, end=max(begin, min(wanted.end, last)))
+
+
+def _check_named(bound: Bound, queues: list[MessageQueue], options: ReadOptions) -> None:
+    """What is said by queue must be for all queues and for no others: a forgotten queue is a silent gap."""
+    if (named := bound.named) is None or bound.timestamp_ms is not None:
+        return
+    if missing := named.unnamed(queues):
+        hint = "" if bound.by_queue is None else "; give -2 (earliest) or -1 (latest) for it"
+        raise ConfigError(f"{bound.name} leaves out {listed(missing)}{hint}")
+    if ambiguous := named.ambiguous(queues):
+        raise ConfigError(f"{bound.name}: several brokers have the topic, so say which: {listed(ambiguous)}")
+    if unknown := named.unknown(queues):
+        gone = QueueRecreated(f"{bound.name} names queues that are not there: {listed(unknown)}")
+        report_loss(gone, fail=options.fail_on_data_loss)

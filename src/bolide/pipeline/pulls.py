@@ -15,19 +15,22 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bolide.client.results import PullBlock, PullStatus
-from bolide.model.errors import CallTimeout, ConnectionLost, ProtocolError
+from bolide.model.errors import CallTimeout, ConnectionLost, ProtocolError, RouteNotFound
+from bolide.model.limits.spark import SPARK_AHEAD_BYTES_MAX, SPARK_PULLS_AHEAD_MAX
 from bolide.model.offsets import GroupOffset, MessageQueue
-from bolide.model.spark_limits import SPARK_AHEAD_BYTES_MAX, SPARK_PULLS_AHEAD_MAX
 from bolide.model.topic import Subscription
 from bolide.net.ticks import pause
 from bolide.pipeline.errors import DataLost, OffsetsExpired, QueueRecreated
 from bolide.pipeline.options import ReadOptions
-from bolide.pipeline.plan import QueueRange, report_loss
+from bolide.pipeline.ranges import QueueRange, report_loss
 
 PULL_MESSAGES_MAX = 32_768
 GROW_AFTER_PIECES = 16
-TRIES = 3
+TRIES = 12
 PAUSE_MS = 300
+PAUSE_MAX_MS = 1_000
+"""The driver has just reached the broker, so one that does not answer may be starting again: some seconds."""
+
 LATE_MS = 5_000
 """How long to wait for a message that the broker counted but does not show yet."""
 
@@ -78,7 +81,7 @@ class BlockReader:
         self._calls = calls
         self._wanted = wanted
         self._options = options
-        self._subscription = Subscription.parse(wanted.queue.topic, options.tags)
+        self._subscription = options.wanted.subscription(wanted.queue.topic)
         self._asked: deque[Asked] = deque()
         self._asked_to = wanted.begin
         self._span = 0
@@ -135,6 +138,10 @@ class BlockReader:
     def _has_enough(self) -> bool:
         return self._held_bytes >= SPARK_AHEAD_BYTES_MAX
 
+    async def again(self, begin: int) -> Piece:
+        """A piece from another offset on, out of turn: one pull, for who could not use what came with others."""
+        return await self._fetch(begin, self._wanted.end, once=True)
+
     # ---- one piece -----------------------------------------------------------------------------------------
 
     async def _fetch(self, begin: int, end: int, *, once: bool = False) -> Piece:
@@ -167,10 +174,10 @@ class BlockReader:
                     bulk=True,
                     wait_ms=wait_ms,
                 )
-            except (ConnectionLost, CallTimeout):
+            except (ConnectionLost, CallTimeout, RouteNotFound):
                 if attempt == TRIES:
                     raise
-                await pause(PAUSE_MS * attempt / 1000)
+                await pause(min(PAUSE_MS * attempt, PAUSE_MAX_MS) / 1000)
         raise AssertionError("every try returns or raises")
 
     def _go_on(self, offset: int, end: int, block: PullBlock) -> int:
@@ -194,7 +201,7 @@ class BlockReader:
                 f"{queue}: the messages from offset {offset} to {block.min_offset} have expired during the read"
             )
         if block.status is PullStatus.NO_MATCHED_MESSAGE:
-            if not self._subscription.takes_all:
+            if self._options.wanted.leaves_out:
                 return None
             return OffsetsExpired(
                 f"{queue}: the messages from offset {offset} to {block.next_offset} are being deleted"

@@ -5,7 +5,8 @@ sources; truly null are only `tags` of a message that has none, `bodyError` of o
 a timestamp cannot hold.
 """
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Collection, Mapping
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -24,6 +25,8 @@ from pyspark.sql.types import (
 
 from bolide.model.errors import ConfigError
 from bolide.pipeline.columns_twin import Buffers
+from bolide.pipeline.option_table import SHOWN_MAX, quoted
+from bolide.pipeline.options import NATIVE, ReadOptions
 
 COLUMNS: Mapping[str, DataType] = {
     "topic": StringType(),
@@ -47,19 +50,75 @@ COLUMNS: Mapping[str, DataType] = {
     "logOffset": LongType(),
 }
 
+KAFKA_COLUMNS: Mapping[str, DataType] = {
+    "key": BinaryType(),
+    "value": BinaryType(),
+    "topic": StringType(),
+    "partition": IntegerType(),
+    "offset": LongType(),
+    "timestamp": TimestampType(),
+    "timestampType": IntegerType(),
+}
+"""Those of Spark's Kafka source, for jobs that move over: `schema=kafka`."""
 
-def whole_schema() -> StructType:
-    return StructType([StructField(name, kind) for name, kind in COLUMNS.items()])
+KAFKA_HEADERS: Mapping[str, DataType] = {
+    "headers": ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
+}
 
 
-def check_schema(schema: StructType) -> None:
+_MADE_FROM = {
+    "value": "body",
+    "partition": "queueId",
+    "offset": "queueOffset",
+    "timestamp": "storeTimestamp",
+    "headers": "properties",
+}
+"""Kafka's columns that are ours under another name; a list of pairs is a map, to the byte."""
+
+LOG_APPEND_TIME = 1
+"""Kafka's number for times that are the broker's, in `timestampType`."""
+
+
+def columns_of(options: ReadOptions | None) -> Mapping[str, DataType]:
+    if options is None or options.layout == NATIVE:
+        return COLUMNS
+    return {**KAFKA_COLUMNS, **KAFKA_HEADERS} if options.include_headers else KAFKA_COLUMNS
+
+
+def whole_schema(options: ReadOptions | None = None) -> StructType:
+    return _chosen(columns_of(options), () if options is None else options.columns)
+
+
+def native_schema(names: Collection[str] = ()) -> StructType:
+    """Of store files: these columns, or all."""
+    return _chosen(COLUMNS, names)
+
+
+def _chosen(columns: Mapping[str, DataType], names: Collection[str]) -> StructType:
+    """The option `columns`; case does not matter, as nowhere in Spark."""
+    known = {name.lower(): name for name in columns}
+    chosen: list[str] = []
+    for name in names or columns:
+        found = known.get(name.lower())
+        if found is None:
+            close = difflib.get_close_matches(name.lower()[:SHOWN_MAX], known, n=1)
+            hint = f"did you mean {known[close[0]]}?" if close else f"there are {', '.join(columns)}"
+            raise ConfigError(f"columns: a topic has no column {quoted(name)}; {hint}")
+        if found in chosen:
+            raise ConfigError(f"columns names {found} twice")
+        chosen.append(found)
+    return StructType([StructField(name, columns[name]) for name in chosen])
+
+
+def check_schema(schema: StructType, options: ReadOptions | None = None) -> None:
     """A schema given by the user chooses columns; it cannot rename or convert them."""
+    columns = columns_of(options)
     for field in schema:
-        if field.name not in COLUMNS:
-            known = ", ".join(COLUMNS)
+        if field.name not in columns:
+            known = ", ".join(columns)
             raise ConfigError(f"a topic has no column {field.name!r}; it has {known}")
-        if field.dataType != COLUMNS[field.name]:
-            wanted, given = COLUMNS[field.name].simpleString(), field.dataType.simpleString()
+        if field.dataType != columns[field.name]:
+            wanted, given = columns[field.name].simpleString(), field.dataType.simpleString()
             raise ConfigError(f"the column {field.name} is {wanted}, not {given}: cast it after reading")
         if not field.nullable:
             raise ConfigError(f"the column {field.name} may be null: leave NOT NULL out of the schema")
@@ -72,25 +131,47 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     return to_arrow_schema(schema, timezone="UTC")
 
 
+def built_columns(schema: pa.Schema) -> list[str]:
+    """What a `ColumnBuilder` has to build for this schema."""
+    return [_MADE_FROM.get(name, name) for name in schema.names if name != "timestampType"]
+
+
 def make_batch(schema: pa.Schema, rows: int, columns: Mapping[str, Buffers]) -> pa.RecordBatch:
     """Put finished buffers together.  Nothing is copied and nothing is looked at."""
-    arrays = [_array(field.type, rows, list(columns[field.name])) for field in schema]
+    arrays = [
+        pa.repeat(pa.scalar(LOG_APPEND_TIME, field.type), rows)
+        if field.name == "timestampType"
+        else _array(field.type, rows, list(columns[_MADE_FROM.get(field.name, field.name)]))
+        for field in schema
+    ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def make_row(schema: pa.Schema, known: Mapping[str, object]) -> pa.RecordBatch:
+    """One row of which only these columns are known, by our names; the others are null."""
+    row = {name: known.get(_MADE_FROM.get(name, name)) for name in schema.names}
+    return pa.RecordBatch.from_pylist([row], schema=schema)
 
 
 def _array(kind: pa.DataType, rows: int, buffers: list[memoryview | None]) -> pa.Array:
     """The columnar format's layouts: own buffers first, then those of the children."""
+    if pa.types.is_list(kind) and pa.types.is_struct(kind.value_type):
+        pairs = _pairs(kind.value_type, _last_offset(buffers[1]), buffers[2:])
+        return pa.Array.from_buffers(kind, rows, _own(buffers[:2]), children=[pairs])
     if pa.types.is_list(kind):
         items = _array(kind.value_type, _last_offset(buffers[1]), buffers[2:])
         return pa.Array.from_buffers(kind, rows, _own(buffers[:2]), children=[items])
     if pa.types.is_map(kind):
-        count = _last_offset(buffers[1])
-        names = _array(kind.key_type, count, buffers[3:6])
-        values = _array(kind.item_type, count, buffers[6:9])
         pair = pa.struct([kind.key_field, kind.item_field])
-        pairs = pa.Array.from_buffers(pair, count, _own(buffers[2:3]), children=[names, values])
+        pairs = _pairs(pair, _last_offset(buffers[1]), buffers[2:])
         return pa.Array.from_buffers(kind, rows, _own(buffers[:2]), children=[pairs])
     return pa.Array.from_buffers(kind, rows, _own(buffers))
+
+
+def _pairs(kind: pa.StructType, count: int, buffers: list[memoryview | None]) -> pa.Array:
+    names = _array(kind.field(0).type, count, buffers[1:4])
+    values = _array(kind.field(1).type, count, buffers[4:7])
+    return pa.Array.from_buffers(kind, count, _own(buffers[:1]), children=[names, values])
 
 
 def _own(buffers: list[memoryview | None]) -> list[pa.Buffer | None]:

@@ -37,9 +37,12 @@ def local_session(
         raise ConfigError(
             "Spark needs a JDK of version 17 or newer: no java on the path, and JAVA_HOME has none"
         )
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nobody else is to connect
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+    else:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # other machines may have it elsewhere
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in {**QUIET, **(settings or {})}.items():
         builder = builder.config(key, value)

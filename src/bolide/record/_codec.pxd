@@ -47,6 +47,7 @@ cdef enum:
     SOUND_RECORD = 2
 
 cdef int64_t hash_of(const unsigned char* text, Py_ssize_t length) noexcept nogil
+cdef int check_parts(RecordParts* parts) except -1
 cdef Py_ssize_t size_of(RecordParts* parts) noexcept nogil
 cdef void write_record(unsigned char* to, RecordParts* parts) noexcept nogil
 cdef void scan_properties(const unsigned char* text, Py_ssize_t length, PropertyScan* scan) noexcept nogil

@@ -291,7 +291,7 @@ cdef void write_record(unsigned char* to, RecordParts* parts) noexcept nogil:
     memcpy(to, parts.suffix, parts.suffix_length)
 
 
-cdef check_parts(RecordParts* parts):
+cdef int check_parts(RecordParts* parts) except -1:
     """What does not fit its field would make every later record unreadable."""
     if parts.topic_length > LENGTH_MAX or stored_properties_length(parts) > LENGTH_MAX:
         raise ValueError("the topic or the properties are too long for a record")
@@ -303,6 +303,7 @@ cdef check_parts(RecordParts* parts):
     for value in (parts.queue_id, parts.flag, parts.sys_flag, parts.reconsume_times):
         if not -0x80000000LL <= value <= 0x7FFFFFFFLL:
             raise OverflowError(f"{value} is not a 32-bit number")
+    return 0
 
 
 def encode_record(

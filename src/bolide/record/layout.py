@@ -55,7 +55,7 @@ from functools import partial
 from typing import NamedTuple
 
 from bolide.model.errors import MalformedRecord
-from bolide.model.message import NAME_END, PROPERTIES_BYTES_MAX, Property, SysFlag
+from bolide.model.message import NAME_END, PAIR_END, PROPERTIES_BYTES_MAX, Property, SysFlag
 
 MAGIC_V1 = 0xDAA320A7
 MAGIC_V2 = 0xDAA320AB
@@ -132,6 +132,25 @@ _HOSTS = {  # born host, store time, store host, reconsume times, prepared offse
     _V6_MASK: struct.Struct(">20sq20siqI"),
 }
 _U16 = struct.Struct(">H")
+_PAIR_END = PAIR_END.encode()
+
+
+def record_size(
+    topic_length: int,
+    body_length: int,
+    properties: bytes,
+    born_host: bytes,
+    store_host: bytes,
+    *,
+    sealed: bool,
+) -> int:
+    """How many bytes a record has."""
+    size = FIXED_BYTES - 2 * HOST_V4_BYTES + len(born_host) + len(store_host)
+    size += topic_length + (topic_length > TOPIC_V1_BYTES_MAX) + body_length + len(properties)
+    if sealed:
+        needs_separator = bool(properties) and not properties.endswith(_PAIR_END)
+        size += needs_separator + RECORD_CHECKSUM_BYTES
+    return size
 
 
 class OpenRecord(NamedTuple):

@@ -6,12 +6,15 @@ from bolide.model.topic import Permission, TopicConfig
 SCHEDULE_QUEUES = 18
 BENCHMARK_QUEUES = 1024
 CLUSTER_QUEUES = 16
-DEFAULT_QUEUES = 8
 REVIVE_QUEUES = 8
 
 
-def built_in_topics(cluster: str, broker_name: str, *, auto_create: bool) -> list[TopicConfig]:
-    """The topics of a new broker.  With fewer than two a name server refuses its first registration."""
+def built_in_topics(
+    cluster: str, broker_name: str, *, template_queues: int, trace_topic: str = ""
+) -> list[TopicConfig]:
+    """The topics of a new broker.  With fewer than two a name server refuses its first registration.
+
+    Without queues there is no template for topics that a send makes, without a name no topic for traces."""
     template = Permission.READ_WRITE | Permission.INHERIT
     topics = [
         _topic(names.SELF_TEST_TOPIC, 1),
@@ -27,8 +30,10 @@ def built_in_topics(cluster: str, broker_name: str, *, auto_create: bool) -> lis
         _topic(f"{names.SYSTEM_TOPIC_PREFIX}REVIVE_LOG_{cluster}", REVIVE_QUEUES),
         _topic(f"{names.SYSTEM_TOPIC_PREFIX}SYNC_BROKER_MEMBER_{broker_name}", 1, Permission.INHERIT),
     ]
-    if auto_create:
-        topics.append(_topic(names.DEFAULT_TOPIC, DEFAULT_QUEUES, template))
+    if template_queues:
+        topics.append(_topic(names.DEFAULT_TOPIC, template_queues, template))
+    if trace_topic:
+        topics.append(_topic(trace_topic, 1))
     return topics
 
 

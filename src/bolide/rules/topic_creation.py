@@ -41,3 +41,8 @@ def topic_for_retry(
         sys_flag = UNIT_SUBSCRIPTION if unit_mode else 0
         return TopicConfig(names.retry_topic(group), count, count, sys_flag=sys_flag, order=order)
     return known if known.order == order else replace(known, order=order)
+
+
+def topic_for_dead_letters(group: str) -> TopicConfig:
+    """Where the dead letters of a group go: one queue, to be read by whoever looks into them."""
+    return TopicConfig(names.dead_letter_topic(group), 1, 1)

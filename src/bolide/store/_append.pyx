@@ -3,6 +3,7 @@
 from cpython cimport array as c_array
 from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memmove
@@ -12,10 +13,12 @@ from bolide.record._checksum cimport write_checksum
 from bolide.record._codec cimport (
     PropertyScan,
     RecordParts,
+    check_parts,
     has_special,
     hash_of,
     scan_properties,
     size_of,
+    tags_code_at,
     write_record,
 )
 from bolide.record.layout cimport (
@@ -24,12 +27,20 @@ from bolide.record.layout cimport (
     ITEM_BODY_AT,
     LENGTH_MAX,
     NEED_UNWRAP,
+    PAIR_END,
     RECORD_CHECKSUM_BYTES,
     TRANSACTION_MASK,
     BatchItem,
     find_item,
 )
+from bolide.store cimport new_message as field
 from bolide.store.queue_entry cimport ENTRY_BYTES, store_entry
+
+from bolide.model.delay_levels import DEFAULT_LEVELS
+from bolide.model.names import SCHEDULE_TOPIC
+from bolide.model.numbers import is_int64
+from bolide.store.entry_rules import entry_code
+from bolide.store.new_message import Appended, NewMessage
 
 DONE = 0
 SEGMENT_FULL = 1
@@ -45,6 +56,8 @@ cdef enum:
     ENTRIES_AT_FIRST = 16
     ENTRIES_KEPT = 256
     NOT_PLAIN = TRANSACTION_MASK | INNER_BATCH | NEED_UNWRAP
+
+cdef unsigned char[RECORD_CHECKSUM_BYTES] NO_CHECKSUM_YET
 
 
 cdef int64_t* numbers_of(c_array.array numbers) except? NULL:
@@ -161,12 +174,99 @@ cdef class Appender:
     cdef bytes suffix  # with room for the checksum at its end
     cdef Py_ssize_t checksum_bytes
     cdef int64_t body_bytes_max
+    cdef object levels
 
-    def __cinit__(self, bytes store_host, bytes suffix, int64_t body_bytes_max, bint sealed=False):
+    def __cinit__(
+        self, bytes store_host, bytes suffix, int64_t body_bytes_max, bint sealed=False, levels=DEFAULT_LEVELS
+    ):
         self.store_host = store_host
         self.checksum_bytes = RECORD_CHECKSUM_BYTES if sealed else 0
         self.suffix = suffix + bytes(self.checksum_bytes)
         self.body_bytes_max = body_bytes_max
+        self.levels = levels
+
+    # ---- messages that were decided one by one --------------------------------------------------------------
+
+    def records_size(self, messages):
+        cdef RecordParts parts
+        cdef Py_ssize_t size = 0
+        for message in messages:
+            if not isinstance(message, NewMessage):
+                raise TypeError("a NewMessage is needed")
+            self.fill_from(&parts, <tuple>message, 0)
+            check_parts(&parts)
+            given = (<tuple>message)[field.TAGS_CODE]
+            if given is not None and field.has_entry(parts.sys_flag) and not is_int64(given):
+                raise ValueError(f"the tags code {given} has more than 64 bits")
+            size += size_of(&parts)
+        return size
+
+    def encode(self, messages, list tails not None, int64_t log_offset, int64_t now_ms, list touched not None):
+        cdef RecordParts parts
+        cdef Py_ssize_t number, one, used = 0, size = self.records_size(messages)
+        cdef bytes data = PyBytes_FromStringAndSize(NULL, size)
+        cdef unsigned char* to = <unsigned char*>PyBytes_AS_STRING(data)
+        cdef QueueTail tail
+        cdef list appended = []
+        cdef int64_t code
+        cdef object given
+        for number, message in enumerate(messages):
+            self.fill_from(&parts, <tuple>message, now_ms)
+            tail = <QueueTail?>tails[number]
+            parts.log_offset = log_offset + used
+            one = size_of(&parts)
+            if field.has_entry(parts.sys_flag):
+                parts.queue_offset = tail.next_offset
+                given = (<tuple>message)[field.TAGS_CODE]
+                if given is not None:
+                    code = given
+                elif (<tuple>message)[field.TOPIC] == SCHEDULE_TOPIC:
+                    code = entry_code(SCHEDULE_TOPIC, (<tuple>message)[field.PROPERTIES], now_ms, self.levels)
+                else:
+                    code = tags_code_at(parts.properties, parts.properties_length)
+                tail.push(parts.log_offset, one, code)
+                if not tail.touched:
+                    tail.touched = True
+                    touched.append(tail)
+            self.write_sealed(to + used, &parts, one)
+            used += one
+            appended.append(Appended(parts.log_offset, parts.queue_offset, parts.log_offset + one))
+        return data, appended
+
+    cdef int fill_from(self, RecordParts* parts, tuple message, int64_t now_ms) except -1:
+        """From a `NewMessage`; its place is left out."""
+        cdef object topic = message[field.TOPIC]
+        cdef bytes body = <bytes?>message[field.BODY]
+        cdef bytes properties = <bytes?>message[field.PROPERTIES]
+        cdef bytes born_host = <bytes?>message[field.BORN_HOST]
+        parts.topic = <const unsigned char*>PyUnicode_AsUTF8AndSize(topic, &parts.topic_length)
+        parts.body = <const unsigned char*>PyBytes_AS_STRING(body)
+        parts.body_length = len(body)
+        parts.properties = <const unsigned char*>PyBytes_AS_STRING(properties)
+        parts.properties_length = len(properties)
+        parts.cut_at = parts.cut_end = 0
+        parts.needs_separator = (
+            self.checksum_bytes > 0
+            and parts.properties_length > 0
+            and parts.properties[parts.properties_length - 1] != PAIR_END
+        )
+        parts.suffix = NO_CHECKSUM_YET
+        parts.suffix_length = self.checksum_bytes
+        parts.queue_id = message[field.QUEUE_ID]
+        parts.flag = message[field.FLAG]
+        parts.sys_flag = message[field.SYS_FLAG]
+        parts.born_timestamp_ms = message[field.BORN_TIMESTAMP]
+        parts.born_host = <const unsigned char*>PyBytes_AS_STRING(born_host)
+        parts.born_host_length = len(born_host)
+        parts.store_timestamp_ms = now_ms
+        parts.store_host = <const unsigned char*>PyBytes_AS_STRING(self.store_host)
+        parts.store_host_length = len(self.store_host)
+        parts.reconsume_times = message[field.RECONSUME_TIMES]
+        parts.prepared_offset = message[field.PREPARED_OFFSET]
+        parts.queue_offset = parts.log_offset = 0
+        return 0
+
+    # ---- runs of plain sends --------------------------------------------------------------------------------
 
     def append_run(
         self,

@@ -1,9 +1,9 @@
 """The compiled twin of walk_twin.py: from record to record through a segment, each checked and given to its queue."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcmp
 
 from bolide.record._codec cimport (
     BLANK_RECORD,
@@ -13,6 +13,7 @@ from bolide.record._codec cimport (
 )
 from bolide.record.layout cimport PREPARED, ROLLBACK, TRANSACTION_MASK, RecordLook
 from bolide.store._append cimport QueueTail
+from bolide.store.queue_slots cimport SLOTS, QueueSlot, find_slot, is_slot_of
 
 LIMIT = 0
 BLANK = 1
@@ -23,38 +24,8 @@ cdef enum:
     C_BLANK = 1
     C_UNSOUND = 2
     SECTOR_BYTES = 512
-    SLOT_BITS = 15
-    SLOTS = 1 << SLOT_BITS  # several times as many as a broker has queues; those that share one are looked up again
 
 cdef int64_t EARLIEST_MS = 1LL << 32
-
-
-cdef struct Known:
-    # A queue that was met before; `LogWalk.kept` owns what this points to.
-    const unsigned char* topic
-    Py_ssize_t topic_length
-    int64_t queue_id
-    void* tail
-
-
-cdef inline bint is_known(Known* known, const unsigned char* topic, Py_ssize_t length, int64_t queue_id) noexcept:
-    return (
-        known.tail != NULL
-        and known.queue_id == queue_id
-        and known.topic_length == length
-        and memcmp(known.topic, topic, length) == 0
-    )
-
-
-cdef inline uint64_t mix_of(const unsigned char* topic, Py_ssize_t length, int64_t queue_id) noexcept nogil:
-    """Spreads queues over the slots; looks at both ends of the name, which is where names differ."""
-    cdef uint64_t head = 0, tail = 0
-    cdef Py_ssize_t part = length if length < 8 else 8
-    memcpy(&head, topic, part)
-    memcpy(&tail, topic + length - part, part)
-    head = (head ^ <uint64_t>queue_id * 0x9E3779B97F4A7C15U) * 0xBF58476D1CE4E5B9U
-    head = (head ^ (head >> 29) ^ tail ^ <uint64_t>length) * 0x94D049BB133111EBU
-    return head >> (64 - SLOT_BITS)  # the upper bits depend on all others
 
 
 cdef bint is_whole(const unsigned char* record, RecordLook* look, Py_ssize_t position) noexcept nogil:
@@ -81,7 +52,7 @@ cdef class LogWalk:
     cdef object deliver
     cdef dict deleted  # places in the log by topic
     cdef int64_t deleted_end  # no place lies behind this one
-    cdef Known* known
+    cdef QueueSlot* slots
     cdef list kept  # what the slots point to
     cdef readonly int64_t records
     cdef readonly int64_t entries
@@ -95,13 +66,13 @@ cdef class LogWalk:
         self.deleted = dict(deleted or {})
         self.deleted_end = max(self.deleted.values(), default=0)
         self.kept = []
-        self.known = <Known*>calloc(SLOTS, sizeof(Known))
-        if self.known == NULL:
+        self.slots = <QueueSlot*>calloc(SLOTS, sizeof(QueueSlot))
+        if self.slots == NULL:
             raise MemoryError()
         self.last_record = -1
 
     def __dealloc__(self):
-        free(self.known)
+        free(self.slots)
 
     def go(
         self,
@@ -175,19 +146,15 @@ cdef class LogWalk:
         )
 
     cdef QueueTail tail_of(self, const unsigned char* topic, Py_ssize_t length, int64_t queue_id):
-        cdef Known* known = self.known + mix_of(topic, length, queue_id)
-        if is_known(known, topic, length, queue_id):
-            return <QueueTail>known.tail
-        if known.tail != NULL:  # another queue's: there is one more to try
-            known = self.known + ((known - self.known) ^ 1)
-            if is_known(known, topic, length, queue_id):
-                return <QueueTail>known.tail
+        cdef QueueSlot* slot = find_slot(self.slots, topic, length, queue_id)
+        if is_slot_of(slot, topic, length, queue_id):
+            return <QueueTail>slot.owner
         cdef bytes name = PyBytes_FromStringAndSize(<const char*>topic, length)
         cdef QueueTail tail = self.find(name, queue_id)
-        if tail is not None and known.tail == NULL:
+        if tail is not None and slot.owner == NULL:
             self.kept.append((name, tail))
-            known.topic = <const unsigned char*>PyBytes_AS_STRING(name)
-            known.topic_length = length
-            known.queue_id = queue_id
-            known.tail = <void*>tail
+            slot.topic = <const unsigned char*>PyBytes_AS_STRING(name)
+            slot.topic_length = length
+            slot.queue_id = queue_id
+            slot.owner = <void*>tail
         return tail

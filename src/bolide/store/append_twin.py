@@ -1,16 +1,19 @@
 """The readable twin of `_append.pyx`.
 
-`Appender.append_run` is the hot path of a broker: rows of a `SendRun` (see `model.send_rows`) become records, ready to
-be written to the log in one piece, and entries in their queues, in one step and in order.  A row that needs a
-decision ends the run early: the caller handles it by the general path and comes back for the rest.
+Messages that were decided one by one become records with `Appender.encode`.  `Appender.append_run` is the hot path of a
+broker: rows of a `SendRun` (see `model.send_rows`) become records, ready to be written to the log in one piece, and
+entries in their queues, in one step and in order.  A row that needs a decision ends the run early: the caller handles
+it by the general path and comes back for the rest.
 """
 
 from array import array
 from collections.abc import Sequence
 
 from bolide.model import send_rows as column
+from bolide.model.delay_levels import DEFAULT_LEVELS, DelayLevels
 from bolide.model.errors import MessageIllegal
 from bolide.model.message import TRANSACTION_MASK, Property, SysFlag
+from bolide.model.offsets import LogOffset, QueueOffset
 from bolide.model.properties import leaves_fast_path
 from bolide.record.checksum_twin import seal_record
 from bolide.record.codec_twin import encode_record, split_batch, tags_code_of
@@ -22,6 +25,7 @@ from bolide.record.layout import (
     RECORD_CHECKSUM_BYTES,
     TOPIC_V1_BYTES_MAX,
 )
+from bolide.store.new_message import Appended, NewMessage
 from bolide.store.queue_entry import ENTRY, ENTRY_BYTES
 
 DONE = 0
@@ -97,11 +101,62 @@ class TopicLane:
 class Appender:
     """What is the same for every record of this broker."""
 
-    def __init__(self, store_host: bytes, suffix: bytes, body_bytes_max: int, sealed: bool = False) -> None:
+    def __init__(
+        self,
+        store_host: bytes,
+        suffix: bytes,
+        body_bytes_max: int,
+        sealed: bool = False,
+        levels: DelayLevels = DEFAULT_LEVELS,
+    ) -> None:
         self._store_host = store_host
         self._checksum_room = bytes(RECORD_CHECKSUM_BYTES) if sealed else b""
         self._suffix = suffix + self._checksum_room
         self._body_bytes_max = body_bytes_max
+        self._sealed = sealed
+        self._levels = levels
+
+    # ---- messages that were decided one by one -------------------------------------------------------------
+
+    def records_size(self, messages: Sequence[NewMessage]) -> int:
+        """How many bytes their records have; errors that a message alone can give come from here."""
+        for message in messages:
+            message.record(0, 0, 0, self._store_host, sealed=self._sealed)
+            message.entry_code(0, self._levels)
+        return sum(message.record_size(self._store_host, sealed=self._sealed) for message in messages)
+
+    def encode(
+        self,
+        messages: Sequence[NewMessage],
+        tails: list[QueueTail],
+        log_offset: int,
+        now_ms: int,
+        touched: list[QueueTail],
+    ) -> tuple[bytes, list[Appended]]:
+        """Their records, to be written to the log at this place in one piece, and where each is then.
+
+        Each has its entry in its tail, if it is one of its queue's; tails are marked and added to `touched`.
+        """
+        self.records_size(messages)
+        records: list[bytes] = []
+        appended: list[Appended] = []
+        at = log_offset
+        for message, tail in zip(messages, tails, strict=True):
+            code, number = message.entry_code(now_ms, self._levels), 0
+            if code is not None:
+                number = tail.next_offset
+            record = message.record(number, at, now_ms, self._store_host, sealed=self._sealed)
+            if code is not None:
+                tail.append(at, len(record), code)
+                if not tail.touched:
+                    tail.touched = True
+                    touched.append(tail)
+            records.append(record)
+            appended.append(Appended(LogOffset(at), QueueOffset(number), LogOffset(at + len(record))))
+            at += len(record)
+        return b"".join(records), appended
+
+    # ---- runs of plain sends -------------------------------------------------------------------------------
 
     def append_run(
         self,

@@ -6,24 +6,17 @@ were stored.
 
 import re
 
-from bolide.model.message import NAME_END, PAIR_END, Property
+from bolide.model.delay_levels import DelayLevels
+from bolide.model.message import Property
 from bolide.model.numbers import INT64_MAX, parse_whole
 
-DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
-"""RocketMQ: messageDelayLevel."""
-
-_UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_LEVEL = re.compile(r"(\d+)([smhd])")
-_DELAYS_MS = [int(count) * _UNIT_MS[unit] for count, unit in _LEVEL.findall(DELAY_LEVELS)]
+_LEVELS = re.compile(rb"(?:^|(?<=\x02))" + Property.DELAY.encode() + rb"(?:\x01([^\x02]*))?(?=\x02|$)")
 
 
-def deliver_time_of(properties: bytes, store_timestamp_ms: int) -> int | None:
+def deliver_time_of(properties: bytes, store_timestamp_ms: int, levels: DelayLevels) -> int | None:
     """The time for a record of these properties; None when it has no delay level."""
-    level = 0
-    for pair in properties.decode("utf-8", "replace").split(PAIR_END):
-        name, _, value = pair.partition(NAME_END)
-        if name == Property.DELAY:
-            level = parse_whole(value) or 0
+    found = _LEVELS.findall(properties)  # the last counts
+    level = (parse_whole(found[-1].decode("utf-8", "replace")) or 0) if found else 0
     if level <= 0:
         return None
-    return min(store_timestamp_ms + _DELAYS_MS[min(level, len(_DELAYS_MS)) - 1], INT64_MAX)
+    return min(store_timestamp_ms + levels.delay_ms(level), INT64_MAX)

@@ -331,6 +331,10 @@ class QueueIndex:
                 tails[queue_id] = queue.tail
         return tails
 
+    def grown_to(self, topic: str) -> int:
+        """The next offsets of all its queues together."""
+        return sum(queue.tail.next_offset for queue in self._topics.get(topic, {}).values())
+
     def end_of(self, topic: str, queue_id: int) -> int:
         """Where the queue's next message goes."""
         queue = self.find(topic, queue_id)
@@ -351,11 +355,11 @@ class QueueIndex:
             self._topics.setdefault(topic, {})[queue_id] = queue
         return queue
 
-    def delete_topic(self, topic: str, log_end: int) -> None:
+    def delete_topic(self, topic: str, log_end: int, *, others_wait: bool = False) -> None:
         """Move the files of the topic's queues to the trash and forget them; the log ends here."""
         folder = os.path.join(self._folder, topic)
         queues = self._topics.get(topic, {}).values()
-        if self._disk.exists(folder) or any(queue.end for queue in queues):
+        if others_wait or self._disk.exists(folder) or any(queue.end for queue in queues):
             self.trash.take(topic, log_end)
         self._handles.forget_topic(folder)
         for queue in self._topics.pop(topic, {}).values():

@@ -46,6 +46,7 @@ class PullStatus(Enum):
     OFFSET_OVERFLOW_BADLY = "OFFSET_OVERFLOW_BADLY"
     OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
     OFFSET_FOUND_NULL = "OFFSET_FOUND_NULL"
+    OFFSET_RESET = "OFFSET_RESET"
 
 
 class PullLimits(NamedTuple):
@@ -213,9 +214,46 @@ class StoreReader:
     def read_at(self, log_offset: int) -> bytes | None:
         """The sound record that begins at this place of the log, unless its topic was deleted since."""
         head = self.head_at(log_offset)
-        if head is None or self._queues.deletions.covers(head.topic, log_offset):
+        return None if head is None else self._read(log_offset, head)
+
+    def _read(self, log_offset: int, head: RecordHead) -> bytes | None:
+        if self._queues.deletions.covers(head.topic, log_offset):
             return None
         record = self._log.read(log_offset, head.size)
+        if record is None or inspect_record(record, 0, len(record), self._check) is None:
+            return None
+        return record
+
+    def named_at(self, log_offset: int) -> bytes | None:
+        """The message that somebody names by its place.
+
+        A body may look like a record, so the message's own queue must lead to the place.
+        """
+        head = self.head_at(log_offset) if log_offset >= 0 else None
+        if head is None:
+            return None
+        queue = self._queues.find(head.topic.decode("utf-8", "replace"), head.queue_id)
+        if queue is None or not queue.start <= head.queue_offset < queue.end:
+            return None
+        entry = queue.entry(head.queue_offset)
+        return self._read(log_offset, head) if entry is not None and entry[0] == log_offset else None
+
+    def entry_at(
+        self, topic: str, queue_id: int, offset: int, log_offset: int, size_max: int
+    ) -> bytes | None:
+        """The message of a queue at this offset, if that is where it is in the log and it has no more bytes."""
+        queue = self._queues.find(topic, queue_id)
+        if queue is None or not queue.start <= offset < queue.end:
+            return None
+        entry = queue.entry(offset)
+        if (
+            entry is None
+            or entry[0] != log_offset
+            or entry[1] > size_max
+            or self._queues.deletions.covers(topic.encode(), log_offset)
+        ):
+            return None
+        record = self._log.read(log_offset, entry[1])
         if record is None or inspect_record(record, 0, len(record), self._check) is None:
             return None
         return record
@@ -224,6 +262,21 @@ class StoreReader:
         """First and next offset of a queue; (0, 0) for one that was never written."""
         queue = self._queues.find(topic, queue_id)
         return (QueueOffset(0), QueueOffset(0)) if queue is None else (queue.start, queue.end)
+
+    def range_from(self, topic: str, queue_id: int, log_offset: int) -> tuple[QueueOffset, QueueOffset]:
+        """The offsets of a queue whose messages lie at this place of the log or behind it."""
+        queue = self._queues.find(topic, queue_id)
+        if queue is None:
+            return QueueOffset(0), QueueOffset(0)
+        low, high = queue.start, queue.end
+        while low < high:
+            middle = QueueOffset((low + high) // 2)
+            entry = queue.entry(middle)
+            if entry is None or entry[0] < log_offset:
+                low = QueueOffset(middle + 1)
+            else:
+                high = middle
+        return low, queue.end
 
     def store_time(self, topic: str, queue_id: int, offset: int) -> int | None:
         """When a queue's message was stored."""
@@ -239,6 +292,12 @@ class StoreReader:
             return False
         entry = queue.entry(0)
         return entry is not None and self._log.end - entry[0] <= recent_bytes
+
+    def bytes_behind(self, topic: str, queue_id: int, offset: int) -> int:
+        """How much of the log came after this message of a queue, or after the first that is there; 0 at its end."""
+        queue = self._queues.find(topic, queue_id)
+        entry = None if queue is None or offset >= queue.end else queue.entry(max(offset, queue.start))
+        return 0 if entry is None else self._log.end - entry[0]
 
     def earliest_store_time(self, topic: str, queue_id: int) -> int:
         start, end = self.queue_range(topic, queue_id)

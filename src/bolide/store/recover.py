@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bolide.model.delay_levels import DelayLevels
 from bolide.model.numbers import INT64_MAX
 from bolide.record.codec import RecordHead, inspect_record
 from bolide.record.layout import CHECK_SEALED, FLAG_AT, LOG_OFFSET_AT, SYS_FLAG_AT
@@ -74,6 +75,7 @@ def recover(
     *,
     clean: bool,
     sync_has_failed: bool = False,
+    levels: DelayLevels,
     progress: Progress,
     forget: Callable[[], None],
 ) -> Recovery:
@@ -90,7 +92,7 @@ def recover(
     limit = EVERYWHERE
     while True:
         try:
-            rebuild = _Rebuild(commit_log, queues, start, limit, progress)
+            rebuild = _Rebuild(commit_log, queues, start, limit, levels, progress)
             end = rebuild.run()
             break
         except _EntriesMissing as missing:
@@ -224,12 +226,19 @@ class _Rebuild:
     """One walk over the log from `start`, at most to `limit`, into the queues."""
 
     def __init__(
-        self, commit_log: CommitLog, queues: QueueIndex, start: int, limit: int, progress: Progress
+        self,
+        commit_log: CommitLog,
+        queues: QueueIndex,
+        start: int,
+        limit: int,
+        levels: DelayLevels,
+        progress: Progress,
     ) -> None:
         self._log = commit_log
         self._queues = queues
         self._start = start
         self._limit = limit
+        self._levels = levels
         self._progress = progress
         self._walk = LogWalk(self._find, self._mend, self._deliver, queues.deletions.by_name())
         self._loaded = {queue.tail.key: queue.end for queue in queues}
@@ -348,13 +357,16 @@ class _Rebuild:
         return head.log_offset, head.size, head.tags_code
 
     def _deliver(self, tail: QueueTail, properties: bytes, stored_ms: int, log_offset: int, size: int) -> int:
-        """When a delayed message is due.  Who wrote its entry knew the delays better, if the entry is still there."""
+        """When a delayed message is due.  Who wrote its entry knew the delays better, if the entry is still there.
+
+        An entry that crosses the end of a sector may have lost its last four bytes, or eight: such a time is too early.
+        """
         queue = tail.owner
         assert isinstance(queue, ConsumeQueue)
-        filed = queue.filed(tail.next_offset)
-        if filed is not None and filed[:2] == (log_offset, size):
-            return filed[2]
-        return entry_code(tail.key[0], properties, stored_ms)
+        *place, code = queue.filed(tail.next_offset) or (0, 0, 0)
+        if place == [log_offset, size] and code % (1 << 32):
+            return code
+        return entry_code(tail.key[0], properties, stored_ms, self._levels)
 
     def _is_true(self, queue: ConsumeQueue, offset: int) -> bool:
         """Whether an entry points at a record that says the same."""

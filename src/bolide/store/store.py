@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bolide.model.clock import Clock
+from bolide.model.delay_levels import DEFAULT_LEVELS, DelayLevels
 from bolide.model.errors import StoreError, StoreUnavailable
-from bolide.model.offsets import LogOffset, QueueOffset
+from bolide.model.offsets import LogOffset
 from bolide.model.send_rows import COLUMNS, RECORDS_AT, RECORDS_COUNT, TOPIC
 from bolide.model.steps import Steps, at_once
 from bolide.record.layout import CHECK_SUMS
@@ -56,6 +57,7 @@ class StoreOptions:
     sealed: bool = False  # records get a checksum of the whole
     check: int = CHECK_SUMS  # what of a record is checked when it is read, see record/layout.py
     index: IndexSizes | None = None  # None: messages are not found by their keys
+    delay_levels: DelayLevels = DEFAULT_LEVELS  # when delayed messages are due
     pid: int = field(default_factory=os.getpid)  # who was running, for those who find the abort file
 
 
@@ -70,7 +72,11 @@ class MessageStore:
         self._last_store_ms = 0
         self._refusal: str | None = None
         self._appender = Appender(
-            options.store_host, options.properties_suffix, options.body_bytes_max, options.sealed
+            options.store_host,
+            options.properties_suffix,
+            options.body_bytes_max,
+            options.sealed,
+            options.delay_levels,
         )
         self._scratch = bytearray(SCRATCH_BYTES)
         self._scratch_view = memoryview(self._scratch)
@@ -128,6 +134,7 @@ class MessageStore:
             checkpoint,
             clean=clean,
             sync_has_failed=self._failed_sync.is_noted,
+            levels=self._options.delay_levels,
             progress=progress,
             forget=self.checkpoints.forget,
         )
@@ -142,7 +149,7 @@ class MessageStore:
         self.checkpoints.end = found.start
         self.marks = Marks(self.log, self.durability, self._options.promise)
         if not self.marks.at_once:  # or nobody could read it before somebody sends
-            self._sync_log()
+            self.sync_log()
         self.reader = StoreReader(self.log, self.queues, self.marks, check=self._options.check)
         unwritten = [queue.tail for queue in self.queues if queue.tail.start < queue.end]
         for tail in unwritten:  # the disk was full: tried again with the next message
@@ -159,7 +166,7 @@ class MessageStore:
     def _make_ours(self) -> None:
         """Write a checkpoint now: from here on it tells whether the original has run again, as deletions must know."""
         try:
-            self._sync_log()
+            self.sync_log()
             self._write_checkpoint()
         except StoreUnavailable as error:
             log.warning("the checkpoint gets our mark later: %s", error)
@@ -217,7 +224,15 @@ class MessageStore:
         if self._lock is not None:
             self._lock.release()
 
-    def _sync_log(self) -> None:
+    def sync_now(self) -> None:
+        """Make all of the log durable, at the end of a broker's life; does nothing once that has failed."""
+        if self.durability.failure is None:
+            try:
+                self.sync_log()
+            except OSError as error:
+                self.durability.failed(error)
+
+    def sync_log(self) -> None:
         """Here and now; while the broker serves, its sync thread does this."""
         point = self.durability.next_point()
         if point is not None:
@@ -233,7 +248,7 @@ class MessageStore:
             self.checkpoint_reached(checkpoint)
 
     def _close_files(self) -> None:
-        self._sync_log()
+        self.sync_log()
         if self.index is not None:
             self.index.close(self.log)
         self.queues.trash.settle()
@@ -307,28 +322,15 @@ class MessageStore:
         """Append messages one behind the other, each to its own queue, all or none, in one segment."""
         self._check_open()
         now_ms = self._store_time_ms()
-        codes = [message.entry_code(now_ms) for message in messages]
-        host, sealed = self._options.store_host, self._options.sealed
-        sizes = [len(message.record(0, 0, now_ms, host, sealed=sealed)) for message in messages]
-        self._reserve(sum(sizes))  # what is refused here makes no queue
+        self._reserve(self._appender.records_size(messages))  # what is refused here makes no queue
         tails = [self._tail(message.topic, message.queue_id) for message in messages]
-        at, numbers = int(self.log.end), {tail: tail.next_offset for tail in tails}
-        records: list[bytes] = []
-        appended: list[Appended] = []
-        for message, tail, size, code in zip(messages, tails, sizes, codes, strict=True):
-            number = 0 if code is None else numbers[tail]
-            records.append(message.record(number, at, now_ms, host, sealed=sealed))
-            appended.append(Appended(LogOffset(at), QueueOffset(number), LogOffset(at + size)))
-            numbers[tail] += code is not None
-            at += size
+        data, appended = self._appender.encode(messages, tails, int(self.log.end), now_ms, self.touched)
         try:
-            self.log.write(b"".join(records))
+            self.log.write(data)
         except OSError as error:
             raise self._failed(error) from error
-        for one, tail, size, code in zip(appended, tails, sizes, codes, strict=True):
-            self.log.last_record = int(one.log_offset)
-            if code is not None:
-                self._file(tail, one.log_offset, size, code)
+        if appended:
+            self.log.last_record = int(appended[-1].log_offset)
         self.messages_appended += len(messages)
         return appended
 
@@ -340,13 +342,6 @@ class MessageStore:
             if error.errno in NOT_NOW:
                 raise StoreUnavailable(f"the topic {topic} is still being deleted: {error}") from error
             raise self._failed(error) from error
-
-    def _file(self, tail: QueueTail, log_offset: int, size: int, code: int) -> None:
-        """Give a record its entry."""
-        tail.append(log_offset, size, code)
-        if not tail.touched:
-            tail.touched = True
-            self.touched.append(tail)
 
     def _reserve(self, size: int) -> None:
         try:
@@ -406,18 +401,20 @@ class MessageStore:
 
     # ---- the rest ------------------------------------------------------------------------------------------
 
-    def delete_topic(self, topic: str) -> None:
+    def delete_topic(self, topic: str, *, others_wait: bool = False) -> None:
         """Forget a topic's queues; its records stay in the log until they expire, and nobody sees them any more.
 
         The files are moved away here and deleted later: somebody runs `queues.trash.settle` and `clear_one` on a
         thread.  Until `settle` has worked power loss may bring the topic back, as it was; from then on nothing does.
+
+        A topic that has no messages leaves nothing to remember, unless others wait elsewhere, perhaps for it.
 
         A failed move is final, like a failure of the log: nobody knows whether the queues are there, and they might
         give their numbers anew.  A topic that cannot even begin to be moved stays as it is.
         """
         self.queues.deletions.make_room(topic, int(self.log.start))
         try:
-            self.queues.delete_topic(topic, int(self.log.end))
+            self.queues.delete_topic(topic, int(self.log.end), others_wait=others_wait)
         except OSError as error:
             self.durability.failed(error)
             why = error.strerror or error

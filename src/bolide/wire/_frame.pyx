@@ -6,6 +6,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memchr, memcmp, memcpy, memset
 
+from bolide.model cimport end_rows as end_column
 from bolide.model cimport send_rows as column
 from bolide.model.big_endian cimport load32, store32
 
@@ -18,6 +19,7 @@ cdef enum:
     SEND_MESSAGE = 10
     SEND_MESSAGE_V2 = 310
     SEND_BATCH_MESSAGE = 320
+    END_TRANSACTION = 37
 
 
 include "_json.pxi"
@@ -36,7 +38,10 @@ cdef int64_t* numbers_of(c_array.array column_array) except? NULL:
 # ---- one request ------------------------------------------------------------------------------------------------
 
 cdef struct Fields:
+    Text group
     Text topic
+    Text default_topic
+    Text default_queues
     Text queue_id
     Text sys_flag
     Text born
@@ -44,19 +49,51 @@ cdef struct Fields:
     Text properties
     Text reconsume
     Text batch
+    # ---- of the end of a transaction
+    Text half_at
+    Text half_number
+    Text verdict
+    Text transaction_id
+    Text message_id
 
 
 cdef inline bint knows_code(int64_t code) noexcept nogil:
-    return code == SEND_MESSAGE_V2 or code == SEND_MESSAGE or code == SEND_BATCH_MESSAGE
+    return (
+        code == SEND_MESSAGE_V2 or code == SEND_MESSAGE or code == SEND_BATCH_MESSAGE or code == END_TRANSACTION
+    )
+
+
+cdef Text* place_in_end(Fields* fields, Text* name) noexcept nogil:
+    if named(name, b"producerGroup", 13):
+        return &fields.group
+    if named(name, b"commitLogOffset", 15):
+        return &fields.half_at
+    if named(name, b"tranStateTableOffset", 20):
+        return &fields.half_number
+    if named(name, b"commitOrRollback", 16):
+        return &fields.verdict
+    if named(name, b"transactionId", 13):
+        return &fields.transaction_id
+    if named(name, b"msgId", 5):
+        return &fields.message_id
+    return NULL
 
 
 cdef inline Text* place_of(Fields* fields, int64_t code, Text* name) noexcept nogil:
     """Where the value of this field belongs; NULL for fields that storing does not need."""
+    if code == END_TRANSACTION:
+        return place_in_end(fields, name)
     if code != SEND_MESSAGE:
         if name.length != 1:
             return NULL
+        if name.at[0] == c'a':
+            return &fields.group
         if name.at[0] == c'b':
             return &fields.topic
+        if name.at[0] == c'c':
+            return &fields.default_topic
+        if name.at[0] == c'd':
+            return &fields.default_queues
         if name.at[0] == c'e':
             return &fields.queue_id
         if name.at[0] == c'f':
@@ -72,8 +109,14 @@ cdef inline Text* place_of(Fields* fields, int64_t code, Text* name) noexcept no
         if name.at[0] == c'm':
             return &fields.batch
         return NULL
+    if named(name, b"producerGroup", 13):
+        return &fields.group
     if named(name, b"topic", 5):
         return &fields.topic
+    if named(name, b"defaultTopic", 12):
+        return &fields.default_topic
+    if named(name, b"defaultTopicQueueNums", 21):
+        return &fields.default_queues
     if named(name, b"queueId", 7):
         return &fields.queue_id
     if named(name, b"sysFlag", 7):
@@ -155,15 +198,12 @@ cdef int put_utf8(unsigned char* to, uint32_t point) noexcept nogil:
     return 4
 
 
-cdef bint number_or(Text* text, int64_t default, int64_t* value) noexcept nogil:
-    if text.at == NULL:
-        value[0] = default
-        return True
-    return not text.escaped and to_number(text, value)
+cdef bint number_of(Text* text, int64_t* value) noexcept nogil:
+    return text.at != NULL and not text.escaped and to_number(text, value)
 
 
-cdef bint int32_or(Text* text, int64_t default, int64_t* value) noexcept nogil:
-    return number_or(text, default, value) and -0x80000000LL <= value[0] <= 0x7FFFFFFFLL
+cdef bint int32_of(Text* text, int64_t* value) noexcept nogil:
+    return number_of(text, value) and -0x80000000LL <= value[0] <= 0x7FFFFFFFLL
 
 
 cdef bint fill_row(
@@ -171,9 +211,11 @@ cdef bint fill_row(
 ) noexcept nogil:
     """All columns but the topic's number and the frame's positions; False when the request is not plain."""
     cdef Py_ssize_t length = 0
+    cdef int64_t default_queues
     if (
         (head.flag != 0 and head.flag != 2)
-        or not int32_or(&head.opaque, 0, &row[column.OPAQUE])
+        or not int32_of(&head.opaque, &row[column.OPAQUE])
+        or fields.group.at == NULL or fields.default_topic.at == NULL
         or fields.topic.at == NULL or fields.topic.escaped
         or fields.topic.length < 1 or fields.topic.length > TOPIC_BYTES_MAX
     ):
@@ -185,12 +227,15 @@ cdef bint fill_row(
         elif not named(&fields.batch, b"false", 5):
             return False
     if not (
-        int32_or(&fields.queue_id, -1, &row[column.QUEUE_ID])
-        and int32_or(&fields.sys_flag, 0, &row[column.SYS_FLAG])
-        and number_or(&fields.born, 0, &row[column.BORN_TIMESTAMP])
-        and int32_or(&fields.user_flag, 0, &row[column.FLAG])
-        and int32_or(&fields.reconsume, 0, &row[column.RECONSUME_TIMES])
+        int32_of(&fields.default_queues, &default_queues)
+        and int32_of(&fields.queue_id, &row[column.QUEUE_ID])
+        and int32_of(&fields.sys_flag, &row[column.SYS_FLAG])
+        and number_of(&fields.born, &row[column.BORN_TIMESTAMP])
+        and int32_of(&fields.user_flag, &row[column.FLAG])
     ):
+        return False
+    row[column.RECONSUME_TIMES] = 0
+    if fields.reconsume.at != NULL and not int32_of(&fields.reconsume, &row[column.RECONSUME_TIMES]):
         return False
     if fields.properties.at != NULL:
         if used + fields.properties.length > room:
@@ -198,16 +243,65 @@ cdef bint fill_row(
         length = unescape(&fields.properties, properties + used)
     row[column.PROPERTIES_AT] = used
     row[column.PROPERTIES_LENGTH] = length
+    row[column.RECALL_HANDLE_LENGTH] = 0
     return True
+
+
+cdef bint put_text(
+    int64_t* place, Text* text, unsigned char* texts, Py_ssize_t* used, Py_ssize_t room
+) noexcept nogil:
+    """Keep a text of the request; False when there is no room for it."""
+    cdef Py_ssize_t length = 0
+    if text.at != NULL:
+        if used[0] + text.length > room:
+            return False
+        length = unescape(text, texts + used[0])
+    place[0] = used[0]
+    place[1] = length
+    used[0] += length
+    return True
+
+
+cdef bint fill_end(
+    Head* head, Fields* fields, int64_t* row, unsigned char* texts, Py_ssize_t* used, Py_ssize_t room
+) noexcept nogil:
+    """All columns but the frame's; False when the request is not plain, or somebody waits for its answer."""
+    cdef int64_t opaque
+    return (
+        head.flag == 2
+        and int32_of(&head.opaque, &opaque)
+        and fields.group.at != NULL
+        and number_of(&fields.half_at, &row[end_column.HALF_AT])
+        and number_of(&fields.half_number, &row[end_column.HALF_NUMBER])
+        and int32_of(&fields.verdict, &row[end_column.VERDICT])
+        and put_text(&row[end_column.GROUP_AT], &fields.group, texts, used, room)
+        and put_text(&row[end_column.TRANSACTION_ID_AT], &fields.transaction_id, texts, used, room)
+        and put_text(&row[end_column.MESSAGE_ID_AT], &fields.message_id, texts, used, room)
+    )
+
+
+cdef Py_ssize_t number_of_topic(list topics, Text* topic, Py_ssize_t last) except -1:
+    """Which of the topics it is, the next number if it is none of them; most often it is that of the last request."""
+    cdef bytes name
+    if last < len(topics):
+        name = <bytes>topics[last]
+        if len(name) == topic.length and memcmp(PyBytes_AS_STRING(name), topic.at, topic.length) == 0:
+            return last
+    name = PyBytes_FromStringAndSize(<const char*>topic.at, topic.length)
+    if name in topics:
+        return topics.index(name)
+    topics.append(name)
+    return len(topics) - 1
 
 
 def scan_sends(run, bytearray area not None, Py_ssize_t start, Py_ssize_t end, Py_ssize_t size_max):
     cdef int64_t* rows = numbers_of(run.rows)
+    cdef int64_t* ends = numbers_of(run.ends)
     cdef bytearray texts = run.properties
     cdef const unsigned char* buffer = bytes_of(area)
     cdef unsigned char* properties = bytes_of(texts)
     cdef list topics = []
-    cdef Py_ssize_t count = 0, used = 0, room = len(texts)
+    cdef Py_ssize_t count = 0, end_count = 0, used = 0, before, room = len(texts)
     cdef Py_ssize_t at = start, length, header_length
     cdef const unsigned char* frame
     cdef uint32_t mark
@@ -215,8 +309,7 @@ def scan_sends(run, bytearray area not None, Py_ssize_t start, Py_ssize_t end, P
     cdef Head head
     cdef Fields fields
     cdef Cursor cursor
-    cdef bytes last_topic = None
-    cdef Py_ssize_t last_number = 0
+    cdef Py_ssize_t topic = 0
     if end > len(area):
         raise ValueError("the end lies outside the buffer")
     while count < column.ROWS_MAX and end - at >= 8:
@@ -235,20 +328,24 @@ def scan_sends(run, bytearray area not None, Py_ssize_t start, Py_ssize_t end, P
         cursor.end = frame + 8 + header_length
         if not read_head(&cursor, &head, &fields):
             break
+        if head.code == END_TRANSACTION:
+            if end_count == end_column.ENDS_MAX:
+                break
+            row = &ends[end_count * end_column.COLUMNS]
+            before = used
+            if not fill_end(&head, &fields, row, properties, &used, room):
+                used = before
+                break
+            row[end_column.FRAME_AT] = at
+            row[end_column.FRAME_LENGTH] = 4 + length
+            end_count += 1
+            at += 4 + length
+            continue
         row = &rows[count * column.COLUMNS]
         if not fill_row(&head, &fields, row, properties, used, room):
             break
-        if (
-            last_topic is None or len(last_topic) != fields.topic.length
-            or memcmp(PyBytes_AS_STRING(last_topic), fields.topic.at, fields.topic.length) != 0
-        ):
-            last_topic = PyBytes_FromStringAndSize(<const char*>fields.topic.at, fields.topic.length)
-            if last_topic in topics:
-                last_number = topics.index(last_topic)
-            else:
-                last_number = len(topics)
-                topics.append(last_topic)
-        row[column.TOPIC] = last_number
+        topic = number_of_topic(topics, &fields.topic, topic)
+        row[column.TOPIC] = topic
         row[column.BODY_AT] = at + 8 + header_length
         row[column.BODY_LENGTH] = length - 4 - header_length
         row[column.FRAME_AT] = at
@@ -259,6 +356,7 @@ def scan_sends(run, bytearray area not None, Py_ssize_t start, Py_ssize_t end, P
     run.buffer = area
     run.topics = topics
     run.count = count
+    run.end_count = end_count
     run.properties_used = used
     return at
 
@@ -306,7 +404,7 @@ def encode_send_answers(run, Py_ssize_t first, Py_ssize_t last, bytes store_host
     for row in range(first, last):
         values = &rows[row * column.COLUMNS]
         size += (
-            160 + tail_length + values[column.UNIQUE_KEY_LENGTH]
+            180 + tail_length + values[column.UNIQUE_KEY_LENGTH] + values[column.RECALL_HANDLE_LENGTH]
             + values[column.RECORDS_COUNT] * (host_length + 17)
         )
     cdef bytes out = PyBytes_FromStringAndSize(NULL, size)
@@ -335,6 +433,14 @@ def encode_send_answers(run, Py_ssize_t first, Py_ssize_t last, bytes store_host
                 to,
                 <const char*>properties + values[column.UNIQUE_KEY_AT],
                 values[column.UNIQUE_KEY_LENGTH],
+            )
+            to = put(to, b'"', 1)
+        if values[column.RECALL_HANDLE_LENGTH]:
+            to = put(to, b',"recallHandle":"', 17)
+            to = put(
+                to,
+                <const char*>properties + values[column.RECALL_HANDLE_AT],
+                values[column.RECALL_HANDLE_LENGTH],
             )
             to = put(to, b'"', 1)
         to = put(to, PyBytes_AS_STRING(tail), tail_length)

@@ -156,7 +156,7 @@ class FrameReader:
         if self._hot and end - at > _PREFIX_BYTES:
             run = self._intake.run
             self.at = scan_sends(run, self._area, at, end, self._size_max)
-            if run.count:
+            if run.count or run.end_count:
                 if self._whole is not None:  # the run keeps its memory alive
                     self._forget_whole()
                 return run

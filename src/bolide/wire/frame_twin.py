@@ -1,8 +1,9 @@
 """The readable twin of `_frame.pyx`: scanning runs of send requests, and answering them.
 
-`scan_sends` takes only requests that need no decision: code 10, 310 or 320, and a JSON header of text, whole numbers
-and literals, in which every field that storing needs is text.  It stops at the first frame that is anything else and
-leaves it to the general path, which knows all forms and gives all errors.
+`scan_sends` takes only requests that need no decision: code 10, 310 or 320, or a one-way 37, and a JSON header of
+text, whole numbers and literals, in which every field that storing needs is text and none that is required is missing.
+It stops at the first frame that is anything else and leaves it to the general path, which knows all forms and gives all
+errors.
 """
 
 import re
@@ -11,6 +12,7 @@ from array import array
 
 import orjson
 
+from bolide.model import end_rows
 from bolide.model.limits import HEADER_BYTES_MAX, HEADER_FIELDS_MAX
 from bolide.model.send_rows import (
     COLUMNS,
@@ -19,6 +21,8 @@ from bolide.model.send_rows import (
     OPAQUE,
     QUEUE_ID,
     QUEUE_OFFSET,
+    RECALL_HANDLE_AT,
+    RECALL_HANDLE_LENGTH,
     RECORDS_AT,
     RECORDS_COUNT,
     ROWS_MAX,
@@ -52,7 +56,10 @@ _START = re.compile(f"{_BLANK}{{")
 _END = re.compile(f"{_BLANK}\\Z")
 
 _LETTERS = {
+    "a": "group",
     "b": "topic",
+    "c": "default_topic",
+    "d": "default_queues",
     "e": "queue_id",
     "f": "sys_flag",
     "g": "born",
@@ -62,7 +69,10 @@ _LETTERS = {
     "m": "batch",
 }
 _LONG = {
+    "producerGroup": "group",
     "topic": "topic",
+    "defaultTopic": "default_topic",
+    "defaultTopicQueueNums": "default_queues",
     "queueId": "queue_id",
     "sysFlag": "sys_flag",
     "bornTimestamp": "born",
@@ -71,7 +81,16 @@ _LONG = {
     "reconsumeTimes": "reconsume",
     "batch": "batch",
 }
-_SPELLING = {"10": _LONG, "310": _LETTERS, "320": _LETTERS}
+_OF_AN_END = {
+    "producerGroup": "group",
+    "commitLogOffset": "half_at",
+    "tranStateTableOffset": "half_number",
+    "commitOrRollback": "verdict",
+    "transactionId": "transaction_id",
+    "msgId": "message_id",
+}
+_END_TRANSACTION = "37"
+_SPELLING = {"10": _LONG, "310": _LETTERS, "320": _LETTERS, _END_TRANSACTION: _OF_AN_END}
 
 
 class NotPlain(Exception):
@@ -104,24 +123,30 @@ def scan_sends(run: SendRun, buffer: bytearray, start: int, end: int, size_max: 
 def _scan_one(run: SendRun, at: int, length: int, header_length: int) -> None:
     body_at = at + 8 + header_length
     head, fields = _read_head(bytes(memoryview(run.buffer)[at + 8 : body_at]))
+    if head["code"] == _END_TRANSACTION:
+        _scan_end(run, at, length, head, fields)
+        return
     topic = fields.get("topic", "").encode()
     if b"\\" in topic or not 0 < len(topic) <= _TOPIC_BYTES_MAX:
         raise NotPlain
+    if "group" not in fields or "default_topic" not in fields:
+        raise NotPlain
+    _number(fields, "default_queues")
     escaped = fields.get("properties", "")
     if run.properties_used + len(escaped.encode()) > len(run.properties):
         raise NotPlain
     text = orjson.loads(f'"{escaped}"').encode()
-    flag = _number(head, "flag", None)
+    flag = _number(head, "flag")
     batch = fields.get("batch", "false")
     if flag not in (0, 2) or batch not in ("true", "false"):
         raise NotPlain
     values = (
-        _number(head, "opaque", None),
+        _number(head, "opaque"),
         0,
-        _number(fields, "queue_id", -1),
-        _number(fields, "sys_flag", 0),
-        _number(fields, "born", 0, _INT64),
-        _number(fields, "flag", 0),
+        _number(fields, "queue_id"),
+        _number(fields, "sys_flag"),
+        _number(fields, "born", allowed=_INT64),
+        _number(fields, "flag"),
         run.properties_used,
         len(text),
         body_at,
@@ -134,9 +159,38 @@ def _scan_one(run: SendRun, at: int, length: int, header_length: int) -> None:
     row = run.count * COLUMNS
     run.rows[row : row + QUEUE_OFFSET] = array("q", values)
     run.rows[row + TOPIC] = _topic_number(run, topic)
+    run.rows[row + RECALL_HANDLE_LENGTH] = 0
     run.properties[run.properties_used : run.properties_used + len(text)] = text
     run.properties_used += len(text)
     run.count += 1
+
+
+def _scan_end(run: SendRun, at: int, length: int, head: dict[str, str], fields: dict[str, str]) -> None:
+    _number(head, "opaque")
+    if run.end_count == end_rows.ENDS_MAX or head.get("flag") != "2" or "group" not in fields:
+        raise NotPlain
+    values = [
+        at,
+        4 + length,
+        _number(fields, "half_at", allowed=_INT64),
+        _number(fields, "half_number", allowed=_INT64),
+        _number(fields, "verdict"),
+    ]
+    used = run.properties_used
+    texts: list[bytes] = []
+    for name in ("group", "transaction_id", "message_id"):
+        escaped = fields.get(name, "")
+        if used + len(escaped.encode()) > len(run.properties):
+            raise NotPlain
+        text = orjson.loads(f'"{escaped}"').encode()
+        values += (used, len(text))
+        texts.append(text)
+        used += len(text)
+    run.properties[run.properties_used : used] = b"".join(texts)
+    run.properties_used = used
+    row = run.end_count * end_rows.COLUMNS
+    run.ends[row : row + end_rows.COLUMNS] = array("q", values)
+    run.end_count += 1
 
 
 def _read_head(header: bytes) -> tuple[dict[str, str], dict[str, str]]:
@@ -211,7 +265,7 @@ def expect(pattern: re.Pattern[str], text: str, at: int) -> re.Match[str]:
     return match
 
 
-def _number(texts: dict[str, str], name: str, default: int | None, allowed: range = _INT32) -> int:
+def _number(texts: dict[str, str], name: str, default: int | None = None, allowed: range = _INT32) -> int:
     text = texts.get(name)
     if text is None and default is not None:
         return default
@@ -255,11 +309,14 @@ def encode_send_answers(run: SendRun, first: int, last: int, store_host: bytes, 
         ids = b",".join(b"%s%016X" % (store_host, offset) for offset in offsets)
         key_at, key_length = run.column(row, UNIQUE_KEY_AT), run.column(row, UNIQUE_KEY_LENGTH)
         key = bytes(run.properties[key_at : key_at + key_length])
-        header = b'{"code":0,"extFields":{"msgId":"%s","queueId":"%d","queueOffset":"%d"%s%s%d}' % (
+        handle_at, handle_length = run.column(row, RECALL_HANDLE_AT), run.column(row, RECALL_HANDLE_LENGTH)
+        handle = bytes(run.properties[handle_at : handle_at + handle_length])
+        header = b'{"code":0,"extFields":{"msgId":"%s","queueId":"%d","queueOffset":"%d"%s%s%s%d}' % (
             ids,
             run.column(row, QUEUE_ID),
             run.column(row, QUEUE_OFFSET),
             b',"transactionId":"%s"' % key if key else b"",
+            b',"recallHandle":"%s"' % handle if handle else b"",
             tail,
             run.column(row, OPAQUE),
         )

@@ -2,7 +2,10 @@
 
 A header is a dataclass.  `consumer_group` is spelled `consumerGroup` on the wire unless the field names
 its spelling itself with `wire("clientID")`.  Types are `str`, `Int`, `Long` and `bool`, each also as optional; a field
-without a default is required.  A number is one of 32 or 64 bits, as in the original, or it is refused here.
+without a default is required, and so is one that says so: its default is for whoever makes a header here.  What the
+original's readers demand is required, because a client that leaves it out means something else than we would guess.
+An empty text where a number belongs counts as missing.  A number is one of 32 or 64 bits, as in the original, or it is
+refused here.
 """
 
 import dataclasses
@@ -31,9 +34,9 @@ Long = Annotated[int, 64]
 _MISSING = dataclasses.MISSING
 
 
-def wire(spelling: str, **options: Any) -> Any:
-    """A dataclass field with its own spelling on the wire."""
-    return dataclasses.field(metadata={"wire": spelling}, **options)
+def wire(spelling: str = "", *, required: bool = False, **options: Any) -> Any:
+    """A dataclass field with its own spelling on the wire, or one that must come in spite of its default."""
+    return dataclasses.field(metadata={"wire": spelling, "required": required}, **options)
 
 
 class _Field(NamedTuple):
@@ -43,19 +46,27 @@ class _Field(NamedTuple):
     default: Any
 
 
+Layout = tuple[_Field, ...]
+
+
 class Header:
     """Base of all headers, each of which is a dataclass."""
 
-    _layout: ClassVar[tuple[_Field, ...]]
+    _layout: "ClassVar[Layout]"
 
     @classmethod
     def decode(cls, fields: Mapping[str, str]) -> Self:
         """The header from a command's fields; unknown fields are ignored."""
+        return cls.decode_by(cls.__dict__.get("_layout") or layout_of(cls), fields)
+
+    @classmethod
+    def decode_by(cls, layout: "Layout", fields: Mapping[str, str]) -> Self:
+        """The same with other spellings."""
         header = object.__new__(cls)
         values = (
             header.__dict__
         )  # filled directly: the constructor of a frozen class costs more than all the rest
-        for name, spelling, read, default in cls.__dict__.get("_layout") or layout_of(cls):
+        for name, spelling, read, default in layout:
             text = fields.get(spelling)
             if text is not None and (text or read is _read_text):
                 values[name] = read(spelling, text)
@@ -76,7 +87,7 @@ class Header:
         return fields
 
 
-def layout_of(header: type[Header]) -> tuple[_Field, ...]:
+def layout_of(header: type[Header]) -> Layout:
     """The header's fields with their wire spelling, worked out once per class."""
     layout = header.__dict__.get("_layout")
     if layout is None:
@@ -86,12 +97,12 @@ def layout_of(header: type[Header]) -> tuple[_Field, ...]:
                 item.name,
                 item.metadata.get("wire") or _camel(item.name),
                 _READERS[_plain(hints[item.name])],
-                item.default,
+                _MISSING if item.metadata.get("required") else item.default,
             )
             for item in dataclasses.fields(cast(Any, header))
         )
         header._layout = layout
-    return cast("tuple[_Field, ...]", layout)
+    return cast(Layout, layout)
 
 
 def _camel(name: str) -> str:

@@ -13,7 +13,7 @@ from tests.bench.callbacks.stopwatch import Longest
 from tests.bench.callbacks.work import WORK
 from tests.bench.descriptors import allow_descriptors
 from tests.bench.sides import Untrustworthy
-from tests.peers.java import ROOT
+from tests.peers.built import ROOT
 from tests.peers.process import ManagedProcess
 
 SPARE_DESCRIPTORS = 200

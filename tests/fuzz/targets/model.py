@@ -14,6 +14,7 @@ from bolide.model.errors import BolideError, ConfigError, InvalidRequest, Messag
 from bolide.model.message import format_properties, parse_properties
 from bolide.model.names import check_group, check_topic
 from bolide.model.printable import printable, printable_lines
+from bolide.model.recall import RecallHandle, decode_handle
 from bolide.model.topic import GroupConfig, Subscription, TopicConfig
 from bolide.nameserver.config import NameServerConfig
 from bolide.nameserver.kv import KvTable
@@ -202,6 +203,13 @@ MODEL = [
         _read_names,
         (InvalidRequest,),
         _hold_name,
+    ),
+    Target(
+        "recall.handle",
+        lambda: [RecallHandle("T", "broker-a", 1_794_000_000_000, "7F0000010001").encode().encode()],
+        lambda data: decode_handle(_text(data)),
+        (InvalidRequest,),
+        same_again(lambda handle: bytes(handle.encode(), "ascii"), lambda text: decode_handle(text.decode())),
     ),
     Target(
         "message_id",

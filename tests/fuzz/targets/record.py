@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from bolide.model.delay_levels import DEFAULT_LEVELS
 from bolide.model.errors import MalformedRecord, MessageIllegal
 from bolide.model.message import StoredMessage, SysFlag
 from bolide.pipeline.errors import BadBody
@@ -239,7 +240,7 @@ def _bodies() -> Iterator[bytes]:
 
 
 def _deliver_time(data: bytes) -> int | None:
-    return deliver_time_of(data, NOW_MS)
+    return deliver_time_of(data, NOW_MS, DEFAULT_LEVELS)
 
 
 def _hold_time(due_ms: int | None) -> None:
@@ -272,6 +273,7 @@ _COLUMNS = (
         "sysFlag",
     ),
     "logOffset",
+    "key",
 )
 
 
@@ -286,8 +288,21 @@ def _built(module: Any, data: bytes, **options: Any) -> Any:
     return ended, counts, taken
 
 
+def _built_of_log(module: Any, data: bytes) -> Any:
+    builder = module.ColumnBuilder("b", ("queueOffset", "logOffset", "tags"), keys=["k1"])
+    wanted = module.LogFilter(lambda topic, queue_id: len(topic) * queue_id, until_ms=2**41)
+    ended = outcome(builder.append_log, data, 0, len(data), 0, wanted)
+    return ended, builder.rows, [bytes(part[1]) for part in builder.take().values()]
+
+
 def _columns(data: bytes) -> None:
-    for options in ({}, {"bad_bodies": "fail", "tags": ["paid"]}, {"bad_bodies": "skip", "rows_max": 2}):
+    compiled, readable = (_built_of_log(module, data) for module in COLUMNS)
+    assert compiled == readable, (compiled[:2], readable[:2])
+    for options in (
+        {},
+        {"bad_bodies": "fail", "tags": ["paid"], "keys": ["42"]},
+        {"bad_bodies": "skip", "rows_max": 2},
+    ):
         compiled, readable = (_built(module, data, **options) for module in COLUMNS)
         assert compiled == readable, (options, compiled[:2], readable[:2])
         if compiled[0][0] == "raised":

@@ -11,7 +11,8 @@ from bolide.model import send_rows as column
 from bolide.model.errors import InvalidRequest, StoreError
 from bolide.model.filter import EVERYTHING, Filter
 from bolide.model.offsets import GroupOffset
-from bolide.model.topic import GroupConfig, TopicConfig
+from bolide.model.topic import GroupConfig, Subscription, TopicConfig
+from bolide.offline import places
 from bolide.offline.export import Export, Selection
 from bolide.offline.files import Geometry, StoreFiles
 from bolide.offline.repair import Repair
@@ -19,14 +20,24 @@ from bolide.offline.survey import count_records, survey
 from bolide.offline.table_files import Tables
 from bolide.offline.verify import verify
 from bolide.record.layout import CHECK_LENGTHS, CHECK_SEALED, CHECK_SUMS
+from bolide.rules.filters import SQL
 from bolide.store import deletions, file_names
 from bolide.store.checkpoint import Checkpoint, Checkpoints, Mark, is_foreign
 from bolide.store.disk_os import OsDisk
 from bolide.store.index_layout import DurableMark, IndexHeader
 from bolide.store.queue_entry import ENTRY, ENTRY_BYTES
 from bolide.store.store import MessageStore
-from bolide.store.tables import GroupTable, OffsetTable, TopicTable
+from bolide.store.tables import (
+    DelayOffsetTable,
+    FilterTable,
+    GroupTable,
+    OffsetTable,
+    TopicTable,
+    WriteTable,
+)
 from bolide.store.tables.persisted import PersistedTable
+from bolide.store.tables.writes import BatchBegun
+from bolide.store.timer.point import TimerPoint, decode_point, encode_point
 from bolide.wire.frame import scan_frame
 from tests.fuzz.memory_disk import MemoryDisk
 from tests.fuzz.scratch import scratch
@@ -265,8 +276,8 @@ def _table(kind: Callable[..., PersistedTable], name: str) -> Target:
         assert b"".join(again.answer_pieces()) == b"".join(table.answer_pieces())
 
     def corpus() -> list[bytes]:
-        golden = [(GOLDEN / folder / name).read_bytes() for folder in ("config-4.9.7", "config-5.5.0")]
-        return [*golden, *_small_tables(name)]
+        files = [GOLDEN / folder / name for folder in ("config-4.9.7", "config-5.5.0")]
+        return [*(file.read_bytes() for file in files if file.exists()), *_small_tables(name)]
 
     tokens = (
         b'"dataVersion":',
@@ -289,13 +300,31 @@ def _small_tables(name: str) -> Iterator[bytes]:
     offsets.note_pull("g", "T", 1, GroupOffset(7))
     groups.put(GroupConfig("g"))
     topics.put(TopicConfig("T"))
+    delays = DelayOffsetTable(MemoryDisk({}), "f", HeldClock())
+    delays.move(3, 12)
+    filters = FilterTable(MemoryDisk({}), "f", HeldClock())
+    filters.subscribed("g", [Subscription("T", "a > 1", expression_type=SQL)])
+    writes = WriteTable(MemoryDisk({}), "f", HeldClock())
+    writes.put("query", BatchBegun(3, 4096, frozenset({"broker-a"})))
     table: PersistedTable = {
+        "bulkWrites.json": writes,
+        "consumerFilter.json": filters,
         "consumerOffset.json": offsets,
+        "delayOffset.json": delays,
         "subscriptionGroup.json": groups,
         "topics.json": topics,
     }[name]
     yield b"".join(table.pieces())
     yield b"".join(table.answer_pieces())
+
+
+def _points() -> list[bytes]:
+    ours = TimerPoint(1_000_000, 52 * 9, 9, 4096, 1000)
+    return [encode_point(point, 5, 9) for point in (ours, ours._replace(mark=-1, step_ms=0))]
+
+
+def _point_is_read_again(point: TimerPoint | None) -> None:
+    assert point is None or decode_point(encode_point(point, 0, 0)) == point
 
 
 # ---- whole stores -----------------------------------------------------------------------------------------
@@ -355,6 +384,8 @@ def _examine(data: bytes) -> None:
     try:
         for _ in Export(store, Selection()).blocks():
             pass
+        parts = places.cuts(store, store.log.start, places.log_end(store), SEGMENT_BYTES // 4)
+        assert parts == sorted(parts)
     finally:
         store.close()
 
@@ -416,6 +447,10 @@ STORE = [
     _table(TopicTable, "topics.json"),
     _table(GroupTable, "subscriptionGroup.json"),
     _table(OffsetTable, "consumerOffset.json"),
+    _table(DelayOffsetTable, "delayOffset.json"),
+    _table(FilterTable, "consumerFilter.json"),
+    _table(WriteTable, "bulkWrites.json"),
+    Target("timer.point", _points, decode_point, (), _point_is_read_again),
     Target(
         "offline.store", _stores, _examine, (StoreError,), mend=_mend_store, tokens=RECORD_TOKENS, share=2
     ),

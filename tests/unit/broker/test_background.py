@@ -9,11 +9,16 @@ import pytest
 from bolide.broker.app import Broker
 from bolide.broker.handlers.cleaning import Cleaning
 from bolide.broker.handlers.client import Clients
+from bolide.broker.handlers.delay import Delays
 from bolide.broker.handlers.group import Groups
 from bolide.broker.handlers.lock import Locks
 from bolide.broker.handlers.pull import Pulling
 from bolide.broker.handlers.query import Querying
 from bolide.broker.handlers.runtime import Runtime
+from bolide.broker.handlers.slow_consumers import SlowConsumers
+from bolide.broker.handlers.stats import Stats
+from bolide.broker.handlers.timer import Timers
+from bolide.broker.handlers.transaction import Transactions
 from bolide.broker.parts import PARTS
 from bolide.model.topic import TopicConfig
 from bolide.net import trouble
@@ -45,6 +50,8 @@ QUICK = {
     "cleanResourceInterval": "1",
     "flushConsumeQueueThoroughInterval": "1",
     "flushConsumerOffsetInterval": "1",
+    "timerFlushIntervalMs": "10",
+    "transactionCheckInterval": "10",
 }
 
 WORK: dict[str, Callable[[Broker], tuple[object, str]]] = {
@@ -64,6 +71,12 @@ WORK: dict[str, Callable[[Broker], tuple[object, str]]] = {
     "silent clients": lambda broker: (broker.state.clients, "expire"),
     "unused groups": lambda broker: (broker.part(Groups)._looking, "go"),
     "old locks": lambda broker: (broker.part(Locks).locks, "expire"),
+    "half messages": lambda broker: (broker.part(Transactions), "checking"),
+    "delayed messages": lambda broker: (broker.part(Delays).deliveries, "deliver_some"),
+    "timed messages": lambda broker: (broker.part(Timers).timer, "turn"),
+    "the timer's files": lambda broker: (broker.part(Timers), "_is_due"),
+    "slow consumers": lambda broker: (broker.part(SlowConsumers), "look"),
+    "statistics": lambda broker: (broker.state.statistics, "_look_at_broker"),
     "held pulls": lambda broker: (broker.part(Pulling).hold, "sweep"),
 }
 
@@ -77,6 +90,9 @@ def test_background_work_goes_on_after_an_error_that_nobody_foresaw(
     monkeypatch.setattr("bolide.broker.handlers.pull.SWEEP_HOLD_S", 0.01)
     monkeypatch.setattr("bolide.broker.checkpointer.LOOK_S", 0.01)
     monkeypatch.setattr("bolide.broker.cleaner.LOOK_S", 0.01)
+    monkeypatch.setattr("bolide.broker.deliveries.LOOK_MS", 10)
+    monkeypatch.setattr("bolide.broker.handlers.slow_consumers.LOOK_S", 0.01)
+    monkeypatch.setattr("bolide.broker.statistics.SAMPLE_MS", 10)
     monkeypatch.setattr("bolide.broker.safety.DEADLINE_CHECK_S", 0.01)
     monkeypatch.setattr("bolide.broker.write_behind.RETRY_S", 0.01)
     monkeypatch.setattr("bolide.broker.table_writer.RETRY_MS", 10)
@@ -98,6 +114,7 @@ def test_background_work_goes_on_after_an_error_that_nobody_foresaw(
 
             def is_over() -> bool:
                 broker._safety._somebody_waits.set()
+                broker.part(Timers)._wanted.set()
                 return failing.is_over
 
             await eventually(is_over)
@@ -111,6 +128,7 @@ def test_background_work_goes_on_after_an_error_that_nobody_foresaw(
 
 def test_every_part_that_works_in_the_background_is_tried_above() -> None:
     working = {part for part in PARTS if isinstance(part, type) and "work" in vars(part)}
-    assert working - {Runtime} == {Cleaning, Clients, Groups, Locks, Pulling, Querying}, (
-        "it works as Locks does, by `every`"
-    )
+    assert working - {Runtime} == {
+        *(Cleaning, Clients, Delays, Groups, Locks, Pulling, Querying, SlowConsumers, Stats, Timers),
+        Transactions,
+    }, "it works as Locks does, by `every`"

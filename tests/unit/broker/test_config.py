@@ -144,9 +144,9 @@ def test_what_the_original_has_by_default_is_taken_in_silence() -> None:
     ("key", "value", "meaning"),
     [
         ("haListenPort", "10999", "no replication here"),
-        ("slaveReadEnable", "true", "no replication here"),
+        ("haListenPort", "1", "no replication here"),
         ("sendMessageThreadPoolNums", "128", "no thread pools"),
-        ("timerWheelEnable", "false", "no timers here"),
+        ("timerWarmEnable", "true", "one loop files and delivers"),
         ("enableCalcFilterBitMap", "true", "asked of each message"),
         ("transientStorePoolEnable", "true", "in another way here"),
     ],

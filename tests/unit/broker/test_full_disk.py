@@ -10,6 +10,7 @@ from bolide.model.response_code import ResponseCode
 from bolide.store.disk import File
 from bolide.store.disk_os import OsDisk
 from bolide.wire.command import Command
+from bolide.wire.headers.topic import UpdateTopic
 from tests.unit.broker.stage import ALL, bodies_of, pull_request, send_request, serving
 
 
@@ -59,7 +60,7 @@ def test_a_topic_made_or_deleted_on_a_full_disk_is_answered(code: int, tmp_path:
 
     async def main() -> None:
         async with serving(tmp_path, disk=disk) as (broker, wire):
-            fields = {"topic": "orders", "readQueueNums": "1", "writeQueueNums": "1", "perm": "6"}
+            fields = UpdateTopic("orders", read_queues=1, write_queues=1).encode()
             if code == 215:
                 assert (await wire.ask(Command(17, fields))).code == 0
             disk.is_full = True

@@ -75,7 +75,9 @@ def test_a_message_of_a_batch_is_treated_by_the_same_rows_but_gets_no_pairs_from
     asyncio.run(main())
 
 
-def test_a_transaction_that_would_not_be_kept_is_refused(tmp_path: Path) -> None:
+def test_a_transaction_that_nobody_could_end_is_refused(tmp_path: Path) -> None:
+    """It does not name its producer group."""
+
     async def main() -> None:
         async with serving(tmp_path) as (_, wire):
             await fill(wire, 1)

@@ -8,10 +8,13 @@ import pytest
 from bolide.broker import hold as hold_module
 from bolide.broker.app import Broker
 from bolide.broker.handlers.pull import Pulling
+from bolide.model.topic import Subscription
 from bolide.net import link as link_module
+from bolide.wire.bodies.group import ConsumerData, HeartbeatData
 from bolide.wire.command import Command
 from bolide.wire.headers.pull import PullFlag
 from tests.unit.broker.stage import (
+    GROUP,
     MAY_WAIT,
     bodies_of,
     connect,
@@ -282,5 +285,26 @@ def test_who_waits_for_messages_of_a_topic_that_is_deleted_hears_it(tmp_path: Pa
         assert (await wire.ask(Command(215, {"topic": "T"}, opaque=4))).code == 0
         answer = await reader.next()
         assert (answer.opaque, answer.code) == (3, 17)
+
+    play(tmp_path, act)
+
+
+def test_a_held_pull_hears_at_once_that_its_group_goes_on_elsewhere(tmp_path: Path) -> None:
+    """AD-03, also where the pull has a plan."""
+
+    async def act(broker: Broker, wire: Wire) -> None:
+        await fill(wire, 3)
+        beat = HeartbeatData("one", consumers=(ConsumerData(GROUP, subscriptions=(Subscription("T", "*"),)),))
+        wire.send(Command(34, {}, beat.encode()))
+        assert [(await wire.next()).code for _ in range(2)] == [40, 0]
+        for opaque in (7, 8):  # the second one by its plan
+            wire.send(pull_request(3, opaque, flags=MAY_WAIT))
+            await held(broker, 1)
+            admin = await connect(broker)
+            fields = {"topic": "T", "group": GROUP, "timestamp": "0", "isForce": "true"}
+            assert (await admin.ask(Command(222, fields))).code == 0
+            answer = await wire.next()
+            assert (answer.code, answer.opaque, offsets_of(answer)) == (21, opaque, (0, 0, 3))
+        assert bodies_of(await wire.ask(pull_request(0, 9))) == [b"x"] * 3
 
     play(tmp_path, act)

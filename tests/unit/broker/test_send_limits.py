@@ -91,7 +91,7 @@ def test_a_queue_is_made_by_its_first_message_and_by_nothing_else(tmp_path: Path
             for code in (29, 30, 31, 32, 14):
                 fields = {"topic": "wide", "queueId": f"{queue_id}", "timestamp": "1", "consumerGroup": "g"}
                 await wire.ask(Command(code, fields, opaque=1))
-            refused = send_request(topic="wide", queue_id=queue_id, properties="DELAY\x013\x02")
+            refused = send_request(topic="wide", queue_id=queue_id, properties="DELAY\x01soon\x02")
             assert (await wire.ask(refused)).code == 13
         await wire.ask(Command(202, {"topic": "wide"}, opaque=1))
         assert [queue.tail.key for queue in broker.state.store.queues] == [("wide", 7), ("wide", 9)]
@@ -123,7 +123,7 @@ def test_the_answer_to_a_long_batch_can_say_that_its_sync_took_too_long() -> Non
     [
         (b"", {}),
         (b"x", {"queue_id": 1000}),
-        (b"x", {"properties": "DELAY\x011\x02"}),
+        (b"x", {"properties": "DELAY\x01soon\x02"}),
         (b"x", {"properties": "TRAN_MSG\x01true\x02"}),
         (b"x", {"properties": f"k\x01{'v' * 33_000}\x02"}),
     ],

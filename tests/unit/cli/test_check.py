@@ -49,7 +49,6 @@ def test_every_problem_and_warning_is_printed_with_its_line(
     lines = [line.removeprefix(f"{file}:") for line in capsys.readouterr().out.splitlines()]
     assert [line.split("=")[0].split(",")[0][:45] for line in lines] == [
         "4: problem: brokerId must be 0",
-        "7: warning: defaultTopicQueueNums",
         "11: warning: fileReservedTime is set again fu",
         "13: problem: mapedFileSizeConsumeQueue",
         "20: problem: brokerRole must be ASYNC_MASTER",
@@ -58,8 +57,8 @@ def test_every_problem_and_warning_is_printed_with_its_line(
         "4 problems",
     ]
     assert "no replication here" in lines[0]
-    assert lines[6].endswith("did you mean flushDiskType?")
-    assert lines[-1] == "4 problems, 3 warnings: no broker starts with these settings here"
+    assert lines[5].endswith("did you mean flushDiskType?")
+    assert lines[-1] == "4 problems, 2 warnings: no broker starts with these settings here"
 
 
 def test_a_file_with_which_a_broker_starts_ends_with_0_and_starts_nothing(
@@ -70,9 +69,10 @@ def test_a_file_with_which_a_broker_starts_ends_with_0_and_starts_nothing(
         f'[nameserver]\nlistenPort = 1\n[broker]\nstorePathRootDir = "{tmp_path}/store"\nhaListenPort = 1\n'
     )
     assert main(["broker", "--check", "-c", str(file), "--set", "listenPort=0"]) == 0
-    warning, verdict = capsys.readouterr().out.splitlines()
+    nowhere, warning, verdict = capsys.readouterr().out.splitlines()
+    assert nowhere.startswith(f"{file}: warning: it registers nowhere: give it a name server")
     assert warning.startswith(f"{file}:5: warning: haListenPort=1: there is no replication here")
-    assert verdict == "0 problems, 1 warning: a broker starts with these settings here"
+    assert verdict == "0 problems, 2 warnings: a broker starts with these settings here"
     assert list(tmp_path.iterdir()) == [file]
 
 

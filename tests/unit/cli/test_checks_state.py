@@ -40,7 +40,7 @@ def test_a_broker_that_refuses_messages_is_a_problem_with_its_own_words() -> Non
 def test_a_broker_without_the_right_to_be_sent_to_is_named(permission: str) -> None:
     finding = found({}, {"brokerPermission": permission})["messages"]
     assert finding.verdict is Verdict.DOUBTFUL
-    assert "brokerPermission -v 6" in finding.advice
+    assert "bolide broker undrain broker-a" in finding.advice
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from bolide.cli.later import When
 from bolide.cli.layout import json_line
 from bolide.cli.lines import Envelope
 from bolide.cli.store_export import export_line
@@ -26,6 +27,15 @@ def test_a_json_line_wins_over_what_is_shared() -> None:
     )
     assert (message.body, message.tags, list(message.keys)) == (b"x", "us", ["8", "9"])
     assert message.properties == {"source": "web"}
+
+
+def test_a_delay_is_shared_and_one_that_is_over_is_not_copied() -> None:
+    """What `tail --json` shows of a message that has waited, the broker's own pairs included."""
+    assert Envelope("orders", when=When(delay_level=3)).text(b"x").delay_level == 3
+    assert Envelope("orders", when=When(delay_level=3)).json(b'{"body": "x"}').delay_level == 3
+    waited = b'{"body": "x", "properties": {"DELAY": "3", "REAL_TOPIC": "orders", "REAL_QID": "0", "a": "b"}}'
+    assert ENVELOPE.json(waited).properties == {"source": "cli", "a": "b"}
+    assert ENVELOPE.json(b'{"body": "x", "properties": {"DELAY": "3"}}').properties["DELAY"] == "3"
 
 
 def test_other_spellings_and_structured_bodies_are_understood() -> None:

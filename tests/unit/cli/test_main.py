@@ -2,18 +2,23 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from bolide.cli.app import command
 from bolide.cli.main import main
 from tests.peers.ports import free_port
 
-COMMANDS = [
-    *(["up"], ["nameserver"], ["broker"], ["send"], ["tail"], ["doctor"], ["topic"], ["message"], ["store"]),
-    *(["topic", verb] for verb in ("list", "describe", "create", "update", "delete")),
-    *(["message", verb] for verb in ("find", "get")),
-    *(["store", verb] for verb in ("inspect", "verify", "repair", "export")),
-]
+
+def _below(command: Any, *words: str) -> Iterator[list[str]]:
+    for name, one in getattr(command, "commands", {}).items():
+        yield [*words, name]
+        yield from _below(one, *words, name)
+
+
+COMMANDS = list(_below(command()))
 
 
 @pytest.mark.parametrize("words", [[], *COMMANDS], ids=" ".join)

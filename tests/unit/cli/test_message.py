@@ -112,3 +112,11 @@ def test_an_id_that_nobody_has_is_an_error_that_helps(run: Run, ids: list[tuple[
 def test_help_explains_both_ids(run: Run) -> None:
     assert "--topic" in run("get", "--help")
     assert "--since" in run("find", "--help")
+
+
+def test_an_offset_id_is_not_said_to_be_nowhere_when_nobody_can_be_asked(
+    run: Run, ids: list[tuple[str, str]]
+) -> None:
+    nobody = "7F00000100000001" + ids[0][1][16:]
+    run("get", nobody, "-n", "127.0.0.1:1", code=3)
+    assert "where nobody answers" in run("get", nobody, code=4)

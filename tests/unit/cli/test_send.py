@@ -8,6 +8,7 @@ from typing import cast
 import pytest
 
 from bolide.aio import Producer
+from bolide.cli.main import main
 from bolide.cli.outcome import Partly
 from bolide.cli.send import MESSAGES_PER_REQUEST, Line, _batches, _Sending, read_lines
 from bolide.model.errors import (
@@ -82,8 +83,11 @@ def test_large_messages_and_those_with_properties_go_alone_and_in_order() -> Non
     bodies = [b"a", b"b", b"x" * 5000, b"c", b"d"]
     messages = [(number, Message("t", body)) for number, body in enumerate(bodies)]
     messages.append((5, Message("t", b"e", properties={"DELAY": "3"})))
+    messages.append((6, Message("t", b"f", delay_level=3)))
+    messages += [(number, Message("t", b"g", deliver_at=1_700_000_000_000)) for number in (7, 8)]
+    messages += [(number, Message("t", b"h", delay=0)) for number in (9, 10)]
     numbers = [[number for number, _ in batch] for batch in _batches(messages)]
-    assert numbers == [[0, 1], [2], [3, 4], [5]]
+    assert numbers == [[0, 1], [2], [3, 4], [5], [6], [7], [8], [9], [10]]
     sized = [(number, Message("t", b"x" * 4000)) for number in range(20)]
     assert [len(batch) for batch in _batches(sized)] == [16, 4]
 
@@ -128,3 +132,11 @@ def test_what_was_not_answered_is_not_said_to_be_lost(error: BolideError) -> Non
 @pytest.mark.parametrize("error", [RemoteError(1, "x"), NoNameServer("x")])
 def test_what_was_refused_or_never_sent_is_not_said_to_be_stored_perhaps(error: BolideError) -> None:
     assert "line 5 failed, 4 messages are stored: " in _sent_until(error)
+
+
+def test_an_illegal_topic_is_refused_before_anything_is_read(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("bolide.cli.send.read_lines", None)
+    assert main(["send", "orders x", "-n", "127.0.0.1:1"]) == 2
+    assert "topic" in capfd.readouterr().err

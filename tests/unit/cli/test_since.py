@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from bolide.cli.layout import compile_format
-from bolide.cli.since import format_moment, parse_since
+from bolide.cli.since import format_moment, parse_ahead, parse_since, parse_span
 from bolide.model.errors import ConfigError
 from tests.unit.cli.samples import SAMPLE
 
@@ -86,3 +86,45 @@ def test_days_and_times_without_a_zone_are_local_and_in_the_past(text: str, utc:
 def test_what_tail_prints_as_milliseconds_is_a_moment() -> None:
     printed = compile_format("%S")(SAMPLE).decode()
     assert parse_since(printed, NOW_MS) == SAMPLE.store_timestamp_ms
+
+
+@pytest.mark.parametrize(
+    ("text", "utc"),
+    [
+        ("tomorrow", "2023-11-14T23:00Z"),
+        ("23:30", "2023-11-14T22:30Z"),
+        ("10:00", "2023-11-15T09:00Z"),
+        ("23:13:20", "2023-11-15T22:13:20Z"),
+        ("2023-11-15", "2023-11-14T23:00Z"),
+        ("2023-11-15 10:00", "2023-11-15T09:00Z"),
+        ("2023-11-14T22:13:21Z", "2023-11-14T22:13:21Z"),
+        ("1700000001", "2023-11-14T22:13:21Z"),
+        ("1700000001000", "2023-11-14T22:13:21Z"),
+    ],
+)
+@pytest.mark.usefixtures("in_berlin")
+def test_a_time_ahead_is_the_next_one(text: str, utc: str) -> None:
+    assert parse_ahead(text, NOW_MS) == parse_since(utc, NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("10m", "a span from now on is --in"),
+        ("yesterday", "is no time"),
+        ("", "is no time"),
+        ("25:00", "is no time"),
+        ("2023-11-14T22:13:20Z", "is over"),
+        ("1999-01-01", "is over"),
+    ],
+)
+def test_what_is_no_time_ahead_is_refused(text: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        parse_ahead(text, NOW_MS)
+
+
+def test_spans_are_read_as_for_since() -> None:
+    assert [parse_span(text) for text in ("90s", "2h30m", "3 days")] == [90_000, 9_000_000, 3 * 86_400_000]
+    for text in ("", "10", "-5m", "5m ago", "10:00"):
+        with pytest.raises(ConfigError, match="is no span"):
+            parse_span(text)

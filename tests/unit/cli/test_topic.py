@@ -299,6 +299,21 @@ def test_every_command_names_the_topic_that_may_be_meant(
     assert "did you mean orders?" in run(*words, code=4)
 
 
+# ---- deleting
+
+
+def test_a_deletion_is_previewed_with_what_it_takes_and_who_reads_it(
+    server: EmbeddedServer, run: Run
+) -> None:
+    fill(server, "doomed", 2)
+    commit(server, "doomed", "mourners", 1)
+    said = run("topic", "delete", "doomed", "--preview")
+    assert "with 10 messages in 2 queues, read by mourners. Nothing was deleted" in said
+    assert json.loads(run("topic", "delete", "doomed", "--preview", "--json"))["groups"] == ["mourners"]
+    assert "this deletes messages: say --yes" in run("topic", "delete", "doomed", code=2)
+    assert numbers(run, "doomed") == (2, 2, 10)
+
+
 # ---- a first step that does not succeed
 
 

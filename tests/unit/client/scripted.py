@@ -22,6 +22,7 @@ from bolide.wire.codes import RequestCode, ResponseCode
 from bolide.wire.command import Command
 from bolide.wire.headers.offset import QueryGroupOffset, QueueRequest, UpdateGroupOffset
 from bolide.wire.headers.pull import PullAnswer, PullFlag, PullRequest
+from bolide.wire.headers.retry import SendBack
 from bolide.wire.headers.send import SendAnswer, SendRequest
 
 HOST = "127.0.0.1"
@@ -70,6 +71,8 @@ class ScriptedBroker(Node):
         self.sends: list[SendRequest] = []
         self.bodies: list[bytes] = []
         self.answers: list[int] = []  # codes for the next sends, instead of storing
+        self.sent_back: list[SendBack] = []
+        self.refusals = 0  # of messages sent back
         self.silent = False  # swallows sends
         self.offsets: dict[tuple[str, str, int], int] = {}
         self.heartbeats: list[dict[str, object]] = []
@@ -90,6 +93,7 @@ class ScriptedBroker(Node):
             RequestCode.QUERY_CONSUMER_OFFSET: self._query_offset,
             RequestCode.UPDATE_CONSUMER_OFFSET: self._update_offset,
             RequestCode.GET_MAX_OFFSET: self._max_offset,
+            RequestCode.CONSUMER_SEND_MSG_BACK: self._send_back,
         }
 
     def notify_members(self, group: str) -> None:
@@ -190,6 +194,13 @@ class ScriptedBroker(Node):
     def _update_offset(self, link: Link, request: Command) -> Command:
         header = UpdateGroupOffset.decode(request.fields)
         self.offsets[header.consumer_group, header.topic, header.queue_id] = header.commit_offset
+        return request.answer()
+
+    def _send_back(self, link: Link, request: Command) -> Command:
+        if self.refusals:
+            self.refusals -= 1
+            return request.answer(ResponseCode.SYSTEM_ERROR)
+        self.sent_back.append(SendBack.decode(request.fields))
         return request.answer()
 
     def _max_offset(self, link: Link, request: Command) -> Command:

@@ -82,6 +82,7 @@ def test_every_client_names_what_is_wrong_with_its_address_and_group(
         (PushConsumer, {"start_from": "yesterday"}, 'start_from is "first", "last" or a moment'),
         (PushConsumer, {"start_from": None}, "start_from is a datetime"),
         (PushConsumer, {"start_from": -1}, "start_from is a datetime"),
+        (PushConsumer, {"start_from": 1_700_000_000}, "1700000000 looks like seconds"),
         (PushConsumer, {"start_from": 1.5}, "start_from is a datetime"),
         (PushConsumer, {"concurrency": 0}, "concurrency is a whole number from 1 to 1000"),
         (PushConsumer, {"concurrency": 10**9}, "concurrency"),
@@ -133,6 +134,14 @@ def test_a_setting_that_cannot_be_meant_is_named(
         (Message("orders", b"x", properties={"a": "\ud800"}), "are no text"),
         (Message("orders", b"x", flag="1"), "flag is a whole number"),  # type: ignore[arg-type]
         (Message("orders", b"x", flag=2**31), "flag is a whole number"),
+        (Message("orders", b"x", delay_level=-1), "delay_level is a whole number from 0 to 256, not int -1"),
+        (Message("orders", b"x", delay_level=257), "delay_level is a whole number from 0 to 256"),
+        (Message("orders", b"x", delay_level="10s"), "delay_level is a whole number"),  # type: ignore[arg-type]
+        (Message("orders", b"x", delay_level=True), "delay_level is a whole number"),
+        (
+            Message("orders", b"x", delay_level=3, properties={"DELAY": "4"}),
+            "delay_level says str '3', and properties has another DELAY, str '4'",
+        ),
     ],
 )
 @pytest.mark.parametrize("how", ["send", "batch", "one way"])
@@ -219,7 +228,7 @@ def test_bodies_that_can_change_are_copied_before_they_leave() -> None:
 def test_what_is_no_tag_expression_is_refused_and_not_consumed_as_nothing(tags: str) -> None:
     async def scenario() -> None:
         consumer = PushConsumer(ADDRESS, group="g", listener=listen)
-        with pytest.raises(SubscriptionMalformed, match="SQL expressions are not supported yet"):
+        with pytest.raises(SubscriptionMalformed, match="if it is an SQL expression, give it as sql"):
             await consumer.subscribe("orders", tags)
         async with PullConsumer(ADDRESS) as reader:
             with pytest.raises(SubscriptionMalformed, match="SQL"):

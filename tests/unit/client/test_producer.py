@@ -76,6 +76,8 @@ def test_queues_take_turns() -> None:
 
 @pytest.mark.parametrize("code", [1, 2, 14, 16, 17, 204, 205, 1500])
 def test_a_refusal_that_is_the_brokers_own_is_repeated_on_another(code: int) -> None:
+    """PR-03."""
+
     async def scenario() -> None:
         async with cluster(2) as c:
             c.create("orders")
@@ -88,6 +90,8 @@ def test_a_refusal_that_is_the_brokers_own_is_repeated_on_another(code: int) -> 
 
 
 def test_there_are_three_tries_and_the_last_refusal_is_raised() -> None:
+    """PR-03."""
+
     async def scenario() -> None:
         async with cluster() as c:
             c.create("orders")
@@ -160,6 +164,8 @@ def test_no_answer_is_an_error_when_the_whole_time_is_over() -> None:
 
 
 def test_stored_but_not_safe_is_a_status_and_not_an_error() -> None:
+    """PR-08."""
+
     async def scenario() -> None:
         async with cluster() as c:
             c.create("orders")
@@ -172,6 +178,8 @@ def test_stored_but_not_safe_is_a_status_and_not_an_error() -> None:
 
 
 def test_bodies_are_packed_from_4096_bytes_on_if_that_helps() -> None:
+    """PR-04."""
+
     async def scenario() -> None:
         async with cluster() as c:
             c.create("orders")
@@ -207,6 +215,19 @@ def test_a_batch_is_one_request_and_gives_a_receipt_for_each_message() -> None:
     asyncio.run(scenario())
 
 
+def test_a_delay_level_is_a_property() -> None:
+    async def scenario() -> None:
+        async with cluster() as c:
+            c.create("orders")
+            async with Producer(c.nameserver.address) as producer:
+                await producer.send(Message("orders", b"x", delay_level=3))
+                await producer.send(Message("orders", b"x"))
+            delays = [parse_properties(send.properties).get("DELAY") for send in c.brokers[0].sends]
+            assert delays == ["3", None]
+
+    asyncio.run(scenario())
+
+
 def test_what_cannot_be_sent_is_refused_before_it_leaves() -> None:
     async def scenario() -> None:
         async with cluster() as c:
@@ -226,6 +247,8 @@ def test_what_cannot_be_sent_is_refused_before_it_leaves() -> None:
                     await producer.send_batch([Message("orders", b"x"), Message("other", b"x")])
                 with pytest.raises(MessageIllegal, match="DELAY"):
                     await producer.send_batch([Message("orders", b"x", properties={"DELAY": "3"})])
+                with pytest.raises(MessageIllegal, match="delay_level"):
+                    await producer.send_batch([Message("orders", b"x", delay_level=3)])
                 with pytest.raises(MessageIllegal, match="at least one"):
                     await producer.send_batch([])
             assert c.brokers[0].sends == []

@@ -9,7 +9,7 @@ import pytest
 
 from bolide.aio import PushConsumer, StoredMessage
 from bolide.machines import consumer as machine
-from bolide.model.errors import ConfigError, ConnectionLost
+from bolide.model.errors import ConfigError, ConnectionLost, RetryLater
 from bolide.wire.codes import RequestCode
 from tests.unit.client.scripted import Cluster, cluster, wait_for
 
@@ -50,6 +50,8 @@ async def consumer_of(c: Cluster, listener: Callable[..., object], **options: ob
 
 
 def test_every_message_of_every_queue_reaches_the_listener_and_is_committed_at_the_end() -> None:
+    """CO-10."""
+
     async def scenario(c: Cluster) -> None:
         (broker,) = c.brokers
         for number in range(100):
@@ -126,6 +128,83 @@ def test_a_failed_message_comes_again_alone_and_the_offset_waits_for_it(
     on_cluster(scenario)
 
 
+def test_with_a_limit_a_failed_message_goes_back_to_its_broker_and_the_offset_passes_it() -> None:
+    async def scenario(c: Cluster) -> None:
+        broker, collector = c.brokers[0], Collector()
+        collector.fail_on[b"3"] = 1
+        for number in range(10):
+            broker.store("orders", 0, b"%d" % number)
+        options = {"start_from": "first", "messages_max": 1, "max_reconsume_times": 5}
+        async with await consumer_of(c, collector, **options):
+            await wait_for(lambda: len(collector.bodies) == 9 and broker.sent_back, "all but the failed one")
+        (back,) = broker.sent_back
+        assert (back.group, back.delay_level, back.max_reconsume_times) == ("g", 0, 5)
+        assert (back.origin_topic, broker.offsets["g", "orders", 0]) == ("orders", 10)
+        assert b"3" not in collector.bodies
+
+    on_cluster(scenario)
+
+
+def test_a_listener_may_say_how_long_its_message_waits() -> None:
+    async def scenario(c: Cluster) -> None:
+        broker = c.brokers[0]
+        broker.store("orders", 0, b"hopeless")
+
+        async def never(messages: list[StoredMessage]) -> None:
+            raise RetryLater("not for us", delay_level=-1)
+
+        async with await consumer_of(c, never, start_from="first", max_reconsume_times=16):
+            await wait_for(lambda: broker.sent_back, "the message sent back")
+        assert broker.sent_back[0].delay_level == -1
+
+    on_cluster(scenario)
+
+
+@pytest.mark.parametrize(
+    ("answer", "limit", "said", "traced"),
+    [
+        (RetryLater("the till is closed"), 16, "wants later (the till is closed) 1 messages", False),
+        (RetryLater("no", delay_level=-1), 16, "they are dead letters now", False),
+        (RuntimeError("broken"), 0, "that was their last attempt, they are dead letters now", True),
+        (RuntimeError("broken"), 16, "failed for 1 messages", True),
+    ],
+)
+def test_the_log_tells_what_becomes_of_a_message_and_traces_accidents_alone(
+    answer: Exception, limit: int, said: str, traced: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(c: Cluster) -> None:
+        broker = c.brokers[0]
+        broker.store("orders", 0, b"x")
+
+        async def listen(messages: list[StoredMessage]) -> None:
+            raise answer
+
+        async with await consumer_of(c, listen, start_from="first", max_reconsume_times=limit):
+            await wait_for(lambda: broker.sent_back, "the message sent back")
+
+    on_cluster(scenario)
+    record = next(record for record in caplog.records if "the listener" in record.message)
+    assert said in record.message
+    assert bool(record.exc_info) == traced
+    assert ("brings them again" in record.message) == ("dead letters" not in record.message)
+
+
+def test_what_the_broker_does_not_take_back_comes_again_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "RETRY_PAUSES_MS", (50,))
+
+    async def scenario(c: Cluster) -> None:
+        broker, collector = c.brokers[0], Collector()
+        broker.refusals = 1
+        collector.fail_on[b"x"] = 2
+        broker.store("orders", 0, b"x")
+        async with await consumer_of(c, collector, start_from="first", max_reconsume_times=16):
+            await wait_for(lambda: broker.sent_back, "the second failure sent back")
+        assert collector.sizes == [1, 1]
+        assert broker.offsets["g", "orders", 0] == 1
+
+    on_cluster(scenario)
+
+
 def test_what_the_listener_has_not_finished_is_not_committed() -> None:
     async def scenario(c: Cluster) -> None:
         broker, collector = c.brokers[0], Collector()
@@ -143,6 +222,8 @@ def test_what_the_listener_has_not_finished_is_not_committed() -> None:
 
 
 def test_closing_waits_for_the_listener_and_commits_what_it_finished() -> None:
+    """CO-11."""
+
     async def scenario(c: Cluster) -> None:
         broker = c.brokers[0]
         broker.store("orders", 0, b"slow")
@@ -168,6 +249,8 @@ def test_closing_waits_for_the_listener_and_commits_what_it_finished() -> None:
 
 
 def test_tags_are_compared_as_text_after_the_broker_compared_hashes() -> None:
+    """FI-02."""
+
     async def scenario(c: Cluster) -> None:
         broker, collector = c.brokers[0], Collector()
         for tag in ("Aa", "BB", "C"):  # "Aa" and "BB" have the same hash; this broker filters nothing at all
@@ -188,6 +271,8 @@ def test_tags_are_compared_as_text_after_the_broker_compared_hashes() -> None:
 
 
 def test_a_group_begins_where_it_is_told_and_goes_on_where_it_was() -> None:
+    """CO-07."""
+
     async def scenario(c: Cluster) -> None:
         broker, collector = c.brokers[0], Collector()
         for number in range(5):
@@ -204,6 +289,8 @@ def test_a_group_begins_where_it_is_told_and_goes_on_where_it_was() -> None:
 
 
 def test_an_offset_before_the_first_message_goes_on_at_the_first() -> None:
+    """RD-08."""
+
     async def scenario(c: Cluster) -> None:
         broker, collector = c.brokers[0], Collector()
         for number in range(10):
@@ -218,6 +305,8 @@ def test_an_offset_before_the_first_message_goes_on_at_the_first() -> None:
 
 
 def test_an_offset_behind_the_end_goes_back_to_the_end() -> None:
+    """RD-08."""
+
     async def scenario(c: Cluster) -> None:
         broker, collector = c.brokers[0], Collector()
         broker.store("orders", 0, b"old")
@@ -264,6 +353,8 @@ def test_a_broker_that_comes_back_is_told_who_we_are_and_read_on(caplog: pytest.
 
 
 def test_a_topic_that_appears_later_is_found(caplog: pytest.LogCaptureFixture) -> None:
+    """NS-05."""
+
     async def scenario(c: Cluster) -> None:
         collector = Collector()
         consumer = PushConsumer(c.nameserver.address, group="g", listener=collector, start_from="first")

@@ -40,6 +40,7 @@ def test_a_repeated_heartbeat_is_no_news() -> None:
 
 
 def test_a_closed_connection_leaves_all_its_groups_at_once() -> None:
+    """CM-02."""
     table: ClientTable[str] = ClientTable()
     beat(table, "A", "a", "g", "h", producers=("p",))
     beat(table, "B", "b", "g")
@@ -64,6 +65,7 @@ def test_a_client_that_says_goodbye_leaves_one_group_and_stays_in_the_others() -
 
 
 def test_a_silent_client_is_forgotten_after_two_minutes_and_the_others_hear_of_it() -> None:
+    """CM-02."""
     table: ClientTable[str] = ClientTable()
     beat(table, "A", "a", "g", now_ms=0, producers=("p",))
     beat(table, "B", "b", "g", now_ms=100_000)
@@ -99,6 +101,7 @@ def test_a_connection_with_a_living_group_is_not_closed_for_a_silent_one() -> No
 
 
 def test_a_client_on_a_new_connection_takes_its_old_place() -> None:
+    """CM-04."""
     table: ClientTable[str] = ClientTable()
     beat(table, "A", "a", "g")
     assert beat(table, "A2", "a", "g") == [NotifyGroup("g", ("A2",))]

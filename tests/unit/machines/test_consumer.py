@@ -59,6 +59,7 @@ def test_a_message_that_comes_twice_is_given_once() -> None:
 
 
 def test_the_offset_stays_at_a_slow_message_and_then_jumps_to_the_end() -> None:
+    """CO-08."""
     process = filled(0, 10)
     slow = process.take(0, 1)
     process.succeeded(process.take(0, 9))
@@ -122,6 +123,7 @@ def test_messages_behind_a_failed_one_go_on_but_the_offset_waits() -> None:
     ],
 )
 def test_pulling_stops_at_each_limit_and_goes_on_below_it(limits: dict[str, int], why: str) -> None:
+    """CO-09."""
     process = filled(0, 10, **limits)
     assert why in str(process.brake)
     process.succeeded(process.take(0, 1))

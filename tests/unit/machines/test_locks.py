@@ -12,6 +12,7 @@ Q0, Q1 = ("t", 0), ("t", 1)
 
 
 def test_a_free_queue_is_locked_and_a_held_one_is_refused() -> None:
+    """OR-01."""
     locks = QueueLocks()
     assert locks.lock("g", "a", [Q0], 0) == [Q0]
     assert locks.lock("g", "b", [Q0, Q1], 1) == [Q1]
@@ -34,6 +35,7 @@ def test_asking_again_renews_a_lock() -> None:
 
 
 def test_only_the_owner_gives_a_lock_back() -> None:
+    """OR-01."""
     locks = QueueLocks()
     locks.lock("g", "a", [Q0], 0)
     locks.unlock("g", "b", [Q0])

@@ -1,12 +1,17 @@
 """The columns of a run are the same for Python and for compiled code."""
 
-from bolide.model import send_rows
+from types import ModuleType
+
+import pytest
+
+from bolide.model import end_rows, send_rows
 from tests.unit.pxd import numbers_for_compiled_code
 
 
-def test_the_numbers_for_compiled_code_are_those_of_the_module() -> None:
-    plain = {name: value for name, value in vars(send_rows).items() if name.isupper()}
-    assert numbers_for_compiled_code(send_rows) == plain
+@pytest.mark.parametrize("module", [send_rows, end_rows])
+def test_the_numbers_for_compiled_code_are_those_of_the_module(module: ModuleType) -> None:
+    plain = {name: value for name, value in vars(module).items() if name.isupper()}
+    assert numbers_for_compiled_code(module) == plain
 
 
 def test_columns_are_numbered_without_gaps() -> None:

@@ -66,7 +66,7 @@ def test_registering_leaving_and_closing_are_counted(caplog: pytest.LogCaptureFi
 
     async def scenario() -> None:
         async with serving(clock=HeldClock()) as stage, callers(1) as (broker,):
-            who = BrokerRequest("broker-a", "127.0.0.1:10911", "C")
+            who = BrokerRequest("broker-a", "127.0.0.1:10911", "C", 0)
             for _ in range(rounds):
                 await stage.register("broker-a")
                 await stage.ask(RequestCode.UNREGISTER_BROKER, who)

@@ -108,7 +108,7 @@ def test_a_silent_broker_is_gone_after_two_minutes_and_its_connection_with_it() 
 def test_heartbeats_and_version_queries_keep_a_broker_alive() -> None:
     async def scenario() -> None:
         clock = HeldClock()
-        who = BrokerRequest("broker-a", "127.0.0.1:10911", "C")
+        who = BrokerRequest("broker-a", "127.0.0.1:10911", "C", 0)
         async with serving(NameServerConfig(scan_interval_ms=5), clock) as stage:
             await stage.register("broker-a", lifetime_ms=10_000)
             for code in (RequestCode.BROKER_HEARTBEAT, RequestCode.QUERY_DATA_VERSION):
@@ -152,6 +152,8 @@ def test_a_slave_changes_no_queues_and_learns_where_its_master_is() -> None:
 
 
 def test_a_first_registration_with_one_topic_is_refused_and_with_two_accepted() -> None:
+    """NS-08."""
+
     async def scenario() -> None:
         async with serving() as stage:
             body = RegistrationBody(DataVersion(counter=1), (ORDERS,)).encode()
@@ -214,7 +216,7 @@ def test_unregistering_removes_the_broker() -> None:
     async def scenario() -> None:
         async with serving() as stage:
             await stage.register("broker-a")
-            who = BrokerRequest("broker-a", "127.0.0.1:10911", "C")
+            who = BrokerRequest("broker-a", "127.0.0.1:10911", "C", 0)
             assert (await stage.ask(RequestCode.UNREGISTER_BROKER, who)).code == ResponseCode.SUCCESS
             assert await stage.brokers() == set()
 
@@ -224,7 +226,7 @@ def test_unregistering_removes_the_broker() -> None:
 def test_a_broker_learns_whether_its_topics_are_news() -> None:
     async def scenario() -> None:
         async with serving() as stage:
-            who = BrokerRequest("broker-a", "127.0.0.1:10911", "C")
+            who = BrokerRequest("broker-a", "127.0.0.1:10911", "C", 0)
 
             async def changed(version: DataVersion) -> tuple[str, object]:
                 answer = await stage.ask(RequestCode.QUERY_DATA_VERSION, who, dumps(version.as_json()))
@@ -347,7 +349,7 @@ def test_a_broker_that_somebody_else_takes_out_is_in_the_log(caplog: pytest.LogC
     async def scenario() -> None:
         async with serving() as stage, callers(1) as (broker,):
             await stage.register("broker-a\n", caller=broker)
-            who = BrokerRequest("broker-a\n", "127.0.0.1:10911", "C")
+            who = BrokerRequest("broker-a\n", "127.0.0.1:10911", "C", 0)
             await stage.ask(RequestCode.UNREGISTER_BROKER, who)
             assert await stage.brokers() == set()
 
@@ -366,7 +368,7 @@ def test_what_strangers_make_up_does_not_silence_the_alarm_about_two_brokers_of_
                 await stage.ask(RequestCode.REGISTER_BROKER, header, b"[")
             for number in range(2 * LINES_MAX):
                 await stage.register("broker-x", address=f"10.0.0.9:{number}")
-                who = BrokerRequest("broker-x", f"10.0.0.9:{number}", "C")
+                who = BrokerRequest("broker-x", f"10.0.0.9:{number}", "C", 0)
                 await stage.ask(RequestCode.UNREGISTER_BROKER, who, caller=other)
             await stage.register("broker-a", address="10.0.0.1:1", caller=one)
             await stage.register("broker-a", address="10.0.0.2:1", caller=other)

@@ -12,6 +12,7 @@ from bolide.net.caller import Caller
 from bolide.net.clock import SystemClock
 from bolide.net.commons import Commons
 from bolide.net.link import Link, encode_host
+from bolide.net.outbox import APART_BYTES
 from bolide.wire.command import COMPACT, Command, encode_frame
 from tests.unit.net.stage import Bench, Wire, eventually, pause, serving
 from tests.unit.net.turns import counted_by_turn
@@ -296,7 +297,7 @@ def test_a_connection_that_floods_leaves_others_their_turn() -> None:
         return request.answer()
 
     async def main() -> None:
-        async with serving({1: note}) as (_, _, address):
+        async with serving({1: note}, clock=HeldClock()) as (_, _, address):
             flood, other = await Wire.connect(address), await Wire.connect(address)
             count = 5 * REQUESTS_PER_TURN
             with counted_by_turn(desk, "write_down") as served:
@@ -354,7 +355,7 @@ def test_a_connection_that_closes_while_others_have_their_turn_is_served_no_more
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("size", [link_module.APART_BYTES - 1, link_module.APART_BYTES, 12 * 1024 * 1024])
+@pytest.mark.parametrize("size", [APART_BYTES - 1, APART_BYTES, 12 * 1024 * 1024])
 def test_a_large_answer_arrives_whole_and_the_next_one_behind_it(size: int) -> None:
     body = bytes(range(256)) * (size // 256)
 

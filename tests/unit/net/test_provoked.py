@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from bolide.machines.said import LINES_MAX, PERIOD_MS
+from bolide.machines.said import LINES_MAX, LINES_OF_ONE_MAX, PERIOD_MS
 from bolide.net.provoked import Provoked
 from tests.unit.net.stage import Wire, serving
 from tests.unit.net.test_link import HANDLERS
@@ -33,6 +33,18 @@ def test_a_host_is_spoken_of_once_in_a_while_and_then_with_a_count(caplog: pytes
     clock.ms = PERIOD_MS
     provoked.say(log, logging.WARNING, "10.0.0.1:7", "closing %s", 7)
     assert caplog.messages == ["closing 0", "closing 5 (999 lines like this one were left out)", "closing 7"]
+
+
+def test_what_is_about_different_things_is_said_singly_as_long_as_it_is_little(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    provoked = Provoked(SetClock())
+    for number in range(2 * LINES_OF_ONE_MAX):
+        for _ in range(3):
+            provoked.say(log, logging.WARNING, "10.0.0.1:1", "reset %s", number, about=number)
+    assert len(caplog.messages) == LINES_OF_ONE_MAX
+    provoked.say(log, logging.WARNING, "10.0.0.2:1", "reset %s", 0, about=0)
+    assert len(caplog.messages) == LINES_OF_ONE_MAX + 1
 
 
 def test_ever_new_hosts_are_not_all_quoted(caplog: pytest.LogCaptureFixture) -> None:

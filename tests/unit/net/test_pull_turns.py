@@ -27,6 +27,9 @@ class LargePulls:
         self.clock.ms += TURN_MS_MAX
         link.answer(Command(0, opaque=pull.opaque, flag=1, body=bytes(self._size)))
 
+    def on_ends(self, link: Link, run: SendRun, count: int) -> int:
+        raise AssertionError("nobody ends a transaction")
+
     def on_sends(self, link: Link, run: SendRun, requests_max: int) -> tuple[int, int]:
         raise AssertionError("nobody sends")
 

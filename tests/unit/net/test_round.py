@@ -5,7 +5,14 @@ import asyncio
 import pytest
 
 from bolide.model.limits import TURN_MS_MAX
-from bolide.net.round import CREDIT_MS, LITTLE_PER_LOOK, READS_PER_TURN, TURNS_PER_ELDER, Round
+from bolide.net.round import (
+    CREDIT_MS,
+    LITTLE_PER_LOOK,
+    READS_PER_TURN,
+    TURNS_PER_ELDER,
+    WAITED_PER_TURN_MS_MAX,
+    Round,
+)
 from tests.unit.net.stage import next_turn
 from tests.unit.store.stage import HeldClock
 
@@ -33,7 +40,7 @@ class Waiter:
         self._name = name
         self._takes_ms = takes_ms
         self._greedy = greedy
-        self.used_ms = 0
+        self.used_ms = self.waited_ms = 0
         self.brought_many = brought_many
 
     def rested(self) -> None:
@@ -256,5 +263,26 @@ def test_what_is_awaited_gives_its_result_its_error_and_its_end() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         assert ended == ["cleaned up"]
+
+    asyncio.run(main())
+
+
+def test_who_waits_learns_how_long_it_was_and_a_machine_that_stood_still_counts_little() -> None:
+    async def main() -> None:
+        stage = Stage()
+        for name in "abcde":
+            Waiter(stage, name, 10, greedy=True).wait()
+        greedy = Waiter(stage, "late", 10, greedy=True)
+        greedy.wait(1000)  # it has used much, so it comes when it has waited longest
+        while "late" not in await stage.turn():
+            pass
+        turns = len(stage.served) - 1
+        assert greedy.waited_ms == 10 * turns
+        stage.clock.ms += 5000
+        modest = Waiter(stage, "modest")
+        modest.wait()
+        stage.clock.ms += 5000
+        await stage.turn()
+        assert modest.waited_ms == WAITED_PER_TURN_MS_MAX
 
     asyncio.run(main())

@@ -154,6 +154,9 @@ class Pulls:
         self._desk.note("pull")
         self._desk.clock.ms += 1
 
+    def on_ends(self, link: Link, run: SendRun, count: int) -> int:
+        raise AssertionError("nobody ends a transaction")
+
     def on_sends(self, link: Link, run: SendRun, requests_max: int) -> tuple[int, int]:
         raise AssertionError("nobody sends")
 
@@ -184,7 +187,7 @@ class Somebody:
 
     def __init__(self, round_: Round) -> None:
         self._round = round_
-        self.used_ms = 0
+        self.used_ms = self.waited_ms = 0
         self.brought_many = False
         self.is_here = True
         self.rested()
@@ -214,6 +217,9 @@ def test_a_request_that_leaves_time_for_others_is_charged_while_they_wait() -> N
 
 class SlowSends(Pulls):
     """Every send is one that is not plain, and takes a whole share."""
+
+    def on_ends(self, link: Link, run: SendRun, count: int) -> int:
+        raise AssertionError("nobody ends a transaction")
 
     def on_sends(self, link: Link, run: SendRun, requests_max: int) -> tuple[int, int]:
         self._desk.note("send")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bolide.offline import files
+from bolide.offline import open_files
 from bolide.offline.files import StoreFiles
 from bolide.store.disk_os import OsDisk
 from tests.unit.store.stage import message, opened, put
@@ -14,7 +14,7 @@ QUEUES = 60
 
 
 def test_many_queues_do_not_keep_their_files_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "OPEN_FILES_MAX", 4)
+    monkeypatch.setattr(open_files, "OPEN_FILES_MAX", 4)
     store = opened(tmp_path)
     for queue_id in range(QUEUES):
         put(store, message(queue_id=queue_id))

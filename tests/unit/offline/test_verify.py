@@ -24,7 +24,7 @@ from tests.unit.offline.damaged import (
     segment,
     write_at,
 )
-from tests.unit.store.stage import SEGMENT_BYTES, killed, message, opened, put, put_many
+from tests.unit.store.stage import SEGMENT_BYTES, HeldClock, killed, message, opened, put, put_many
 
 __all__ = ["original", "root"]  # fixtures
 
@@ -160,6 +160,24 @@ def test_delayed_messages_have_the_time_of_their_delivery_in_their_entries(tmp_p
     path = queue_file(tmp_path, "SCHEDULE_TOPIC_XXXX")
     write_at(path, 12, struct.pack(">q", 1_700_000_010_000))
     assert list(examine(tmp_path).findings) == []
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_the_lost_entry_of_a_delayed_message_has_the_delay_of_those_before_it(
+    tmp_path: Path, lost: int
+) -> None:
+    """The levels were others than they are by default: no file says so, but the queue's other entries do."""
+    store = opened(tmp_path)
+    delayed = message("SCHEDULE_TOPIC_XXXX", properties=b"DELAY\x011\x02")
+    put(store, *(delayed for _ in range(3)))
+    store.close()
+    path = queue_file(tmp_path, "SCHEDULE_TOPIC_XXXX")
+    for number in range(3):
+        write_at(path, 20 * number + 12, struct.pack(">q", HeldClock().ms + 3_600_000))
+    whole = path.read_bytes()
+    write_at(path, 20 * lost, bytes(20))
+    (fix,) = examine(tmp_path).fixes
+    assert bytes(fix.entries) == whole[20 * lost : 20 * lost + 20]
 
 
 def test_a_running_broker_is_noticed(tmp_path: Path) -> None:

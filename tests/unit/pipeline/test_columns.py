@@ -18,7 +18,7 @@ from bolide.record.codec import encode_record
 from bolide.record.compress import pack_body
 from bolide.record.decode import decode_messages
 
-NAMES = tuple(COLUMNS)
+NAMES = (*COLUMNS, "key")
 EVERYTHING = (-(2**63), 2**63 - 1)
 V4 = bytes([10, 0, 0, 7]) + (4711).to_bytes(4, "big")
 V6 = ipaddress.ip_address("2001:db8::7").packed + (4711).to_bytes(4, "big")
@@ -328,12 +328,13 @@ bad_body_choices = st.sampled_from(columns_twin.BAD_BODIES)
 
 
 @patient
-@given(st.lists(records(), max_size=10).map(b"".join), limits, tag_choices, bad_body_choices)
+@given(st.lists(records(), max_size=10).map(b"".join), limits, tag_choices, tag_choices, bad_body_choices)
 def test_both_builders_give_the_same_bytes(
-    data: bytes, limit: dict[str, int], tags: tuple[str, ...], bad_bodies: str
+    data: bytes, limit: dict[str, int], tags: tuple[str, ...], keys: tuple[str, ...], bad_bodies: str
 ) -> None:
     compiled, readable = (
-        outcome_of(make, data, NAMES, tags=tags, bad_bodies=bad_bodies, **limit) for make in BUILDERS
+        outcome_of(make, data, NAMES, tags=tags, keys=keys, bad_bodies=bad_bodies, **limit)
+        for make in BUILDERS
     )
     assert compiled == readable
 

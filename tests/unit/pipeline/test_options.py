@@ -6,7 +6,9 @@ import pytest
 
 from bolide.model.errors import ConfigError
 from bolide.model.offsets import MessageQueue
-from bolide.pipeline.options import EARLIEST, LATEST, ReadOptions, parse_options
+from bolide.pipeline.bounds import EARLIEST, LATEST
+from bolide.pipeline.option_table import Use
+from bolide.pipeline.options import Admission, ReadOptions, check_options, parse_options
 
 NEEDED = {"nameserver": "127.0.0.1:9876", "subscribe": "orders"}
 
@@ -17,19 +19,20 @@ def parse(**given: str) -> ReadOptions:
 
 def test_two_options_are_enough() -> None:
     options = parse()
-    assert (options.nameserver, options.topics) == ("127.0.0.1:9876", ("orders",))
+    assert (options.nameserver, options.topics.names) == ("127.0.0.1:9876", ("orders",))
     assert (options.start.everywhere, options.end.everywhere) == (EARLIEST, LATEST)
-    assert (options.fail_on_data_loss, options.min_partitions, options.tags) == (True, 1, "*")
+    assert (options.fail_on_data_loss, options.cutting.partitions_min, options.wanted.tags) == (True, 1, "*")
+    assert not options.commits
 
 
 def test_case_does_not_matter() -> None:
     options = parse_options({"NAMESERVER": "h:1", "Subscribe": "a", "failondataloss": "False"})
-    assert (options.topics, options.fail_on_data_loss) == (("a",), False)
+    assert (options.topics.names, options.fail_on_data_loss) == (("a",), False)
 
 
 def test_several_topics_and_several_name_servers() -> None:
     options = parse_options({"nameserver": "a:1, b:2", "subscribe": "x, y ,x,"})
-    assert (options.nameserver, options.topics) == ("a:1;b:2", ("x", "y"))
+    assert (options.nameserver, options.topics.names) == ("a:1;b:2", ("x", "y"))
 
 
 def test_offsets_by_queue() -> None:
@@ -61,15 +64,38 @@ def test_a_timestamp_wins_over_offsets() -> None:
         ({"subscribe": "../etc"}, "^subscribe: the topic name '../etc' contains '.'"),
         ({"consumerGroup": "a b"}, "^consumerGroup: the group name 'a b' contains ' '"),
         ({"tags": "a" * 40_000}, "^tags: "),
-        ({"tags": "a > 3"}, "^tags.*'a > 3' is not a tag.*SQL expressions are not supported yet"),
+        ({"tags": "a > 3"}, "^tags.*'a > 3' is not a tag.*if it is an SQL expression, give it as sql"),
         ({"tags": "paid,open"}, r"^tags.*several tags are joined by \|\|"),
         ({"tags": "paid|open"}, r"^tags.*several tags are joined by \|\|"),
         ({"nameserver": "nowhere"}, "host:port"),
         ({"startingOfsets": "earliest"}, "did you mean startingOffsets"),
-        ({"topic": "orders"}, "called subscribe here"),
+        ({"topics": "orders"}, "called subscribe here"),
+        ({"topic": "orders"}, "^subscribe and topic contradict each other: give one of them$"),
+        ({"subscribePattern": "o.*"}, "^subscribe and subscribePattern contradict"),
+        ({"subscribe": "", "subscribePattern": "("}, "is no regular expression"),
+        ({"subscribe": "", "assign": "[]"}, "assign is .* this cannot be read"),
+        ({"subscribe": "", "assign": '{"orders": ["0"]}'}, "assign is .* this cannot be read"),
+        ({"subscribe": "", "assign": '{"orders": []}'}, "names no queue"),
+        ({"subscribe": "", "dlqOf": "a b"}, "^dlqOf: the group name 'a b'"),
+        ({"subscribe": "", "retryOf": ","}, "^retryOf: ',' names no group"),
         ({"kafka.bootstrap.servers": "h:1"}, "called nameserver here"),
         ({"paths": '["orders"]'}, "called subscribe here"),
-        ({"maxOffsetsPerTrigger": "1"}, "about streams, which this source does not read yet"),
+        ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger is a number from 1"),
+        (
+            {"maxOffsetsPerTrigger": "1", "minOffsetsPerTrigger": "2"},
+            r"\(2\) is more than maxOffsetsPerTrigger",
+        ),
+        ({"maxTriggerDelay": "5m"}, "maxTriggerDelay goes with minOffsetsPerTrigger"),
+        ({"minOffsetsPerTrigger": "1", "maxTriggerDelay": "soon"}, "a time such as 500ms.*not 'soon'"),
+        ({"tags": "a", "sql": "b = 1"}, "tags and sql contradict each other"),
+        ({"sql": "b = "}, "^sql: "),
+        ({"keys": "a b"}, "'a b' has a space"),
+        ({"keys": ",".join(map(str, range(2000)))}, "keys names 2000 keys"),
+        ({"includeHeaders": "true"}, "includeHeaders goes with schema=kafka"),
+        ({"schema": "kafkaa"}, "schema is native or kafka, not 'kafkaa': did you mean kafka?"),
+        ({"startingOffsetsByTimestampStrategy": "first"}, "Strategy is error or latest"),
+        ({"startingOffsetsByTimestamp": '{"orders":{"b":{"0":1700000000}}}'}, "looks like seconds"),
+        ({"startingOffsetsByTimestamp": '{"orders":{"b":{"0":-1}}}'}, "has -1"),
         ({"zzz": "1"}, "'zzz'; there are nameserver, subscribe"),
         ({"\x1b[2J": "1"}, r"there is no option '\\x1b\[2J'"),
         ({"startingOffsets": "latest"}, "nothing to read in a batch"),
@@ -84,7 +110,7 @@ def test_a_timestamp_wins_over_offsets() -> None:
         ({"startingOffsets": '{"orders":{"b":{"0":-3}}}'}, "-3"),
         ({"startingOffsets": '{"orders":{"b":{"0":-1}}}'}, "nothing to read in a batch"),
         ({"endingOffsets": '{"orders":{"b":{"0":-2}}}'}, "nothing to read"),
-        ({"startingOffsets": '{"other":{"b":{"0":1}}}'}, "subscribe does not"),
+        ({"startingOffsets": '{"other":{"b":{"0":1}}}'}, "which is not read here"),
         (
             {
                 "startingOffsets": '{"orders":{"b":{"0":9}}}',
@@ -120,7 +146,8 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
     assert str(caught.value).splitlines() == [
         "5 things are wrong with the options:",
         "  there is no option 'subscrib': did you mean subscribe?",
-        '  the option subscribe is missing: .option("subscribe", "topic")',
+        '  the option subscribe is missing: .option("subscribe", "topic"); topic, subscribePattern, assign, retryOf'
+        " or dlqOf can take its place",
         "  startingOffsets=latest leaves nothing to read in a batch: say earliest or offsets",
         '  the option nameserver is missing: .option("nameserver", "127.0.0.1:9876")',
         "  minPartitions is a number from 1 to 100000, not 'many'",
@@ -130,4 +157,82 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
 def test_offsets_of_a_topic_are_not_blamed_when_subscribe_is_wrong() -> None:
     with pytest.raises(ConfigError) as caught:
         parse(subscribe="", startingOffsets='{"orders":{"b":{"0":1}}}')
-    assert "subscribe does not" not in str(caught.value)
+    assert "not read here" not in str(caught.value)
+
+
+def test_the_limits_of_triggers_are_read_for_streams_and_ignored_by_batches() -> None:
+    given = NEEDED | {
+        "maxOffsetsPerTrigger": "100",
+        "minOffsetsPerTrigger": "10",
+        "maxTriggerDelay": "2h",
+        "maxBytesPerTrigger": "5000",
+    }
+    assert parse_options(given, Use.STREAM).admission == Admission(100, 10, 5000, 7_200_000)
+    parse_options(given, Use.BATCH)
+
+
+@pytest.mark.parametrize("name", ["endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"])
+def test_a_stream_has_no_end(name: str) -> None:
+    with pytest.raises(ConfigError, match=rf"the option {name} is for batch reads \(spark.read\).* only"):
+        parse_options(NEEDED | {name: "latest"}, Use.STREAM)
+
+
+def test_a_stream_begins_at_the_end_and_may_say_so() -> None:
+    assert parse_options(NEEDED, Use.STREAM).start.everywhere == LATEST
+    assert parse_options(NEEDED | {"startingOffsets": "latest"}, Use.STREAM).start.everywhere == LATEST
+
+
+def test_load_says_only_what_is_wrong_for_batches_and_for_streams() -> None:
+    """Nobody knows yet which of them it will be."""
+    check_options(NEEDED | {"startingOffsets": "latest"})
+    check_options(NEEDED | {"endingOffsets": "latest"})
+    with pytest.raises(ConfigError, match=r"^minPartitions is a number from 1 to 100000, not 'x'$"):
+        check_options(NEEDED | {"startingOffsets": "latest", "minPartitions": "x"})
+
+
+def test_queues_are_assigned_with_or_without_their_broker() -> None:
+    text = json.dumps({"orders": {"broker-a": [0, 1]}, "bills": [2]})
+    topics = parse_options({"nameserver": "h:1", "assign": text}).topics
+    assert topics.names == ("bills", "orders")
+    assert topics.has(MessageQueue("orders", "broker-a", 1))
+    assert not topics.has(MessageQueue("orders", "broker-b", 1))
+    assert topics.has(MessageQueue("bills", "broker-b", 2))
+    assert topics.absent([MessageQueue("orders", "broker-a", 0), MessageQueue("bills", "x", 2)]) == [
+        MessageQueue("orders", "broker-a", 1)
+    ]
+
+
+def test_groups_that_did_not_manage() -> None:
+    given = {"nameserver": "h:1"}
+    assert parse_options(given | {"retryOf": "shop"}).topics.names == ("%RETRY%shop",)
+    assert parse_options(given | {"dlqOf": "shop, bank"}).topics.names == ("%DLQ%shop", "%DLQ%bank")
+
+
+def test_a_pattern_means_whole_names_and_dead_letters_only_when_asked() -> None:
+    there = ["orders", "orders-2", "my-orders", "%DLQ%orders"]
+    given = {"nameserver": "h:1"}
+    assert parse_options(given | {"subscribePattern": "orders.*"}).topics.matching(there) == [
+        "orders",
+        "orders-2",
+    ]
+    assert parse_options(given | {"subscribePattern": ".*"}).topics.matching(there) == sorted(there[:3])
+    assert parse_options(given | {"subscribePattern": "%DLQ%.*"}).topics.matching(there) == ["%DLQ%orders"]
+
+
+def test_kafka_s_form_of_offsets_leaves_the_broker_out() -> None:
+    offsets = parse(startingOffsets='{"orders": {"0": 23, "1": -2}}').start.by_queue
+    assert offsets is not None
+    there = [MessageQueue("orders", "broker-a", at) for at in range(3)]
+    assert [offsets.of(queue) for queue in there] == [23, -2, None]
+    assert (offsets.unnamed(there), offsets.unknown(there), offsets.ambiguous(there)) == ([there[2]], [], [])
+    twice = [there[0], MessageQueue("orders", "broker-b", 0)]
+    assert offsets.ambiguous(twice) == twice
+
+
+def test_a_time_for_all_wins_over_times_by_queue_and_these_over_offsets() -> None:
+    by_queue = '{"orders":{"b":{"0":1700000000000}}}'
+    queue = MessageQueue("orders", "b", 0)
+    start = parse(startingOffsetsByTimestamp=by_queue, startingOffsets="earliest").start
+    assert start.moment_of(queue) == 1_700_000_000_000
+    start = parse(startingOffsetsByTimestamp=by_queue, startingTimestamp="1700000000001").start
+    assert start.moment_of(queue) == 1_700_000_000_001

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from bolide.client.results import PullBlock, PullStatus
 from bolide.model.errors import ConnectionLost, ProtocolError
+from bolide.model.limits.spark import SPARK_PULLS_AHEAD_MAX
 from bolide.model.offsets import GroupOffset, MessageQueue, QueueOffset
-from bolide.model.spark_limits import SPARK_PULLS_AHEAD_MAX
 from bolide.model.topic import Subscription
 from bolide.pipeline import pulls
 from bolide.pipeline.errors import DataLost, OffsetsExpired, QueueRecreated
 from bolide.pipeline.options import ReadOptions, parse_options
-from bolide.pipeline.plan import QueueRange
 from bolide.pipeline.pulls import BlockReader
+from bolide.pipeline.ranges import QueueRange
 
 QUEUE = MessageQueue("orders", "broker-a", 0)
 

@@ -1,12 +1,12 @@
-"""The source as Spark calls it, without a Spark: wrong options at `load()`, a clear word about what is not there."""
+"""The source as Spark calls it, without a Spark: wrong options at `load()`, writers that can be sent to tasks."""
 
-from typing import Any
+import pickle
 
 import pytest
 from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
 
 from bolide.model.errors import ConfigError
-from bolide.pipeline.errors import NotOffered
 from bolide.pipeline.schema import whole_schema
 from bolide.pipeline.source import RocketMQSource
 
@@ -30,25 +30,15 @@ def test_a_partition_that_spark_made_of_nothing_has_no_rows() -> None:
     assert list(source().reader(whole_schema()).read(InputPartition(None))) == []
 
 
-@pytest.mark.parametrize("ask", ["writer", "streamWriter"])
-def test_writing_is_refused_with_what_there_is(ask: str) -> None:
-    """Before its options are looked at: nobody should first correct them and then hear that it was in vain."""
-    with pytest.raises(NotOffered, match=r"does not write .*yet.*batch read: spark\.read.*bolide\.Producer"):
-        getattr(source(topic="orders"), ask)(whole_schema(), False)
-
-
-@pytest.mark.parametrize(
-    ("method", "arguments"),
-    [
-        ("initialOffset", ()),
-        ("latestOffset", ()),
-        ("latestOffset", ({}, None)),
-        ("partitions", ({}, {})),
-        ("read", (None,)),
-    ],
-)
-def test_reading_a_stream_is_refused_with_what_there_is(method: str, arguments: tuple[Any, ...]) -> None:
-    stream = source().streamReader(whole_schema())
-    with pytest.raises(NotOffered, match=r"does not read streams \(spark\.readStream\) yet.*spark\.read\."):
-        getattr(stream, method)(*arguments)
-    stream.stop()
+def test_writers_are_plain_data_and_refuse_what_is_no_message() -> None:
+    """Spark sends them to the tasks."""
+    schema = StructType().add("body", "binary").add("tags", "string")
+    target = RocketMQSource(options={"nameserver": "127.0.0.1:1", "topic": "orders"})
+    for writer in (target.writer(schema, False), target.streamWriter(schema, False)):
+        assert pickle.dumps(writer)
+    with pytest.raises(ConfigError, match="a message has no column 'msgId'"):
+        target.writer(whole_schema(), False)
+    with pytest.raises(ConfigError, match="the column body is missing"):
+        target.streamWriter(StructType().add("tags", "string"), False)
+    with pytest.raises(ConfigError, match="the option idempotent is for writes of streams"):
+        RocketMQSource(options={**target.options, "idempotent": "true"}).writer(schema, False)

@@ -65,6 +65,7 @@ def test_without_a_unique_key_the_offset_id_is_the_message_id() -> None:
 
 @pytest.mark.parametrize(("born", "store"), [(V4, V6), (V6, V4), (V6, V6)])
 def test_ipv6_hosts_are_read(born: bytes, store: bytes) -> None:
+    """ST-12."""
     texts = {V4: "10.0.0.7:4711", V6: "[2001:db8::7]:4711"}
     (message,) = decode_messages(record(born_host=born, store_host=store), "b")
     assert (message.born_host, message.store_host) == (texts[born], texts[store])

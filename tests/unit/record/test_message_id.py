@@ -29,6 +29,7 @@ def test_an_offset_id_is_host_port_and_offset_in_hexadecimal() -> None:
 
 
 def test_an_offset_id_of_an_ipv6_broker_has_56_digits_and_reads_back() -> None:
+    """ST-12."""
     host = bytes(15) + b"\x01" + (10911).to_bytes(4, "big")
     text = format_offset_id(host, LogOffset(5))
     assert len(text) == 56

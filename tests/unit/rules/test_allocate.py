@@ -33,6 +33,7 @@ def shares(queue_count: int, members: list[str]) -> list[list[int]]:
 def test_shares_are_runs_and_the_first_members_take_the_rest(
     count: int, members: int, expected: list[list[int]]
 ) -> None:
+    """CO-03."""
     assert shares(count, [f"10.0.0.{number}@1" for number in range(members)]) == expected
 
 
@@ -52,6 +53,7 @@ def test_the_order_in_which_lists_arrive_does_not_matter() -> None:
 def test_every_queue_has_exactly_one_owner_and_shares_differ_by_one_at_most(
     count: int, members: set[str]
 ) -> None:
+    """CO-04."""
     all_shares = [allocate_average(queues(count), members, me) for me in members]
     owned = [queue for share in all_shares for queue in share]
     assert sorted(owned) == queues(count)

@@ -4,7 +4,7 @@ from bolide.rules.built_in_topics import built_in_topics
 
 
 def test_a_new_broker_has_the_topics_of_the_original() -> None:
-    topics = built_in_topics("DefaultCluster", "broker-a", auto_create=True)
+    topics = built_in_topics("DefaultCluster", "broker-a", template_queues=8)
     shapes = {config.name: (config.read_queues, config.write_queues, config.perm) for config in topics}
     assert shapes == {
         "SELF_TEST_TOPIC": (1, 1, 6),
@@ -24,6 +24,6 @@ def test_a_new_broker_has_the_topics_of_the_original() -> None:
 
 
 def test_without_automatic_creation_there_is_no_template() -> None:
-    topics = {config.name for config in built_in_topics("C", "b", auto_create=False)}
+    topics = {config.name for config in built_in_topics("C", "b", template_queues=0)}
     assert "TBW102" not in topics
     assert len(topics) == 12

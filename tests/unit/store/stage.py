@@ -25,12 +25,18 @@ class HeldClock:
 
     def __init__(self, ms: int = 1_700_000_000_000) -> None:
         self.ms = ms
+        self._set_back_ms = 0
 
     def now_ms(self) -> int:
         return self.ms
 
     def monotonic_ms(self) -> int:
-        return self.ms
+        return self.ms + self._set_back_ms
+
+    def set_back(self, ms: int) -> None:
+        """The wall clock alone."""
+        self.ms -= ms
+        self._set_back_ms += ms
 
 
 class WatchedFile:
@@ -138,7 +144,7 @@ def message(topic: str = "T", body: bytes = b"body", queue_id: int = 0, **change
         born_timestamp_ms=1,
         born_host=V4,
     )
-    return replace(base, **changes)
+    return base._replace(**changes)
 
 
 def put(store: MessageStore, *messages: NewMessage) -> list[Appended]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bolide.model.delay_levels import DEFAULT_LEVELS
 from bolide.model.errors import StoreError
 from bolide.record.layout import MAGIC_BLANK
 from bolide.store.deliver_time import deliver_time_of
@@ -428,11 +429,11 @@ def test_delayed_messages_stay_due_when_they_were(tmp_path: Path, entries: str) 
     path = tmp_path / "consumequeue" / "SCHEDULE_TOPIC_XXXX" / "2" / f"{0:020d}"
     place = (int(appended.log_offset), int(appended.end - appended.log_offset))
     if entries == "kept":  # by somebody with other delays
-        damage(path, 0, struct.pack(">qiq", *place, 4711))
+        damage(path, 0, struct.pack(">qiq", *place, HeldClock().ms + 4711))
     else:
         damage(path, 0, bytes(20))
     opened(tmp_path)
-    due = 4711 if entries == "kept" else HeldClock().ms + 10_000
+    due = HeldClock().ms + (4711 if entries == "kept" else 10_000)
     assert struct.unpack_from(">qiq", path.read_bytes()) == (*place, due)
 
 
@@ -440,14 +441,14 @@ def test_delayed_messages_stay_due_when_they_were(tmp_path: Path, entries: str) 
     ("level", "delay_ms"), [(b"1", 1000), (b"5", 60_000), (b"18", 7_200_000), (b"99", 7_200_000)]
 )
 def test_delay_levels_are_those_of_the_original(level: bytes, delay_ms: int) -> None:
-    assert deliver_time_of(b"DELAY\x01" + level + b"\x02", 5) == 5 + delay_ms
+    assert deliver_time_of(b"DELAY\x01" + level + b"\x02", 5, DEFAULT_LEVELS) == 5 + delay_ms
 
 
 @pytest.mark.parametrize(
     "text", [b"", b"DELAY\x010\x02", b"DELAY\x01-1\x02", b"DELAY\x01x\x02", b"XDELAY\x013\x02"]
 )
 def test_without_a_level_there_is_no_time_of_delivery(text: bytes) -> None:
-    assert deliver_time_of(text, 5) is None
+    assert deliver_time_of(text, 5, DEFAULT_LEVELS) is None
 
 
 @pytest.mark.parametrize("filler", range(200, 712, 8))

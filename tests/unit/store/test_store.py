@@ -32,7 +32,7 @@ from tests.unit.store.stage import (
 
 
 def test_one_message_makes_the_files_of_the_layout(tmp_path: Path) -> None:
-    """ST-01."""
+    """ST-01, and RC-01: `abort` has our process id while the store is open, and is gone after a clean stop."""
     store = opened(tmp_path)
     put(store, message("T", queue_id=3))
     assert (tmp_path / "abort").read_bytes() == str(os.getpid()).encode()

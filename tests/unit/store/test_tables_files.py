@@ -58,6 +58,7 @@ def topics_at(path: Path) -> TopicTable:
 def test_a_file_of_the_latest_original_is_written_back_byte_for_byte(
     kind: type[PersistedTable], name: str, tmp_path: Path
 ) -> None:
+    """CF-01."""
     original = (GOLDEN / "config-5.5.0" / name).read_bytes()
     (tmp_path / name).write_bytes(original)
     table = table_at(kind, tmp_path / name)
@@ -100,6 +101,7 @@ def test_what_a_4_9_7_broker_knew_is_known() -> None:
 
 
 def test_a_damaged_file_gives_way_to_its_backup(tmp_path: Path) -> None:
+    """CF-02."""
     path = tmp_path / "consumerOffset.json"
     table = offsets_at(path)
     table.commit("g", "t", 0, 5, end=10_000)
@@ -168,13 +170,14 @@ def test_nothing_is_written_when_nothing_has_changed(tmp_path: Path) -> None:
 
 
 def test_an_unchanged_restart_keeps_the_version(tmp_path: Path) -> None:
+    """CF-03."""
     table = topics_at(tmp_path / "topics.json")
     table.put(TopicConfig("orders"))
     table.put(TopicConfig("orders", 8, 8))
     table.persist()
     again = topics_at(tmp_path / "topics.json")
     again.load()
-    again.add_missing(built_in_topics("C", "b", auto_create=True))
+    again.add_missing(built_in_topics("C", "b", template_queues=8))
     assert again.version == table.version == DataVersion(counter=2, timestamp_ms=1_700_000_000_000)
 
 

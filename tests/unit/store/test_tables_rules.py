@@ -28,7 +28,7 @@ class TickingClock:
 @pytest.fixture
 def topic_table(tmp_path: Path) -> TopicTable:
     table = TopicTable(OsDisk(), str(tmp_path / "topics.json"), TickingClock())
-    table.add_missing(built_in_topics("DefaultCluster", "broker-a", auto_create=True))
+    table.add_missing(built_in_topics("DefaultCluster", "broker-a", template_queues=8))
     return table
 
 
@@ -91,6 +91,7 @@ def test_the_bytes_of_all_topics_are_bounded(
 
 
 def test_each_change_of_a_topic_is_a_version_and_the_same_again_is_none(topic_table: TopicTable) -> None:
+    """CF-03."""
     topic_table.put(TopicConfig("orders", 4, 4))
     topic_table.put(TopicConfig("orders", 4, 4))
     assert topic_table.version.counter == 1
@@ -182,6 +183,26 @@ def test_a_negative_commit_of_a_new_queue_leaves_no_trace(offset_table: OffsetTa
     assert offset_table.query("g", "t", 0) is None
     assert list(offset_table.topics_of("g")) == []
     assert not offset_table.is_dirty
+
+
+def test_members_hear_of_a_reset_of_each_queue_once_whichever_was_reset_last(
+    offset_table: OffsetTable,
+) -> None:
+    offset_table.reset("g", "t", {0: 3}, is_online=True)
+    offset_table.reset("g", "t", {1: 4}, is_online=True)
+    assert offset_table.take_reset("g", "t", 0) == 3
+    assert offset_table.take_reset("g", "t", 0) is None
+    assert offset_table.take_reset("g", "t", 1) == 4
+
+
+def test_a_commit_of_who_has_not_heard_of_a_reset_is_not_taken(offset_table: OffsetTable) -> None:
+    offset_table.reset("g", "t", {0: 3}, is_online=True)
+    offset_table.reset("g", "t", {1: 4}, is_online=True)
+    offset_table.commit("g", "t", 0, 9, end=10_000)
+    assert offset_table.query("g", "t", 0) == 3
+    offset_table.take_reset("g", "t", 0)
+    offset_table.commit("g", "t", 0, 9, end=10_000)
+    assert offset_table.query("g", "t", 0) == 9
 
 
 def test_the_version_moves_every_five_hundred_commits(offset_table: OffsetTable) -> None:

@@ -195,6 +195,13 @@ def test_a_topic_without_files_is_deleted_without_the_disk(tmp_path: Path) -> No
     assert trash_in(tmp_path) == []
 
 
+def test_it_is_remembered_when_messages_may_wait_for_it_elsewhere(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    put_many(store, 3, topic="where messages wait")
+    store.delete_topic("T", others_wait=True)
+    assert store.queues.deletions.place_of("T") == store.log.end
+
+
 @pytest.mark.parametrize("stop", ["clean", "killed"])
 def test_what_a_stop_leaves_in_the_trash_is_no_topic_and_no_damage_and_is_cleared_later(
     tmp_path: Path, stop: str

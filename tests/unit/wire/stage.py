@@ -5,6 +5,8 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
+from bolide.model import end_rows
+from bolide.model.send_rows import FRAME_AT
 from bolide.wire.command import Command
 from bolide.wire.frame import FrameReader, Intake
 from bolide.wire.send_run import SendRun
@@ -71,7 +73,13 @@ def read_in_pieces(data: bytes, pieces: int, *, hot: bool, intake_bytes: int) ->
 
 
 def rows_of(run: SendRun) -> list[Any]:
-    return [decoded(bytes(run.frame(row))) for row in range(run.count)]
+    """In the order in which they came."""
+    frames = [(run.column(row, FRAME_AT), run.frame(row)) for row in range(run.count)]
+    frames += [
+        (run.ends[number * end_rows.COLUMNS + end_rows.FRAME_AT], run.end_frame(number))
+        for number in range(run.end_count)
+    ]
+    return [decoded(bytes(frame)) for _, frame in sorted(frames, key=lambda one: one[0])]
 
 
 def decoded(data: bytes) -> Command:

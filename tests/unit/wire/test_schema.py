@@ -103,9 +103,21 @@ def test_both_spellings_of_a_send_give_the_same_request() -> None:
     assert SendRequest.decode_long(names) == SendRequest.decode(letters)
 
 
-def test_a_send_needs_only_its_topic() -> None:
-    request = SendRequest.decode({"b": "T"})
-    assert (request.queue_id, request.default_topic, request.default_topic_queues) == (-1, "TBW102", 4)
+@pytest.mark.parametrize("letter", "abcdefgh")
+def test_a_send_needs_what_the_original_needs(letter: str) -> None:
+    fields = SendRequest("T").encode()
+    assert SendRequest.decode(fields) == SendRequest("T")
+    for missing in ({}, {letter: ""}) if letter in "defgh" else ({},):
+        less = {**{name: text for name, text in fields.items() if name != letter}, **missing}
+        with pytest.raises(InvalidRequest, match=f"required field {letter} is missing"):
+            SendRequest.decode(less)
+
+
+def test_what_is_missing_from_a_long_send_has_its_long_name() -> None:
+    with pytest.raises(InvalidRequest, match="required field queueId is missing"):
+        SendRequest.decode_long(
+            {"topic": "T", "producerGroup": "g", "defaultTopic": "TBW102", "defaultTopicQueueNums": "4"}
+        )
 
 
 def test_a_pull_says_what_it_wants_and_where_from() -> None:

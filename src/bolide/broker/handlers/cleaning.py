@@ -4,6 +4,7 @@ from bolide.broker.cleaner import Cleaner, RetentionFigures
 from bolide.broker.part import Part, Work
 from bolide.broker.state import BrokerState
 from bolide.model import names
+from bolide.model.numbers import INT64_MAX
 from bolide.net.link import Link
 from bolide.net.registry import Handler
 from bolide.wire.codes import RequestCode
@@ -23,6 +24,7 @@ class Cleaning(Part):
             lambda: state.settings.now,
             state.surroundings,
             state.checkpointer.checkpoint,
+            kept_from=self._kept_from,
         )
 
     def handlers(self) -> dict[RequestCode, Handler]:
@@ -40,6 +42,10 @@ class Cleaning(Part):
 
     def close(self) -> None:
         self.cleaner.close()
+
+    def _kept_from(self) -> int:
+        places = (kept_from() for kept_from in self._state.kept_from)
+        return min((place for place in places if place is not None), default=INT64_MAX)
 
     def delete_expired_log(self, link: Link, request: Command) -> Command:
         """329: delete expired segments in the next runs, at whatever hour.  Age counts as always."""

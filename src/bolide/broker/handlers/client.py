@@ -9,13 +9,15 @@ from collections import Counter
 from collections.abc import Awaitable, Iterator
 from dataclasses import replace
 
+from bolide.broker.noted_filters import NotedFilters
 from bolide.broker.notices import Notices
 from bolide.broker.part import Part, Work, every
 from bolide.broker.pull_terms import wanted_by
 from bolide.broker.state import BrokerState
-from bolide.machines.clients import ConsumerGroup, Disconnect, Effects, Member, NotifyGroup, Refused
+from bolide.machines.clients import ConsumerGroup, Differs, Disconnect, Effects, Member, NotifyGroup, Refused
+from bolide.machines.variants import Variant
 from bolide.model.addresses import host_of
-from bolide.model.errors import ConsumerNotOnline, RequestError, StoreRefusal, TableFull
+from bolide.model.errors import RequestError, StoreRefusal, TableFull
 from bolide.model.limits import HEARTBEAT_NEW_GROUPS_MAX, RETRY_TOPICS_PER_CONNECTION_MAX
 from bolide.model.names import retry_topic
 from bolide.model.topic import GroupConfig
@@ -24,14 +26,17 @@ from bolide.net.provoked import Provoked
 from bolide.net.registry import Handler
 from bolide.net.turns import Slices
 from bolide.rules.topic_creation import topic_for_retry
+from bolide.wire.bodies.admin import encode_subscription, producer_table_pieces
 from bolide.wire.bodies.connection import (
     ClientConnection,
+    SubscriptionDifference,
     consumer_connection_pieces,
     producer_connection_pieces,
 )
 from bolide.wire.bodies.group import ClientCheck, ConsumerData, HeartbeatData, encode_member_ids
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import LANGUAGES, Command
+from bolide.wire.headers.admin import SubscriptionRequest
 from bolide.wire.headers.group import GroupRequest, ProducerGroupRequest, UnregisterClient
 
 log = logging.getLogger(__name__)
@@ -48,6 +53,7 @@ class Clients(Part):
     def __init__(self, state: BrokerState) -> None:
         self._state = state
         self._notices = Notices()
+        self._filters = NotedFilters(state)
         self._provoked = Provoked(state.clock)
         self._retry_topics: Counter[Link] = Counter()  # how many each connection has made
         self._expiring = Slices(self._expire_some)
@@ -60,6 +66,8 @@ class Clients(Part):
             RequestCode.GET_CONSUMER_LIST_BY_GROUP: self.list_members,
             RequestCode.GET_CONSUMER_CONNECTION_LIST: self.consumer_connections,
             RequestCode.GET_PRODUCER_CONNECTION_LIST: self.producer_connections,
+            RequestCode.GET_ALL_PRODUCER_INFO: self.all_producers,
+            RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER: self.subscription_of_group,
         }
 
     def work(self) -> list[Work]:
@@ -76,11 +84,13 @@ class Clients(Part):
 
     def close(self) -> None:
         self._notices.close()
+        self._filters.close()
         self._expiring.close()
 
     def expire(self) -> None:
         """Forget clients that have been silent for too long."""
         self._expiring.go()
+        self._filters.sweep()
 
     def _expire_some(self) -> bool:
         effects = self._state.clients.expire(self._state.clock.monotonic_ms(), EXPIRED_PER_TURN)
@@ -107,6 +117,7 @@ class Clients(Part):
                 version=request.version,
             )
             self._carry_out(effects)
+            self._filters.heard(admitted)
         return request.answer()
 
     def unregister_client(self, link: Link, request: Command) -> Command:
@@ -184,6 +195,8 @@ class Clients(Part):
                     self._notices.send(group, links)
                 case Refused(group):
                     refused.append(group)
+                case Differs(group, client_id):
+                    self._say_difference(group, client_id)
                 case Disconnect(link):
                     text = "closing the connection of %s: no heartbeat for two minutes"
                     self._provoked.say(log, logging.INFO, link.remote, text, link.remote)
@@ -193,6 +206,17 @@ class Clients(Part):
                 "no room for all groups of a client, or for what they subscribe to: %d left out, %r for one"
             )
             self._provoked.say(log, logging.WARNING, "", text, len(refused), refused[0])
+
+    def _say_difference(self, group: str, client_id: str) -> None:
+        """Members that subscribe differently lose messages, and nobody else tells them."""
+        link = self._state.clients.connection_of(group, client_id)
+        others = self._state.clients.member_ids(group)
+        text = (
+            "members of the group %.255r subscribe to different things, so some of them miss messages: %.255r of %s "
+            "wants something else than others of the %d; the answer to request 203 shows who wants what"
+        )
+        remote = "" if link is None else link.remote
+        self._provoked.say(log, logging.WARNING, remote, text, group, client_id, remote, len(others))
 
     # ---- who is there --------------------------------------------------------------------------------------
 
@@ -207,10 +231,10 @@ class Clients(Part):
     def consumer_connections(self, link: Link, request: Command) -> Awaitable[Command | None]:
         """203."""
         name = GroupRequest.decode(request.fields).consumer_group
-        group = self._state.clients.group(name)
-        if group is None:
-            raise ConsumerNotOnline(f"no consumer of the group {name[:255]!r} is connected")
-        return self._state.large_answers.make(link, request, lambda: _group_pieces(name, group))
+        group = self._state.clients.require(name)
+        return self._state.large_answers.make(
+            link, request, lambda: _group_pieces(name, group, self._state.clients.variants(name))
+        )
 
     def producer_connections(self, link: Link, request: Command) -> Awaitable[Command | None]:
         """204."""
@@ -224,8 +248,33 @@ class Clients(Part):
 
         return self._state.large_answers.make(link, request, pieces)
 
+    def all_producers(self, link: Link, request: Command) -> Awaitable[Command | None]:
+        """328: by group, each with when it was heard last."""
+        return self._state.large_answers.make(
+            link, request, lambda: producer_table_pieces(self._producers_by_group())
+        )
 
-def _group_pieces(name: str, group: ConsumerGroup[Link]) -> Iterator[bytes]:
+    def _producers_by_group(self) -> Iterator[tuple[str, list[tuple[ClientConnection, int]]]]:
+        clients, clock = self._state.clients, self._state.clock
+        for group in clients.producer_groups():
+            ago = clock.now_ms() - clock.monotonic_ms()  # from the steady clock to the calendar
+            yield (
+                group,
+                [
+                    (_connection(member), ago + (clients.heard_ms(member.connection, group) or 0))
+                    for member in clients.producers(group)
+                ],
+            )
+
+    def subscription_of_group(self, link: Link, request: Command) -> Command:
+        """345: what an online group wants of a topic; no subscription in the answer when it is not online."""
+        header = SubscriptionRequest.decode(request.fields)
+        group = self._state.clients.group(header.group)
+        subscription = None if group is None else group.subscriptions.get(header.topic)
+        return request.answer(body=encode_subscription(header.group, header.topic, subscription))
+
+
+def _group_pieces(name: str, group: ConsumerGroup[Link], variants: list[Variant]) -> Iterator[bytes]:
     described = ConsumerData(
         name,
         group.consume_type,
@@ -233,7 +282,8 @@ def _group_pieces(name: str, group: ConsumerGroup[Link]) -> Iterator[bytes]:
         group.consume_from,
         tuple(group.subscriptions.values()),
     )
-    return consumer_connection_pieces(map(_connection, list(group.members.values())), described)
+    differences = [SubscriptionDifference(one.client_ids, one.wishes) for one in variants]
+    return consumer_connection_pieces(map(_connection, list(group.members.values())), described, differences)
 
 
 def _connection(member: Member[Link]) -> ClientConnection:

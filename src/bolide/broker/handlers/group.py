@@ -3,18 +3,21 @@
 from collections.abc import Awaitable
 from dataclasses import replace
 
+from bolide.broker.config_lists import put_each
 from bolide.broker.part import Part, Work, every
 from bolide.broker.state import BrokerState
 from bolide.model import java_json
 from bolide.model.addresses import host_of
 from bolide.model.config_json import group_as_json, group_from_json
-from bolide.model.errors import GroupNotFound, InvalidRequest
+from bolide.model.errors import InvalidRequest, PermissionDenied
 from bolide.model.limits import CONFIG_BYTES_MAX, TOPIC_QUEUES_MAX
+from bolide.model.names import SYSTEM_GROUPS, check_group
 from bolide.model.topic import GroupConfig
 from bolide.net.link import Link
 from bolide.net.registry import Handler, bound
 from bolide.net.turns import Slices
 from bolide.rules.topic_creation import topic_for_retry
+from bolide.wire.bodies.admin import decode_group_list
 from bolide.wire.bodies.members import parse_object
 from bolide.wire.bodies.topic import alter_attributes
 from bolide.wire.codes import RequestCode
@@ -40,6 +43,7 @@ class Groups(Part):
             self._state,
             {
                 RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: update_group,
+                RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: update_groups,
                 RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: all_groups,
                 RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: one_group,
                 RequestCode.DELETE_SUBSCRIPTIONGROUP: delete_group,
@@ -76,12 +80,30 @@ def update_group(state: BrokerState, link: Link, request: Command) -> Command:
     if len(request.body) > CONFIG_BYTES_MAX:
         raise InvalidRequest(f"the group has {len(request.body)} bytes; {CONFIG_BYTES_MAX} are allowed")
     config = group_from_json(parse_object(request.body, "the group"))
+    state.groups.put(_altered(state, config), host_of(link.remote))
+    return request.answer()
+
+
+async def update_groups(state: BrokerState, link: Link, request: Command) -> Command:
+    """225: several at once.  All are looked at before the first one is made, so that a mistake makes none.
+
+    Only a table that becomes full stops it midway.
+    """
+    altered = []
+    for config in decode_group_list(request.body):
+        check_group(config.name)
+        altered.append(_altered(state, config))
+    await put_each(altered, lambda config: state.groups.put(config, host_of(link.remote)))
+    return request.answer()
+
+
+def _altered(state: BrokerState, config: GroupConfig) -> GroupConfig:
+    """The group as it is to be, from what was sent of it."""
     if not 0 <= config.retry_queues <= TOPIC_QUEUES_MAX:
         raise InvalidRequest(f"retryQueueNums is {config.retry_queues}; 0 to {TOPIC_QUEUES_MAX} are allowed")
     known = state.groups.get(config.name)
     attributes = alter_attributes({} if known is None else known.attributes, config.attributes)
-    state.groups.put(replace(config, attributes=attributes), host_of(link.remote))
-    return request.answer()
+    return replace(config, attributes=attributes)
 
 
 def all_groups(state: BrokerState, link: Link, request: Command) -> Awaitable[Command | None]:
@@ -92,15 +114,14 @@ def all_groups(state: BrokerState, link: Link, request: Command) -> Awaitable[Co
 def one_group(state: BrokerState, link: Link, request: Command) -> Command:
     """352.  Asking for a group does not create it, other than in the original."""
     name = GroupConfigRequest.decode(request.fields).group
-    config = state.groups.get(name)
-    if config is None:
-        raise GroupNotFound(f"the group {name[:255]!r} does not exist on this broker")
-    return request.answer(body=java_json.dumps(group_as_json(config)))
+    return request.answer(body=java_json.dumps(group_as_json(state.groups.require(name))))
 
 
 def delete_group(state: BrokerState, link: Link, request: Command) -> Command:
     """207: forget the group, and its offsets when asked to.  A group that is not there is no error."""
     header = DeleteGroup.decode(request.fields)
+    if header.group_name in SYSTEM_GROUPS:
+        raise PermissionDenied(f"{header.group_name} is the broker's own, and stays")
     state.groups.delete(header.group_name)
     if header.clean_offset:
         state.offsets.drop_group(header.group_name)

@@ -2,7 +2,6 @@
 
 from bolide.broker.part import Part, Work, every
 from bolide.broker.state import BrokerState
-from bolide.machines.locks import QueueLocks
 from bolide.model.addresses import host_of
 from bolide.model.names import check_group, check_id
 from bolide.net.link import Link
@@ -22,7 +21,7 @@ class Locks(Part):
 
     def __init__(self, state: BrokerState) -> None:
         self._state = state
-        self.locks = QueueLocks()
+        self.locks = state.locks
         self._expiring = Slices(self._expire_some)
 
     def handlers(self) -> dict[RequestCode, Handler]:

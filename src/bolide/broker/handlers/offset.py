@@ -4,7 +4,8 @@ from collections.abc import Awaitable, Iterable, Iterator
 
 from bolide.broker.part import Part
 from bolide.broker.state import BrokerState
-from bolide.model.errors import GroupNotFound, InvalidRequest, NothingFound
+from bolide.model import names
+from bolide.model.errors import InvalidRequest, NothingFound, PermissionDenied
 from bolide.model.limits import TOPICS_ASKED_MAX
 from bolide.model.offsets import GroupOffset, MessageQueue, QueueOffset
 from bolide.net.link import Link
@@ -47,10 +48,15 @@ def query_group_offset(state: BrokerState, link: Link, request: Command) -> Comm
 
 
 def commit_group_offset(state: BrokerState, link: Link, request: Command) -> Command:
-    """15: store where a group goes on; see `commit` for what is taken."""
+    """15: store where a group goes on; see `commit` for what is taken.
+
+    Members that have not heard of a reset commit where they were, and that is passed over.  When there are no members,
+    it is somebody who sets the offset by hand.
+    """
     header = UpdateGroupOffset.decode(request.fields)
-    if header.consumer_group not in state.groups:
-        raise GroupNotFound(f"the group {header.consumer_group[:255]!r} does not exist on this broker")
+    state.groups.require(header.consumer_group)
+    if state.clients.group(header.consumer_group) is None:
+        state.offsets.end_reset(header.consumer_group, header.topic, header.queue_id)
     commit(state, header.consumer_group, header.topic, header.queue_id, header.commit_offset)
     return request.answer()
 
@@ -62,11 +68,18 @@ def commit(state: BrokerState, group: str, topic: str, queue_id: int, offset: in
     topic was shrunk, its consumers still commit what they finished.  Other queue numbers are refused, since each would
     stay in the table for ever.
     """
+    check_offsets_change(group)
     config = state.topics.require(topic)
     _, end = _bounds(state, topic, queue_id)
     if offset >= 0 and end == 0 and not 0 <= queue_id < config.queues:
         raise InvalidRequest(f"the topic {topic} has no queue {queue_id}")
     state.offsets.commit(group, topic, queue_id, offset, end)
+
+
+def check_offsets_change(group: str) -> None:
+    """`PermissionDenied` for a group whose offsets nobody may change, by whatever request."""
+    if group == names.TRANSACTIONS_GROUP:
+        raise PermissionDenied(f"the offsets of {group} are the broker's own: half messages would be lost")
 
 
 def all_group_offsets(state: BrokerState, link: Link, request: Command) -> Awaitable[Command | None]:
@@ -79,9 +92,10 @@ def group_progress(state: BrokerState, link: Link, request: Command) -> Awaitabl
     header = ConsumeStatsRequest.decode(request.fields)
 
     def pieces() -> Iterator[bytes]:
-        return consume_stats_pieces(
-            _progress_of(state, header.consumer_group, _topics_asked_for(state, header))
-        )
+        group = header.consumer_group
+        topics = list(_topics_asked_for(state, header))
+        rate = sum(state.statistics.rate_of_group(topic, group) for topic in topics)
+        return consume_stats_pieces(progress_of(state, group, topics), rate)
 
     return state.large_answers.make(link, request, pieces)
 
@@ -120,9 +134,10 @@ def _topics_asked_for(state: BrokerState, header: ConsumeStatsRequest) -> Iterab
     return (topic for topic in topics if topic in online.subscriptions)
 
 
-def _progress_of(
+def progress_of(
     state: BrokerState, group: str, topics: Iterable[str]
 ) -> Iterator[tuple[MessageQueue, QueueProgress]]:
+    """How far the group is in each queue of these topics, each as it is when its turn comes."""
     for topic in topics:
         config = state.topics.get(topic)
         for queue_id in range(0 if config is None else config.read_queues):

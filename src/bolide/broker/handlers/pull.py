@@ -8,8 +8,10 @@ Every answer carries the four offsets.  A pull that finds nothing new is held if
 when a message arrives or its time is over.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 
+from bolide.broker import pull_advice
 from bolide.broker.handlers.offset import commit
 from bolide.broker.hold import PullHold
 from bolide.broker.part import Part, Work, every
@@ -39,6 +41,7 @@ _CODES = {
     PullStatus.OFFSET_FOUND_NULL: ResponseCode.PULL_NOT_FOUND,
     PullStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
     PullStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
+    PullStatus.OFFSET_RESET: ResponseCode.PULL_OFFSET_MOVED,
 }
 
 
@@ -49,6 +52,7 @@ class Pulling(Part):
         self.hold = PullHold(self._resume, state.store.reader)
         state.door.on_arrival(self.hold.arrived)
         state.topics.on_delete(self._topic_deleted)
+        state.offsets.on_reset(self._group_reset)
 
     def handlers(self) -> dict[RequestCode, Handler]:
         return {RequestCode.PULL_MESSAGE: self.pull, RequestCode.LITE_PULL_MESSAGE: self.pull}
@@ -74,7 +78,10 @@ class Pulling(Part):
     def on_pull(self, link: Link, pull: PullFrame) -> None:
         """Answer a plain pull, by its plan if it has one, else by the general path."""
         plan = self.plans.find(link, pull.shape)
-        if plan is None:
+        waited_ms = link.waited_ms
+        if plan is None or (
+            waited_ms and self._state.dispatcher.is_overdue(waited_ms, RequestCode.PULL_MESSAGE)
+        ):
             request = decode_frame(pull.frame())
             self._state.dispatcher.on_request(link, request)
             self.plans.learn(link, pull.shape, request)
@@ -89,7 +96,7 @@ class Pulling(Part):
             offset, terms = pull.queue_offset, plan.terms
             if _may_wait(terms, result, offset) and self._hold(link, pull.frame(), plan.key, offset, terms):
                 return
-            answer = _answer(decode_frame(pull.frame()), result, offset)
+            answer = self._answer(decode_frame(pull.frame()), plan.pass_key[1], plan.key, result, offset)
         except Exception as error:
             answer = error_answer(decode_frame(pull.frame()), error)
         link.answer(answer)
@@ -105,15 +112,15 @@ class Pulling(Part):
         if result.status is not PullStatus.NO_MESSAGE_IN_QUEUE:  # of what was never written nothing is kept
             offset = GroupOffset(header.queue_offset)
             state.offsets.note_pull(header.consumer_group, header.topic, header.queue_id, offset)
+        key = (header.topic, header.queue_id)
         if _may_wait(terms, result, header.queue_offset) and not request.is_one_way:
             # What a pull has no use for (a body, a remark) does not wait with it.
             kept = Command(
                 request.code, request.fields, opaque=request.opaque, flag=request.flag, form=request.form
             )
-            key = (header.topic, header.queue_id)
             if self._hold(link, encode_frame(kept), key, header.queue_offset, terms):
                 return None
-        return _answer(request, result, header.queue_offset)
+        return self._answer(request, header.consumer_group, key, result, header.queue_offset)
 
     def _hold(self, link: Link, frame: bytes, key: QueueKey, offset: int, terms: PullTerms) -> bool:
         """False when there is no room for it."""
@@ -124,6 +131,10 @@ class Pulling(Part):
     def _topic_deleted(self, topic: TopicConfig) -> None:
         """Who waits for its messages hears that it is gone: of one made again it would miss the first."""
         self.hold.end((topic.name, queue_id) for queue_id in range(topic.queues))
+
+    def _group_reset(self, topic: str, queue_ids: Iterable[int]) -> None:
+        """Who waits there hears of it now, and not when the next message comes."""
+        self.hold.end((topic, queue_id) for queue_id in queue_ids)
 
     def _sweep(self) -> None:
         self.hold.sweep(self._state.clock.monotonic_ms())
@@ -146,13 +157,29 @@ class Pulling(Part):
                     # What was looked at while it waited is not looked at again.
                     header = replace(header, queue_offset=max(held.offset, held.seen))
                 result = _read(state, held.link, header, terms)
-            answer = _answer(request, result, header.queue_offset)
+            answer = self._answer(request, header.consumer_group, held.key, result, header.queue_offset)
         except Exception as error:  # others wait behind this one, and must not suffer from it
             answer = error_answer(request, error)
         held.link.answer(answer)
 
+    def _answer(
+        self, request: Command, group: str, key: QueueKey, result: PullResult, offset: int
+    ) -> Command:
+        """What a pull from this offset hears."""
+        header = PullAnswer(
+            suggest_which_broker_id=pull_advice.broker_id(self._state, group, *key, result),
+            next_begin_offset=pull_advice.next_offset(self._state, result),
+            min_offset=result.offset_min,
+            max_offset=result.offset_max,
+        )
+        return request.answer(_code_of(result, offset), header.encode(), result.data, result.status.value)
+
 
 def _read(state: BrokerState, link: Link, header: PullRequest, terms: PullTerms) -> PullResult:
+    reset = state.offsets.take_reset(header.consumer_group, header.topic, header.queue_id)
+    if reset is not None and reset != header.queue_offset:
+        start, end = state.store.reader.queue_range(header.topic, header.queue_id)
+        return PullResult(PullStatus.OFFSET_RESET, reset, start, end)
     result = state.store.reader.pull(
         header.topic,
         header.queue_id,
@@ -163,6 +190,7 @@ def _read(state: BrokerState, link: Link, header: PullRequest, terms: PullTerms)
     if result.count:
         state.traffic.found += 1
         state.traffic.transferred += result.count
+        state.statistics.given(header.topic, header.consumer_group).add(result.count, len(result.data))
     else:
         state.traffic.missed += 1
     return result
@@ -185,14 +213,3 @@ def _code_of(result: PullResult, offset: int) -> ResponseCode:
             return ResponseCode.PULL_NOT_FOUND
         return ResponseCode.PULL_OFFSET_MOVED
     return _CODES[result.status]
-
-
-def _answer(request: Command, result: PullResult, offset: int) -> Command:
-    """What a pull from this offset hears."""
-    header = PullAnswer(
-        suggest_which_broker_id=0,  # no slave to read from
-        next_begin_offset=result.next_offset,
-        min_offset=result.offset_min,
-        max_offset=result.offset_max,
-    )
-    return request.answer(_code_of(result, offset), header.encode(), result.data, result.status.value)

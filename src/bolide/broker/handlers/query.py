@@ -1,18 +1,22 @@
-"""Messages by key, unique key or tag (12), and one message by its place in the log (33)."""
+"""Messages by key, unique key or tag (12), one message by its place in the log (33), and where a queue's messages are
+(321)."""
 
 from bolide.broker.indexer import Indexer
 from bolide.broker.part import Part, Work
 from bolide.broker.state import BrokerState
 from bolide.model.errors import InvalidRequest, RequestError, TooBusy
-from bolide.model.limits import QUERY_BYTES_MAX, QUERY_MESSAGES_MAX
+from bolide.model.limits import QUERY_BYTES_MAX, QUERY_MESSAGES_MAX, QUEUE_ENTRIES_MAX
 from bolide.model.message import PROPERTIES_BYTES_MAX
 from bolide.model.offsets import LogOffset
 from bolide.model.response_code import ResponseCode
 from bolide.net.link import Link
 from bolide.net.registry import Handler
 from bolide.store.index_query import Lookup
+from bolide.store.queue_entry import ENTRY
+from bolide.wire.bodies.admin import QueueEntry, encode_queue_entries
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
+from bolide.wire.headers.admin import QueueEntriesRequest
 from bolide.wire.headers.query import TAG_INDEX, QueryAnswer, QueryMessage, ViewMessage
 
 UNIQUE_COUNT_MAX = 32
@@ -28,6 +32,7 @@ class Querying(Part):
         return {
             RequestCode.QUERY_MESSAGE: self.query_message,
             RequestCode.VIEW_MESSAGE_BY_ID: self.view_message,
+            RequestCode.QUERY_CONSUME_QUEUE: self.queue_entries,
         }
 
     def work(self) -> list[Work]:
@@ -77,3 +82,27 @@ class Querying(Part):
         if record is None:
             raise RequestError(f"there is no message at position {offset} of the log")
         return request.answer(body=record)
+
+    def queue_entries(self, link: Link, request: Command) -> Command:
+        """321: places, sizes and tag codes of a queue's messages; beside what a group wants of the topic."""
+        header, state = QueueEntriesRequest.decode(request.fields), self._state
+        queue = state.store.queues.find(header.topic, header.queue_id)
+        if queue is None:
+            raise RequestError(
+                f"nothing was ever stored in queue {header.queue_id} of the topic {header.topic[:255]}"
+            )
+        subscription = filter_text = None
+        if header.consumer_group:
+            group = state.clients.group(header.consumer_group)
+            subscription = None if group is None else group.subscriptions.get(header.topic)
+            if subscription is None:
+                filter_text = f"{header.consumer_group[:255]}@{header.topic[:255]} is not online!"
+            else:
+                filter_text = "null"  # what the original says of a group without an SQL expression
+        first = max(header.index, queue.start)
+        count = min(header.count, QUEUE_ENTRIES_MAX, queue.end - first)
+        entries = ENTRY.iter_unpack(queue.read(first, count)) if count > 0 else ()
+        body = encode_queue_entries(
+            (QueueEntry(*entry) for entry in entries), queue.start, queue.end, subscription, filter_text
+        )
+        return request.answer(body=body)

@@ -18,14 +18,13 @@ _POOLS = ("send", "pull", "litePull", "query", "ack")
 NOT_HERE = {
     **{f"{pool}ThreadPoolQueueSize": "0" for pool in _POOLS},
     **{f"{pool}ThreadPoolQueueHeadWaitTimeMills": "0" for pool in _POOLS},
+    **{f"{pool}ThreadPoolQueueCapacity": "0" for pool in (*_POOLS, "EndTransaction")},
+    "EndTransactionQueueSize": "0",
     "dispatchMaxBuffer": "0",
     "pageCacheLockTimeMills": "0",
     "remainTransientStoreBufferNumbs": "0",
-    "timerCongestNum": "0",
     "timerDequeueTps": "0.0",
     "timerEnqueueTps": "0.0",
-    "timerOffsetBehind": "0",
-    "timerReadBehind": "0",
 }
 """Queues, locks and pools that tools read and this broker does not have.  One loop serves all requests: who has to wait
 for its turn is not read from, and a message is given to its queue in the step that stores it.  So 0 is the truth."""
@@ -34,6 +33,7 @@ for its turn is not read from, and a message is given to its queue in the step t
 class Runtime(Part):
     def __init__(self, state: BrokerState) -> None:
         self._state = state
+        self._log_end = int(state.store.log.end)  # at the start
 
     def handlers(self) -> dict[RequestCode, Handler]:
         return {RequestCode.GET_BROKER_RUNTIME_INFO: self.runtime_info}
@@ -57,11 +57,20 @@ class Runtime(Part):
             "startAcceptSendRequestTimeStamp": "0",
             "runtime": format_duration(state.clock.now_ms() - state.started_ms),
             **store_state(state.store.figures()),
+            **self._sizes(),
             **self._rates(),
         }
         _add_daily_totals(figures, "msgPut", state.store.messages_appended)
         _add_daily_totals(figures, "msgGet", state.traffic.transferred)
         return figures
+
+    def _sizes(self) -> dict[str, str]:
+        """How much the log has grown; the ends of segments, which stay empty, are little of it."""
+        count, size = self._state.store.messages_appended, int(self._state.store.log.end) - self._log_end
+        return {
+            "putMessageSizeTotal": str(size),
+            "putMessageAverageSize": str(size / count if count else 0.0),
+        }
 
     def sample_traffic(self) -> None:
         """Remember where the counters stand."""

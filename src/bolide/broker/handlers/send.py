@@ -1,21 +1,29 @@
 """Sending: codes 10, 310 and 320.
 
-Two ways in.  `on_sends` takes a run of plain sends and appends it in compiled code.  `send` takes any one request,
-decides everything that needs deciding, and gives every error; rows of a run that are not plain come here too.
+Two ways in.  `on_sends` takes a run of sends: plain ones are appended in compiled code, and those that wait for
+something together (`broker/odd_rows.py`).  `send` takes any one request, decides everything that needs deciding, and
+gives every error; what is left of a run comes here too.
 """
 
 import asyncio
-import re
 from collections.abc import Coroutine, Sequence
 from typing import NamedTuple
 
+from bolide.broker.failures import sent_to_retry
 from bolide.broker.lanes import Lanes
+from bolide.broker.odd_rows import OddRows
 from bolide.broker.part import Part
+from bolide.broker.sent_message import (
+    check_numbers,
+    checked_properties,
+    refuse_what_is_not_kept,
+    sent_message,
+    stored_properties,
+)
 from bolide.broker.state import BrokerState
 from bolide.model import names
 from bolide.model.errors import (
     InvalidRequest,
-    MessageIllegal,
     PermissionDenied,
     RequestError,
     StoreRefusal,
@@ -23,25 +31,17 @@ from bolide.model.errors import (
 )
 from bolide.model.limits import BATCH_ODD_MESSAGES_MAX, FRAME_BYTES_MAX
 from bolide.model.message import (
-    NAME_END,
-    PAIR_END,
-    PROPERTIES_BYTES_MAX,
-    TRANSACTION_MASK,
     Property,
-    SysFlag,
-    is_true,
     parse_properties,
 )
-from bolide.model.numbers import is_int32
 from bolide.model.offsets import LogOffset
-from bolide.model.properties import NOT_STORED, SCHEDULING
+from bolide.model.recall import handle_of
 from bolide.model.response_code import ResponseCode
 from bolide.model.send_rows import QUEUE_OFFSET, RECORDS_AT, RECORDS_COUNT
 from bolide.model.topic import TopicConfig
 from bolide.net.link import Link
 from bolide.net.registry import Handler
 from bolide.record.codec import split_batch
-from bolide.record.layout import RECORD_CHECKSUM_BYTES
 from bolide.record.message_id import format_offset_id
 from bolide.rules.topic_creation import topic_for_send
 from bolide.store.new_message import NewMessage
@@ -51,12 +51,8 @@ from bolide.wire.frame import FrameReader, Intake, decode_frame, encode_send_ans
 from bolide.wire.headers.send import SendAnswer, SendRequest
 from bolide.wire.send_run import SendRun
 
-# Pairs the broker writes itself, or that are not worth storing.
-_NOT_STORED = re.compile(rf"(?:^|(?<=\x02))(?:{'|'.join(map(re.escape, NOT_STORED))})\x01[^\x02]*(?:\x02|$)")
-
-
-_Item = tuple[int, bytes, bytes]
-"""Flag, body, and properties as they are stored."""
+ODD_ROWS_PER_REQUEST = 4
+"""So many rows are decided in the time of one request of the general path."""
 
 
 class _Stored(NamedTuple):
@@ -66,12 +62,14 @@ class _Stored(NamedTuple):
     queue_offset: int
     end: LogOffset
     unique_key: str | None = None
+    recall_handle: str | None = None
 
 
 class Sending(Part):
     def __init__(self, state: BrokerState) -> None:
         self._state = state
         self._lanes = Lanes(state.topics, state.store, self._may_run)
+        self._odd_rows = OddRows(state)
         self._turns: dict[str, int] = {}  # whose turn it is among a topic's queues
         state.topics.on_change(self._forget)
         state.settings.on_change(self._forget)
@@ -84,30 +82,44 @@ class Sending(Part):
         }
 
     def on_sends(self, link: Link, run: SendRun, requests_max: int) -> tuple[int, int]:
-        """Append a run, answer it, and give what is not plain to the general path, in the order of the frames.
+        """Append a run, answer it, and give what is left to the general path, in the order of the frames.
 
-        Stops when so many went there; tells the first row that was not served, and how many went there.
+        Stops when so many went there; tells the first row that was not served, and how many went there.  Rows that
+        were decided here count for less.
         """
         state, door = self._state, self._state.door
         lanes = self._lanes.of(run.topics, link, state.passes)
         first = requests = 0
+        together = True
         while first < run.count and requests < requests_max:
             try:
                 row, needs_general_path = door.append_run(link, run, lanes, first)
             except (RequestError, StoreRefusal):  # the general path meets the same and says so
                 row, needs_general_path = first, True
             if row > first:
-                answers = encode_send_answers(
-                    run, first, row, state.identity.host_hex, state.identity.answer_tail
-                )
-                if answers:
-                    door.acknowledge(link, answers, _late)
-            if needs_general_path:
+                self._acknowledge(link, run, first, row)
+            first = row
+            if not needs_general_path:
+                continue
+            if together:
+                count_max = ODD_ROWS_PER_REQUEST * (requests_max - requests)
+                row += self._odd_rows.store(link, run, lanes, first, count_max)
+            if row > first:
+                self._acknowledge(link, run, first, row)
+                requests += -((first - row) // ODD_ROWS_PER_REQUEST)
+            else:
                 state.dispatcher.on_request(link, decode_frame(run.frame(row)))
+                together = False  # what is in the way of one is most likely in the way of the next
                 row += 1
                 requests += 1
             first = row
         return first, requests
+
+    def _acknowledge(self, link: Link, run: SendRun, first: int, last: int) -> None:
+        identity = self._state.identity
+        answers = encode_send_answers(run, first, last, identity.host_hex, identity.answer_tail)
+        if answers:
+            self._state.door.acknowledge(link, answers, _late)
 
     def send(self, link: Link, request: Command) -> Command | Coroutine[None, None, Command] | None:
         """Store one message or batch; answered once it is as safe as was promised."""
@@ -116,33 +128,29 @@ class Sending(Part):
             header = SendRequest.decode_long(request.fields)
         else:
             header = SendRequest.decode(request.fields)
-        _check_numbers(header)
+        check_numbers(header)
         topic = self._writable_topic(header)
         least = max(0, header.queue_id)  # who leaves the choice to us needs a queue, too
         if least >= topic.queues:
             raise InvalidRequest(
                 f"queue {least} does not exist: the topic {topic.name} has {topic.queues} queues"
             )
-        # Too many even without those that are not stored.
-        if len(header.properties) > 2 * PROPERTIES_BYTES_MAX:
-            raise MessageIllegal(f"the properties have {len(header.properties)} characters")
-        properties = parse_properties(header.properties)
-        _refuse_what_is_not_kept(header, properties)
-        _check_body(state, header, topic.name, request.body)
-        items = None if header.batch else _items(state, request, header)
+        if topic.name.startswith(names.RETRY_PREFIX) and not header.batch:
+            header, topic = sent_to_retry(state, link, header, topic, request.version)
+        properties = checked_properties(state, header, topic.name, request.body)
+        queue_id = header.queue_id if header.queue_id >= 0 else self._choose_queue(topic)
+        messages = []
+        if not header.batch:
+            message = sent_message(state, link, header, topic.name, queue_id, request.body, properties)
+            messages = [state.diversions.of(message, properties)]
         if state.topics.get(topic.name) is None:
             state.new_topics.put(topic)  # last: what is refused costs no topic
-        queue_id = header.queue_id if header.queue_id >= 0 else self._choose_queue(topic)
         stored = self._append_plain(link, request, topic, queue_id) if header.batch else None
         if stored is None:
-            items = items or _items(state, request, header)
-            stored = _append(state, _messages(link, header, topic.name, queue_id, items))
+            stored = _append(state, messages or _batch(state, link, request, header, topic.name, queue_id))
         answer = _answer(state, request, queue_id, stored)
         end = stored.end if properties.get(Property.WAIT) != "false" else LogOffset(0)
-        if state.new_topics.is_unwritten(topic.name):
-            return _answer_when_known(state, answer, end)
-        state.door.when_kept(end, lambda kept: _answer_kept(link, request, answer, kept))
-        return None
+        return answer_stored(state, link, request, answer, topic.name, end)
 
     def _append_plain(
         self, link: Link, request: Command, topic: TopicConfig, queue_id: int
@@ -194,11 +202,16 @@ class Sending(Part):
         self._turns.clear()
 
 
-def _check_numbers(header: SendRequest) -> None:
-    """What a record stores in 32 bits must fit them."""
-    for value in (header.queue_id, header.sys_flag, header.flag, header.reconsume_times):
-        if not is_int32(value):
-            raise InvalidRequest(f"{value} is not a 32-bit number")
+def answer_stored(
+    state: BrokerState, link: Link, request: Command, answer: Command, topic: str, end: LogOffset
+) -> Coroutine[None, None, Command] | None:
+    """Answer a request that has stored a message of this topic, once the log is kept up to `end`."""
+    if request.is_one_way:
+        return None
+    if state.new_topics.is_unwritten(topic):
+        return _answer_when_known(state, answer, end)
+    state.door.when_kept(end, lambda kept: _answer_kept(link, request, answer, kept))
+    return None
 
 
 async def _answer_when_known(state: BrokerState, answer: Command, end: LogOffset) -> Command:
@@ -216,88 +229,40 @@ async def _answer_when_known(state: BrokerState, answer: Command, end: LogOffset
     return answer
 
 
-def _refuse_what_is_not_kept(header: SendRequest, properties: dict[str, str]) -> None:
-    """A promise that would not be kept is refused, not broken: the message would be delivered too early."""
-    transaction = header.sys_flag & TRANSACTION_MASK
-    half = is_true(properties.get(Property.TRANSACTION_PREPARED))
-    if transaction in (SysFlag.PREPARED, SysFlag.ROLLBACK) or half:
-        raise MessageIllegal("transactional messages are not supported by this broker")
-    if header.sys_flag & (SysFlag.INNER_BATCH | SysFlag.NEED_UNWRAP):
-        raise MessageIllegal("batches that stay one record are not supported by this broker")
-    for name in SCHEDULING:
-        if properties.get(name, "0") != "0":
-            raise MessageIllegal(f"delayed messages ({name}) are not supported by this broker")
-
-
-def _check_body(state: BrokerState, header: SendRequest, topic: str, body: bytes) -> None:
-    """The limit on the body holds for a batch as a whole, as in the original."""
-    if not body:
-        raise MessageIllegal("the message has no body")
-    if len(body) > state.settings.now.body_bytes_max:
-        raise MessageIllegal(
-            f"the body has {len(body)} bytes; maxMessageSize allows {state.settings.now.body_bytes_max}"
-        )
-    if header.batch and topic.startswith(names.RETRY_PREFIX):
-        raise MessageIllegal("a retry topic takes no batches")
-
-
-def _items(state: BrokerState, request: Command, header: SendRequest) -> list[_Item]:
-    """What of the request goes into its records; everything about them that can be refused is."""
-    if not header.batch:
-        suffix = state.identity.properties_suffix
-        return [(header.flag, request.body, _stored_properties(state, header.properties, suffix))]
+def _batch(
+    state: BrokerState, link: Link, request: Command, header: SendRequest, topic: str, queue_id: int
+) -> list[NewMessage]:
+    """The messages of a batch that is not plain; everything about them that can be refused is."""
     batch = split_batch(request.body, BATCH_ODD_MESSAGES_MAX)
     items = [(flag, item, text.decode("utf-8", "replace")) for flag, item, text in batch]
-    for _, _, text in items:
-        _refuse_what_is_not_kept(header, parse_properties(text))
-    return [(flag, item, _stored_properties(state, text, b"")) for flag, item, text in items]
-
-
-def _messages(
-    link: Link, header: SendRequest, topic: str, queue_id: int, items: list[_Item]
-) -> list[NewMessage]:
-    """The request's records."""
+    pairs = [parse_properties(text) for _, _, text in items]
+    for one in pairs:
+        refuse_what_is_not_kept(header, one)
     return [
         NewMessage(
             topic=topic,
             queue_id=queue_id,
             body=item,
-            properties=properties,
+            properties=stored_properties(state, text, one, b""),
             flag=flag,
             sys_flag=header.sys_flag,
             born_timestamp_ms=header.born_timestamp_ms,
             born_host=link.remote_host,
             reconsume_times=header.reconsume_times,
         )
-        for flag, item, properties in items
+        for (flag, item, text), one in zip(items, pairs, strict=True)
     ]
-
-
-def _stored_properties(state: BrokerState, text: str, suffix: bytes) -> bytes:
-    """The client's pairs without those that the broker writes, a unique key if there is none, and `suffix`."""
-    pairs = parse_properties(text)
-    kept = _NOT_STORED.sub("", text)
-    if kept and not kept.endswith(PAIR_END):
-        kept += PAIR_END
-    if Property.UNIQUE_KEY not in pairs:
-        kept += f"{Property.UNIQUE_KEY}{NAME_END}{state.unique_ids.next()}{PAIR_END}"
-    if pairs.get(Property.WAIT) == "false":
-        kept += f"{Property.WAIT}{NAME_END}false{PAIR_END}"
-    stored = kept.encode() + suffix
-    bytes_max = PROPERTIES_BYTES_MAX - (RECORD_CHECKSUM_BYTES if state.settings.now.seal_records else 0)
-    if len(stored) > bytes_max:
-        raise MessageIllegal(f"the properties have {len(stored)} bytes; {bytes_max} are allowed")
-    return stored
 
 
 def _append(state: BrokerState, messages: list[NewMessage]) -> _Stored:
     appended = state.door.append(messages)
-    first = parse_properties(messages[0].properties.decode("utf-8", "replace"))
+    first = messages[0].pairs()
     return _Stored(
         [one.log_offset for one in appended],
         appended[0].queue_offset,
         appended[-1].end,
         first.get(Property.UNIQUE_KEY),
+        handle_of(first, state.identity.name) if messages[0].topic == names.TIMER_TOPIC else None,
     )
 
 
@@ -311,6 +276,7 @@ def _answer(state: BrokerState, request: Command, queue_id: int, stored: _Stored
         transaction_id=stored.unique_key,
         region=state.settings.now.region,
         trace_on="true" if state.settings.now.trace_on else "false",
+        recall_handle=stored.recall_handle,
     )
     return request.answer(fields=header.encode())
 

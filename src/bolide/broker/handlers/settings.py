@@ -13,6 +13,7 @@ from bolide.broker.part import Part
 from bolide.broker.state import BrokerState
 from bolide.model.errors import ConfigError, InvalidRequest
 from bolide.net.link import Link
+from bolide.net.provoked import Provoked
 from bolide.net.registry import Handler, bound
 from bolide.wire.bodies.properties import format_settings, parse_settings
 from bolide.wire.codes import RequestCode
@@ -22,30 +23,24 @@ log = logging.getLogger(__name__)
 
 PERMISSION_KEY = "brokerPermission"
 
-
-def update_settings(state: BrokerState, link: Link, request: Command) -> Command | Awaitable[Command]:
-    """25: change settings at run time.
-
-    The broker's permission masks that of every topic in its registration, so a change of it gives the topic table a
-    new version and is registered before the answer: producers leave a drained broker with their next look at the
-    route.
-    """
-    settings = parse_settings(request.body)
-    try:
-        state.settings.change(settings)
-    except ConfigError as error:
-        raise InvalidRequest(str(error)) from None
-    log.info("%s has changed settings: %s", link.remote, settings)
-    if PERMISSION_KEY not in settings:
-        return request.answer()
-    state.topics.touch()
-    return _answer_when_registered(state, request)
+TOLD_TOO = {
+    "clientCallbackExecutorThreads": "1",
+    "filterServerNums": "0",
+    "messageDelayLevel": "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
+    "msgTraceTopicName": "RMQ_SYS_TRACE_TOPIC",
+    "slaveReadEnable": "false",
+    "traceOn": "true",
+    "traceTopicEnable": "false",
+    "useTLS": "false",
+}
+"""Settings of the original that admin tools stumble over when they are missing, with the value that is true here."""
 
 
 def all_settings(state: BrokerState, link: Link, request: Command) -> Command:
     """26: as lines of `key=value`, under the original's names."""
+    told = {**TOLD_TOO, **state.settings.now.as_settings()}
     version = orjson.dumps(state.settings.version.as_json()).decode()
-    return request.answer(fields={"version": version}, body=format_settings(state.settings.now.as_settings()))
+    return request.answer(fields={"version": version}, body=format_settings(told))
 
 
 async def _answer_when_registered(state: BrokerState, request: Command) -> Command:
@@ -56,12 +51,31 @@ async def _answer_when_registered(state: BrokerState, request: Command) -> Comma
 class Settings(Part):
     def __init__(self, state: BrokerState) -> None:
         self._state = state
+        self._provoked = Provoked(state.clock)
 
     def handlers(self) -> dict[RequestCode, Handler]:
-        return bound(
-            self._state,
-            {
-                RequestCode.UPDATE_BROKER_CONFIG: update_settings,
-                RequestCode.GET_BROKER_CONFIG: all_settings,
-            },
-        )
+        return {
+            RequestCode.UPDATE_BROKER_CONFIG: self.update,
+            **bound(self._state, {RequestCode.GET_BROKER_CONFIG: all_settings}),
+        }
+
+    def update(self, link: Link, request: Command) -> Command | Awaitable[Command]:
+        """25: change settings at run time.
+
+        The broker's permission masks that of every topic in its registration, so a change of it gives the topic table a
+        new version and is registered before the answer: producers leave a drained broker with their next look at the
+        route.
+        """
+        state, settings = self._state, parse_settings(request.body)
+        before = state.settings.now
+        try:
+            state.settings.change(settings)
+        except ConfigError as error:
+            raise InvalidRequest(str(error)) from None
+        if state.settings.now != before:
+            text, about = "%s has changed settings: %s", tuple(sorted(settings.items()))
+            self._provoked.say(log, logging.INFO, link.remote, text, link.remote, settings, about=about)
+        if PERMISSION_KEY not in settings:
+            return request.answer()
+        state.topics.touch()
+        return _answer_when_registered(state, request)

@@ -1,7 +1,9 @@
 """Topics: create, change, delete, describe."""
 
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterator, Mapping
+from dataclasses import replace
 
+from bolide.broker.config_lists import put_each
 from bolide.broker.part import Part
 from bolide.broker.state import BrokerState
 from bolide.model import names
@@ -10,6 +12,7 @@ from bolide.model.offsets import MessageQueue, QueueOffset
 from bolide.model.topic import Permission, TopicConfig
 from bolide.net.link import Link
 from bolide.net.registry import Handler, bound
+from bolide.wire.bodies.admin import decode_topic_list
 from bolide.wire.bodies.route import TopicList
 from bolide.wire.bodies.topic import (
     QueueBounds,
@@ -41,11 +44,6 @@ def update_topic(state: BrokerState, link: Link, request: Command) -> Awaitable[
     when the number grows again.
     """
     header = UpdateTopic.decode(request.fields)
-    _check_not_built_in(state, header.topic)
-    if not 0 <= header.perm <= PERM_MAX:
-        raise InvalidRequest(f"the permission {header.perm} is not one of 0 to {int(PERM_MAX)}")
-    if header.topic_filter_type not in FILTER_TYPES:
-        raise InvalidRequest(f"the filter type is neither {FILTER_TYPES[0]} nor {FILTER_TYPES[1]}")
     known = state.topics.get(header.topic)
     config = TopicConfig(
         header.topic,
@@ -58,8 +56,34 @@ def update_topic(state: BrokerState, link: Link, request: Command) -> Awaitable[
         _altered_attributes(known, header.attributes or ""),
         {} if known is None else known.extras,
     )
+    _check_settings(state, config)
     state.new_topics.put(config)
     return _answer_when_registered(state, request)
+
+
+async def update_topics(state: BrokerState, link: Link, request: Command) -> Command:
+    """18: several at once.  All are looked at before the first one is made, so that a mistake makes none.
+
+    Only a table that becomes full stops it midway.
+    """
+    altered = []
+    for config in decode_topic_list(request.body):
+        state.topics.check(config)
+        _check_settings(state, config)
+        known = state.topics.get(config.name)
+        attributes = alter_attributes({} if known is None else known.attributes, config.attributes)
+        _check_attributes(known, attributes)
+        altered.append(replace(config, attributes=attributes))
+    await put_each(altered, state.new_topics.put)
+    return await _answer_when_registered(state, request)
+
+
+def _check_settings(state: BrokerState, config: TopicConfig) -> None:
+    _check_not_built_in(state, config.name)
+    if not 0 <= config.perm <= PERM_MAX:
+        raise InvalidRequest(f"the permission {config.perm} is not one of 0 to {int(PERM_MAX)}")
+    if config.filter_type not in FILTER_TYPES:
+        raise InvalidRequest(f"the filter type is neither {FILTER_TYPES[0]} nor {FILTER_TYPES[1]}")
 
 
 def delete_topic(state: BrokerState, link: Link, request: Command) -> Awaitable[Command]:
@@ -68,7 +92,8 @@ def delete_topic(state: BrokerState, link: Link, request: Command) -> Awaitable[
     _check_not_built_in(state, topic)
     if topic not in state.topics:
         return _answer_when_registered(state, request)
-    gone = state.remover.delete(topic)  # first: a topic that cannot be deleted now stays as it is
+    # First: a topic that cannot be deleted now stays as it is.
+    gone = state.remover.delete(topic, others_wait=state.messages_wait)
     state.topics.delete(topic)
     state.offsets.drop_topic(topic)
     return _answer_when_gone(state, request, gone)
@@ -88,7 +113,11 @@ def one_topic(state: BrokerState, link: Link, request: Command) -> Command:
 def topic_stats(state: BrokerState, link: Link, request: Command) -> Awaitable[Command | None]:
     """202: the bounds of every queue and when its last message came, each as it is when its turn comes."""
     config = state.topics.require(TopicRequest.decode(request.fields).topic)
-    return state.large_answers.make(link, request, lambda: topic_stats_pieces(_queues_of(state, config)))
+
+    def pieces() -> Iterator[bytes]:
+        return topic_stats_pieces(_queues_of(state, config), state.statistics.rate_of_topic(config.name))
+
+    return state.large_answers.make(link, request, pieces)
 
 
 def built_in_topics(state: BrokerState, link: Link, request: Command) -> Command:
@@ -141,6 +170,12 @@ def _check_not_built_in(state: BrokerState, topic: str) -> None:
 def _altered_attributes(known: TopicConfig | None, changes: str) -> dict[str, str]:
     current = {} if known is None else known.attributes
     altered = alter_attributes(current, parse_attribute_changes(changes))
+    _check_attributes(known, altered)
+    return altered
+
+
+def _check_attributes(known: TopicConfig | None, altered: Mapping[str, str]) -> None:
+    current = {} if known is None else known.attributes
     for key, value in altered.items():
         if current.get(key) == value:
             continue
@@ -149,7 +184,6 @@ def _altered_attributes(known: TopicConfig | None, changes: str) -> dict[str, st
             raise InvalidRequest(f"the attribute {key[:64]!r} is not known; known: {', '.join(ATTRIBUTES)}")
         if value not in allowed:
             raise InvalidRequest(f"{key} cannot be {value[:64]!r}; possible: {', '.join(allowed)}")
-    return altered
 
 
 def _bounds_of(state: BrokerState, topic: str, queue_id: int) -> QueueBounds:
@@ -167,6 +201,7 @@ class Topics(Part):
             self._state,
             {
                 RequestCode.UPDATE_AND_CREATE_TOPIC: update_topic,
+                RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: update_topics,
                 RequestCode.DELETE_TOPIC_IN_BROKER: delete_topic,
                 RequestCode.GET_ALL_TOPIC_CONFIG: all_topics,
                 RequestCode.GET_TOPIC_CONFIG: one_topic,

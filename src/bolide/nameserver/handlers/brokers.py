@@ -24,6 +24,7 @@ from bolide.wire.bodies.route import TopicRoute, encode_kv_table, encode_member_
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
 from bolide.wire.headers.route import (
+    BrokerHeartbeat,
     BrokerNameRequest,
     BrokerRequest,
     DataVersionAnswer,
@@ -184,7 +185,7 @@ def query_data_version(state: NameServerState, link: Link, request: Command) -> 
 
 
 def heartbeat(state: NameServerState, link: Link, request: Command) -> Command:
-    header = BrokerRequest.decode(request.fields)
+    header = BrokerHeartbeat.decode(request.fields)
     state.routes.heartbeat(state.clock.monotonic_ms(), header.broker_name, header.broker_addr)
     return request.answer()
 

@@ -16,7 +16,7 @@ cdef enum:
     UNDECIDABLE = 1  # what cannot be compared was compared
     NO_ORDER = 2  # beside nothing; others are -1, 0 and 1
     NUMBER_LENGTH_MAX = 63  # of the numbers that are read here; longer ones are left to Python
-    NAMES_MAX = 32  # model/limits.py: SQL_NAMES_MAX
+    NAMES_MAX = 32  # model/limits: SQL_NAMES_MAX
 
 cdef struct Value:
     Kind kind

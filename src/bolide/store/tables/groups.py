@@ -40,6 +40,13 @@ class GroupTable(PersistedTable):
     def get(self, group: str) -> GroupConfig | None:
         return self._groups.get(group)
 
+    def require(self, group: str) -> GroupConfig:
+        """The group; `GroupNotFound` when there is none."""
+        config = self._groups.get(group)
+        if config is None:
+            raise GroupNotFound(f"the group {group[:255]!r} does not exist on this broker")
+        return config
+
     @property
     def is_crowded(self) -> bool:
         return (

@@ -11,7 +11,7 @@ Beside the committed offsets stand those that members last pulled from.  They on
 so a pull alone does not make the file be written, and they leave half of the room to those that count.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from bolide.model import java_json
@@ -47,6 +47,10 @@ class OffsetTable(PersistedTable):
         self._pulled: _Offsets = {}
         self._topics: dict[str, dict[str, None]] = {}  # topics by group, of all keys of both
         self._groups: dict[str, dict[str, None]] = {}  # groups by topic, likewise
+        self._resets: _Offsets = {}  # of groups that go on elsewhere, until their members have heard of it
+        self.resets = 0
+        """How many resets there were."""
+        self._listeners: list[Callable[[str, Iterable[int]], None]] = []
         self._commits = 0
         self.bytes_kept = 0
         """About what all offsets take in memory; the file takes less."""
@@ -61,6 +65,8 @@ class OffsetTable(PersistedTable):
         if offset < 0:
             return
         key = f"{topic}@{group}"
+        if self._resets and queue_id in self._resets.get(key, ()):
+            return  # from before the reset
         queues = self._offsets.get(key)
         if queues is None or queue_id not in queues:
             queues = self._add(self._offsets, topic, group, OFFSETS_BYTES_MAX)
@@ -75,6 +81,51 @@ class OffsetTable(PersistedTable):
             self.mark_dirty()
         if self._commits % COMMITS_PER_VERSION == 0:
             self._changed()
+
+    def reset(self, group: str, topic: str, offsets: Mapping[int, int], *, is_online: bool) -> None:
+        """Let a group go on at these offsets of queues.
+
+        Members of an online group hear of it with their next pull (`take_reset`); what they commit before that is
+        not taken, unless `end_reset` says that they are gone.  Resets are forgotten with the process: members that
+        have not pulled since then go on where they were.
+        """
+        key = f"{topic}@{group}"
+        waiting = self._resets.pop(key, {})  # of other queues, perhaps
+        for queue_id, offset in offsets.items():
+            self.commit(group, topic, queue_id, offset, offset)
+        if is_online:
+            told = {queue_id: GroupOffset(offset) for queue_id, offset in offsets.items()}
+            self._resets[key] = {**waiting, **told}
+        self.resets += 1
+        for listener in self._listeners:
+            listener(topic, offsets)
+
+    def end_reset(self, group: str, topic: str, queue_id: int) -> None:
+        """Nobody is there who would have to hear of it: what is committed next counts."""
+        self.take_reset(group, topic, queue_id)
+
+    def on_reset(self, listener: Callable[[str, Iterable[int]], None]) -> None:
+        """Be called after every reset, with the topic and its queues."""
+        self._listeners.append(listener)
+
+    def resets_of(self, group: str, topic: str) -> Mapping[int, GroupOffset] | None:
+        """Offsets that members have not heard of; another object after every reset."""
+        return self._resets.get(f"{topic}@{group}")
+
+    def take_reset(self, group: str, topic: str, queue_id: int) -> GroupOffset | None:
+        """Where a member that pulls has to go on instead, told once."""
+        if not self._resets:
+            return None
+        key = f"{topic}@{group}"
+        queues = self._resets.get(key)
+        offset = None if queues is None else queues.pop(queue_id, None)
+        if queues is not None and not queues:
+            del self._resets[key]
+        return offset
+
+    def offsets_of(self, group: str, topic: str) -> Mapping[int, GroupOffset]:
+        """The group's offsets by queue; for reading."""
+        return self._offsets.get(f"{topic}@{group}", {})
 
     def query(self, group: str, topic: str, queue_id: int) -> GroupOffset | None:
         queues = self._offsets.get(f"{topic}@{group}")
@@ -167,6 +218,7 @@ class OffsetTable(PersistedTable):
         committed = False
         for key in keys:
             pulled, queues = self._pulled.pop(key, None), self._offsets.pop(key, None)
+            self._resets.pop(key, None)
             self.bytes_kept -= _bytes_of(key, pulled) + _bytes_of(key, queues)
             committed |= queues is not None
         if committed:

@@ -49,18 +49,23 @@ class TopicTable(PersistedTable):
 
     def put(self, config: TopicConfig) -> None:
         """Create the topic or change it; the name is checked, and nothing happens when nothing would change."""
-        names.check_topic(config.name)
-        if (
-            not 1 <= config.read_queues <= TOPIC_QUEUES_MAX
-            or not 1 <= config.write_queues <= TOPIC_QUEUES_MAX
-        ):
-            raise InvalidRequest(f"a topic has 1 to {TOPIC_QUEUES_MAX} queues to read and to write")
+        self.check(config)
         if config == self._topics.get(config.name):
             return
         if config.name not in self._topics and len(self._topics) >= TOPICS_MAX:
             raise TableFull(f"there are {TOPICS_MAX} topics, and no more are kept: delete some first")
         self._keep(config)
         self.touch()
+
+    @staticmethod
+    def check(config: TopicConfig) -> None:
+        """`InvalidRequest` when it could not be put."""
+        names.check_topic(config.name)
+        if (
+            not 1 <= config.read_queues <= TOPIC_QUEUES_MAX
+            or not 1 <= config.write_queues <= TOPIC_QUEUES_MAX
+        ):
+            raise InvalidRequest(f"a topic has 1 to {TOPIC_QUEUES_MAX} queues to read and to write")
 
     def delete(self, topic: str) -> bool:
         """Forget the topic; tells whether it was there."""

@@ -1,6 +1,6 @@
 """Who is connected to a broker: the answers to 203 (consumers of a group) and 204 (producers of a group)."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from bolide.wire.bodies.group import (
     subscription_as_json,
     subscription_from_json,
 )
-from bolide.wire.bodies.members import parse_answer, rows, small_number, table, text
+from bolide.wire.bodies.members import parse_answer, rows, small_number, table, text, texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,34 @@ class ClientConnection:
 
 
 @dataclass(frozen=True, slots=True)
+class SubscriptionDifference:
+    """Members of a group that subscribe to the same, where others of it subscribe to something else."""
+
+    client_ids: tuple[str, ...]
+    subscriptions: tuple[tuple[str, str], ...] | None
+    """Topics with the expression for each; None where the broker had no room to keep them."""
+
+    def as_json(self) -> dict[str, Any]:
+        known = {} if self.subscriptions is None else {"subscriptions": dict(self.subscriptions)}
+        return {"clientIds": list(self.client_ids), **known}
+
+    @classmethod
+    def from_json(cls, members: Mapping[str, Any]) -> "SubscriptionDifference":
+        known = None
+        if members.get("subscriptions") is not None:
+            listed = table(members, "subscriptions")
+            known = tuple((topic, text(listed, topic)) for topic in listed)
+        return cls(tuple(texts(members, "clientIds")), known)
+
+
+@dataclass(frozen=True, slots=True)
 class GroupConnections:
     """What the answer to 203 says (RocketMQ: ConsumerConnection); `group` says how the group consumes."""
 
     connections: tuple[ClientConnection, ...]
     group: ConsumerData
+    differences: tuple[SubscriptionDifference, ...] = ()
+    """Empty where all members subscribe to the same, and from brokers that do not tell."""
 
     @classmethod
     def decode(cls, group: str, body: bytes) -> "GroupConnections":
@@ -65,13 +88,22 @@ class GroupConnections:
                 described.consume_from,
                 tuple(read),
             ),
+            differences=tuple(
+                SubscriptionDifference.from_json(row) for row in rows(members, "subscriptionDifferences")
+            ),
         )
 
 
 def consumer_connection_pieces(
-    connections: Iterable[ClientConnection], group: ConsumerData
+    connections: Iterable[ClientConnection],
+    group: ConsumerData,
+    differences: Sequence[SubscriptionDifference] = (),
 ) -> Iterator[bytes]:
-    """The answer to 203 as it is written; `group` says how the group consumes."""
+    """The answer to 203 as it is written; `group` says how the group consumes.
+
+    What members subscribe to stands there only if they differ; readers of the original pass over it.
+    """
+    differing = json_pieces.Items(one.as_json() for one in differences)
     subscriptions = ((one.topic, subscription_as_json(one)) for one in group.subscriptions)
     return json_pieces.compact(
         {
@@ -79,6 +111,7 @@ def consumer_connection_pieces(
             "consumeFromWhere": group.consume_from.value,
             "consumeType": group.consume_type.value,
             "messageModel": group.message_model.value,
+            **({"subscriptionDifferences": differing} if differences else {}),
             "subscriptionTable": json_pieces.Entries(subscriptions),
         }
     )

@@ -44,10 +44,12 @@ class QueueProgress:
         )
 
 
-def consume_stats_pieces(queues: Iterable[tuple[MessageQueue, QueueProgress]]) -> Iterator[bytes]:
-    """RocketMQ: ConsumeStats.  Its rate is left out, which every reader takes as 0."""
+def consume_stats_pieces(
+    queues: Iterable[tuple[MessageQueue, QueueProgress]], per_second: float = 0.0
+) -> Iterator[bytes]:
+    """RocketMQ: ConsumeStats; `per_second` is how fast the group consumes."""
     rows = ((queue_as_key(queue), progress.as_json()) for queue, progress in queues)
-    return json_pieces.compact({"offsetTable": json_pieces.Entries(rows)})
+    return json_pieces.compact({"consumeTps": per_second, "offsetTable": json_pieces.Entries(rows)})
 
 
 def decode_consume_stats(body: bytes) -> dict[MessageQueue, QueueProgress]:

@@ -37,10 +37,12 @@ class QueueBounds:
         )
 
 
-def topic_stats_pieces(queues: Iterable[tuple[MessageQueue, QueueBounds]]) -> Iterator[bytes]:
-    """The answer to 202 (RocketMQ: TopicStatsTable)."""
+def topic_stats_pieces(
+    queues: Iterable[tuple[MessageQueue, QueueBounds]], per_second: float = 0.0
+) -> Iterator[bytes]:
+    """The answer to 202 (RocketMQ: TopicStatsTable); `per_second` is how fast messages come."""
     rows = ((queue_as_key(queue), bounds.as_json()) for queue, bounds in queues)
-    return json_pieces.compact({"offsetTable": json_pieces.Entries(rows)})
+    return json_pieces.compact({"offsetTable": json_pieces.Entries(rows), "topicPutTps": per_second})
 
 
 def decode_topic_stats(body: bytes) -> dict[MessageQueue, QueueBounds]:

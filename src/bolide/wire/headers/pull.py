@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from bolide.wire.schema import Header, Int, Long
+from bolide.wire.schema import Header, Int, Long, wire
 
 
 class PullFlag:
@@ -22,10 +22,10 @@ class PullRequest(Header):
     queue_id: Int
     queue_offset: Long
     max_msg_nums: Int
-    sys_flag: Int = 0
-    commit_offset: Long = 0
-    suspend_timeout_millis: Long = 0
-    sub_version: Long = 0
+    sys_flag: Int = wire(required=True, default=0)
+    commit_offset: Long = wire(required=True, default=0)
+    suspend_timeout_millis: Long = wire(required=True, default=0)
+    sub_version: Long = wire(required=True, default=0)
     subscription: str | None = None
     expression_type: str | None = None
     max_msg_bytes: Int | None = None

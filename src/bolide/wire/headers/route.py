@@ -10,8 +10,8 @@ class RegisterBroker(Header):
     broker_name: str
     broker_addr: str
     cluster_name: str
-    ha_server_addr: str = ""
-    broker_id: Long = 0
+    ha_server_addr: str = wire(required=True, default="")
+    broker_id: Long = wire(required=True, default=0)
     compressed: bool = False
     body_crc32: Int = wire("bodyCrc32", default=0)
     heartbeat_timeout_millis: Long | None = None
@@ -26,11 +26,18 @@ class RegisterBrokerAnswer(Header):
 
 @dataclasses.dataclass(frozen=True)
 class BrokerRequest(Header):
-    """Codes 104, 322 and 904 name the broker with these fields."""
+    """Codes 104 and 322 name the broker with these fields."""
 
     broker_name: str
     broker_addr: str
     cluster_name: str
+    broker_id: Long
+
+
+@dataclasses.dataclass(frozen=True)
+class BrokerHeartbeat(BrokerRequest):
+    """Code 904 may leave the number out."""
+
     broker_id: Long = 0
 
 

@@ -15,13 +15,13 @@ class SendRequest(Header):
     """One-letter spelling.  `batch`, not the request code, decides whether the body is a batch."""
 
     topic: str = wire("b")
-    producer_group: str = wire("a", default="")
-    default_topic: str = wire("c", default="TBW102")
-    default_topic_queues: Int = wire("d", default=4)
-    queue_id: Int = wire("e", default=-1)
-    sys_flag: Int = wire("f", default=0)
-    born_timestamp_ms: Long = wire("g", default=0)
-    flag: Int = wire("h", default=0)
+    producer_group: str = wire("a", required=True, default="")
+    default_topic: str = wire("c", required=True, default="TBW102")
+    default_topic_queues: Int = wire("d", required=True, default=4)
+    queue_id: Int = wire("e", required=True, default=-1)
+    sys_flag: Int = wire("f", required=True, default=0)
+    born_timestamp_ms: Long = wire("g", required=True, default=0)
+    flag: Int = wire("h", required=True, default=0)
     properties: str = wire("i", default="")
     reconsume_times: Int = wire("j", default=0)
     unit_mode: bool = wire("k", default=False)
@@ -31,9 +31,7 @@ class SendRequest(Header):
     @classmethod
     def decode_long(cls, fields: Mapping[str, str]) -> Self:
         """From code 10's spelling."""
-        return cls.decode(
-            {letter: fields[name] for name, letter in _LONG_TO_LETTER.items() if name in fields}
-        )
+        return cls.decode_by(_LONG_LAYOUT, fields)
 
 
 _LONG_NAMES = {
@@ -51,7 +49,7 @@ _LONG_NAMES = {
     "max_reconsume_times": "maxReconsumeTimes",
     "batch": "batch",
 }
-_LONG_TO_LETTER = {_LONG_NAMES[item.name]: item.spelling for item in layout_of(SendRequest)}
+_LONG_LAYOUT = tuple(item._replace(spelling=_LONG_NAMES[item.name]) for item in layout_of(SendRequest))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,3 +62,20 @@ class SendAnswer(Header):
     transaction_id: str | None = None
     region: str = wire("MSG_REGION", default="DefaultRegion")
     trace_on: str = wire("TRACE_ON", default="true")
+    recall_handle: str | None = wire("recallHandle", default=None)
+
+
+@dataclasses.dataclass(frozen=True)
+class RecallRequest(Header):
+    """A timed message is not to be delivered."""
+
+    topic: str
+    recall_handle: str
+    producer_group: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class RecallAnswer(Header):
+    """The id of the message that was called back."""
+
+    msg_id: str

@@ -8,11 +8,11 @@ from bolide.wire.schema import Header, Int, wire
 @dataclasses.dataclass(frozen=True)
 class UpdateTopic(Header):
     topic: str
-    default_topic: str = "TBW102"
-    read_queues: Int = wire("readQueueNums", default=16)
-    write_queues: Int = wire("writeQueueNums", default=16)
-    perm: Int = 6
-    topic_filter_type: str = "SINGLE_TAG"
+    default_topic: str = wire(required=True, default="TBW102")
+    read_queues: Int = wire("readQueueNums", required=True, default=16)
+    write_queues: Int = wire("writeQueueNums", required=True, default=16)
+    perm: Int = wire(required=True, default=6)
+    topic_filter_type: str = wire(required=True, default="SINGLE_TAG")
     topic_sys_flag: Int | None = None
     order: bool = False
     attributes: str | None = None

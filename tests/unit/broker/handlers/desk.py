@@ -43,6 +43,7 @@ class QuietLink:
         self.remote = remote
         self.is_open = True
         self.is_congested = False
+        self.waited_ms = 0
         self.account = Budget().open(cast(Link, self))
         self.notices: list[str] = []
 

@@ -14,11 +14,13 @@ from bolide.model.errors import (
     ConsumerNotOnline,
     GroupNotFound,
     InvalidRequest,
+    PermissionDenied,
     RequestError,
     SubscriptionMalformed,
 )
 from bolide.model.json_pieces import PIECE_ENTRIES
 from bolide.model.limits import HEARTBEAT_NEW_GROUPS_MAX, LOCK_QUEUES_MAX
+from bolide.model.names import SYSTEM_GROUPS
 from bolide.model.offsets import MessageQueue
 from bolide.model.topic import GroupConfig, Subscription, TopicConfig
 from bolide.store.tables import topics
@@ -61,6 +63,7 @@ def lock(desk: Desk, client_id: str, *queues: MessageQueue) -> list[MessageQueue
 
 
 def test_a_consumers_heartbeat_creates_its_group_and_its_retry_topic(desk: Desk) -> None:
+    """CM-01."""
     beat(desk, "a")
     assert members(desk) == ["id-a"]
     assert desk.groups.get("billing") == GroupConfig("billing")
@@ -113,6 +116,7 @@ def test_a_full_table_of_topics_keeps_nobody_from_consuming(
 
 
 def test_a_second_member_is_announced_to_both(desk: Desk) -> None:
+    """CM-03."""
     beat(desk, "a")
     beat(desk, "b")
     assert desk.link("a").notices == ["billing", "billing"]
@@ -165,7 +169,7 @@ def test_a_closed_connection_does_the_same_without_a_word(desk: Desk) -> None:
 
 
 def test_a_lock_outlives_its_owners_connection_and_ends_with_its_time(desk: Desk) -> None:
-    """The owner trusts its lock for 30 s: freed at once, two members would work on one ordered queue."""
+    """OR-01: The owner trusts its lock for 30 s: freed at once, two members would work on one ordered queue."""
     desk.topic("orders")
     beat(desk, "a")
     beat(desk, "b")
@@ -378,6 +382,12 @@ def test_a_group_is_created_changed_shown_and_deleted(desk: Desk) -> None:
     with pytest.raises(GroupNotFound):
         desk.ask(352, group="billing")
     assert desk.ask(207, groupName="billing").code == 0
+
+
+@pytest.mark.parametrize("group", SYSTEM_GROUPS)
+def test_a_group_of_the_brokers_own_is_not_deleted(desk: Desk, group: str) -> None:
+    with pytest.raises(PermissionDenied, match="the broker's own"):
+        desk.ask(207, groupName=group)
 
 
 @pytest.mark.parametrize(

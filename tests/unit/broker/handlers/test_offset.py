@@ -73,6 +73,7 @@ def test_what_was_finished_in_a_shrunk_topic_can_still_be_committed(desk: Desk) 
 
 
 def test_a_new_group_on_a_young_queue_begins_at_its_first_message(orders: Desk) -> None:
+    """CO-07."""
     assert query(orders) == 0
     with pytest.raises(NothingFound):
         query(orders, setZeroIfNotFound=False)
@@ -109,6 +110,7 @@ def test_a_queue_that_nobody_has_written_to_begins_and_ends_at_0(
 
 
 def test_the_first_message_at_or_after_a_time(desk: Desk) -> None:
+    """AD-02."""
     desk.topic("orders")
     for _ in range(3):  # stored at 100, 200 and 300, two each
         desk.clock.ms += 100

@@ -1,5 +1,7 @@
 """Settings at run time, and the state that operators read."""
 
+import logging
+
 import pytest
 
 from bolide.broker.handlers.runtime import VERSION_TEXT, Runtime, format_duration
@@ -86,3 +88,16 @@ def test_the_version_that_is_shown_is_the_version_that_is_spoken() -> None:
 def test_a_duration_is_written_as_the_original_writes_it() -> None:
     assert format_duration(((26 * 60 + 3) * 60 + 4) * 1000) == "[ 1 days, 2 hours, 3 minutes, 4 seconds ]"
     assert format_duration(-5) == "[ 0 days, 0 hours, 0 minutes, 0 seconds ]"
+
+
+def test_a_change_of_settings_is_said_once_and_no_change_is_not(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        for _ in range(3):
+            desk.ask(25, b"")
+            assert "has changed settings" not in caplog.text
+        for _ in range(5):
+            desk.ask(25, b"brokerPermission=4")
+            desk.ask(25, b"brokerPermission=6")
+    assert caplog.text.count("has changed settings") == 2

@@ -14,19 +14,19 @@ QUEUE = MessageQueue("T", "broker-a", 0)
 
 def test_topic_stats_have_bare_queues_as_keys() -> None:
     stats = {QUEUE: QueueBounds(0, 20, 1_700_000_000_000)}
-    body = b"".join(topic.topic_stats_pieces(stats.items()))
+    body = b"".join(topic.topic_stats_pieces(stats.items(), 1.5))
     assert body == (
         b'{"offsetTable":{{"brokerName":"broker-a","queueId":0,"topic":"T"}:'
-        b'{"lastUpdateTimestamp":1700000000000,"maxOffset":20,"minOffset":0}}}'
+        b'{"lastUpdateTimestamp":1700000000000,"maxOffset":20,"minOffset":0}},"topicPutTps":1.5}'
     )
     assert topic.decode_topic_stats(body) == stats
 
 
 def test_consume_stats_have_bare_queues_as_keys() -> None:
     stats = {QUEUE: QueueProgress(20, 18, 20, 1_700_000_000_000)}
-    body = b"".join(offset.consume_stats_pieces(stats.items()))
+    body = b"".join(offset.consume_stats_pieces(stats.items(), 1.5))
     assert body == (
-        b'{"offsetTable":{{"brokerName":"broker-a","queueId":0,"topic":"T"}:'
+        b'{"consumeTps":1.5,"offsetTable":{{"brokerName":"broker-a","queueId":0,"topic":"T"}:'
         b'{"brokerOffset":20,"consumerOffset":18,"lastTimestamp":1700000000000,"pullOffset":20}}}'
     )
     assert offset.decode_consume_stats(body) == stats

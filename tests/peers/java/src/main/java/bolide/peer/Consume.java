@@ -4,11 +4,10 @@ import java.util.List;
 import java.util.Map;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.MessageSelector;
-import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
-import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
+import org.apache.rocketmq.common.message.MessageConst;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 
@@ -16,7 +15,8 @@ import org.apache.rocketmq.common.message.MessageQueue;
  * {@code consume}: starts a push consumer that reports every message; {@code stop name=…} ends it.
  *
  * <p>Options: name, nameserver, group, topics (list), tags (expression), model=clustering|broadcasting,
- * from=first|last, listener=concurrent|orderly, threads, file (lines {@code queue offset id} go there instead of reports).
+ * from=first|last, listener=concurrent|orderly, threads, file (lines {@code queue offset id} go there instead of reports),
+ * reconsume (how often a failed message is tried again), and what the listener says ({@link Verdict}).
  */
 final class Consume {
     /** A consumer that is stopped commits what was reported, so it lets its listeners return first. */
@@ -42,6 +42,7 @@ final class Consume {
         int threads = command.number("threads", 4);
         consumer.setConsumeThreadMin(threads);
         consumer.setConsumeThreadMax(threads);
+        consumer.setMaxReconsumeTimes(command.number("reconsume", -1));
         consumer.setAwaitTerminationMillisWhenShutdown(STOP_MILLIS);
         for (String topic : command.list("topics")) {
             if (command.has("sql")) {
@@ -60,15 +61,16 @@ final class Consume {
     }
 
     private void listen(DefaultMQPushConsumer consumer) {
+        Verdict verdict = new Verdict(command, name);
         if (command.text("listener", "concurrent").equals("orderly")) {
             consumer.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
                 note(messages, context.getMessageQueue());
-                return ConsumeOrderlyStatus.SUCCESS;
+                return verdict.orderly(messages, context);
             });
         } else {
             consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
                 note(messages, context.getMessageQueue());
-                return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+                return verdict.concurrent(messages, context);
             });
         }
     }
@@ -85,12 +87,19 @@ final class Consume {
 
     static void report(String name, List<MessageExt> messages, MessageQueue queue) {
         for (MessageExt message : messages) {
-            Output.line(Output.fields("event", "message", "name", name, "topic", message.getTopic(),
+            Map<String, Object> fields = Output.fields("event", "message", "name", name, "topic", message.getTopic(),
                 "broker", queue == null ? message.getBrokerName() : queue.getBrokerName(),
                 "queue", message.getQueueId(), "offset", message.getQueueOffset(),
                 "body", Payload.id(message.getBody()), "size", message.getBody().length,
                 "intact", Payload.intact(message.getBody()), "tags", message.getTags(), "keys", message.getKeys(),
-                "witness", message.getUserProperty("witness"), "tries", message.getReconsumeTimes()));
+                "witness", message.getUserProperty("witness"), "tries", message.getReconsumeTimes(),
+                "level", message.getDelayTimeLevel(),
+                "waited", message.getStoreTimestamp() - message.getBornTimestamp());
+            if (message.getProperty(MessageConst.PROPERTY_RETRY_TOPIC) != null) {
+                fields.put("id", message.getMsgId());
+                fields.put("properties", message.getProperties());
+            }
+            Output.line(fields);
         }
     }
 }

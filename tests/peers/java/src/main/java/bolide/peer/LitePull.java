@@ -16,7 +16,8 @@ import org.apache.rocketmq.common.message.MessageQueue;
  * {@code litepull}: polls a topic with the lite pull consumer until {@code count} different messages came or {@code seconds} passed.
  *
  * <p>Options: name, nameserver, group, topic, tags, count, seconds, assign=true to take all queues by hand and seek each of
- * them to offset {@code seek}; otherwise the group shares the queues. Offsets are committed before the consumer leaves.
+ * them to offset {@code seek}; otherwise the group shares the queues. Offsets are committed before the consumer leaves. A
+ * consumer pulls from the moment that it has its queues, so messages from before the place that it seeks are passed over.
  */
 final class LitePull {
     private final Command command;
@@ -59,7 +60,8 @@ final class LitePull {
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(command.number("seconds", 180));
         Set<String> seen = new HashSet<>();
         while (seen.size() < wanted && System.nanoTime() < end) {
-            List<MessageExt> messages = consumer.poll(200);
+            List<MessageExt> messages = new ArrayList<>(consumer.poll(200));
+            messages.removeIf(m -> m.getQueueOffset() < command.number("seek", 0));
             Consume.report(name, messages, null);
             messages.forEach(m -> seen.add(m.getBrokerName() + "/" + m.getQueueId() + "/" + m.getQueueOffset()));
         }

@@ -13,6 +13,7 @@ import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendCallback;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageAccessor;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 
@@ -21,7 +22,8 @@ import org.apache.rocketmq.common.message.MessageQueue;
  *
  * <p>Every message carries the time at which the schedule wanted it sent, sending never waits for an answer, and a late
  * schedule is not forgiven: a stall of the server shows in every message that it delayed, not only in one. Options:
- * nameserver, topic, group, queues, rate, seconds, warm (seconds that are sent but not counted), size.
+ * nameserver, topic, group, queues, rate, seconds, warm (seconds that are sent but not counted), size; level or timer with
+ * later: delayed by that level, or by a time of its own, of so many milliseconds, behind which it is late.
  */
 final class LoadLatency {
     private static final long SPIN_NANOS = 150_000;
@@ -33,11 +35,16 @@ final class LoadLatency {
     private final AtomicLong received = new AtomicLong();
     private final AtomicLong failed = new AtomicLong();
     private final AtomicLong early = new AtomicLong();
+    private final AtomicLong soon = new AtomicLong();
+    private final int level;
+    private final long laterMillis;
     private volatile long countFrom = Long.MAX_VALUE;
 
     LoadLatency(Command command) {
         this.command = command;
         this.size = command.number("size", 128);
+        this.level = command.number("level", 0);
+        this.laterMillis = command.number("later", 0);
     }
 
     Map<String, Object> run() throws Exception {
@@ -60,6 +67,7 @@ final class LoadLatency {
             fields.put("expected", expected);
             fields.put("received", received.get());
             fields.put("failed", failed.get());
+            fields.put("too_soon", soon.get());
             return fields;
         } finally {
             consumer.shutdown();
@@ -112,7 +120,13 @@ final class LoadLatency {
 
     private void send(long due) throws Exception {
         byte[] body = ByteBuffer.allocate(size).putLong(due).array();
-        producer.send(new Message(command.text("topic"), body), new SendCallback() {
+        Message message = new Message(command.text("topic"), body);
+        if (level > 0) {
+            message.setDelayTimeLevel(level);
+        } else if (laterMillis > 0) {
+            MessageAccessor.putProperty(message, "TIMER_DELAY_MS", Long.toString(laterMillis));
+        }
+        producer.send(message, new SendCallback() {
             @Override
             public void onSuccess(SendResult result) {
             }
@@ -138,7 +152,11 @@ final class LoadLatency {
         long now = System.nanoTime();
         long due = ByteBuffer.wrap(message.getBody()).getLong();
         if (due >= countFrom) {
-            latencies.add(now - due);
+            long late = now - due - TimeUnit.MILLISECONDS.toNanos(laterMillis);
+            if (late < 0) {
+                soon.incrementAndGet();
+            }
+            latencies.add(Math.max(0, late));
             received.incrementAndGet();
         } else {
             early.incrementAndGet();
@@ -146,7 +164,7 @@ final class LoadLatency {
     }
 
     private void awaitArrival(long expected) throws InterruptedException {
-        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(10);
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(10) + TimeUnit.MILLISECONDS.toNanos(laterMillis);
         while (received.get() < expected && System.nanoTime() < end) {
             TimeUnit.MILLISECONDS.sleep(10);
         }

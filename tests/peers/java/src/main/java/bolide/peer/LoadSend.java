@@ -7,21 +7,29 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
-import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.LocalTransactionState;
 import org.apache.rocketmq.client.producer.SendCallback;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.client.producer.SendStatus;
+import org.apache.rocketmq.client.producer.TransactionListener;
+import org.apache.rocketmq.client.producer.TransactionMQProducer;
 import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageAccessor;
+import org.apache.rocketmq.common.message.MessageExt;
 
 /**
  * {@code load-send}: sends as fast as it can and answers throughput and latencies.
  *
- * <p>Options: nameserver, topic, mode=sync|async|batch, threads, inflight (async), batch, size, keys=true for a key that counts,
+ * <p>Options: nameserver, topic, mode=sync|async|batch|transaction, threads, inflight (async), batch, size, keys=true for a key
+ * that counts, marked=true for what {@code load-consume} can filter by, level (of delay), later (milliseconds until delivery),
  * warm (so many seconds at first are in no latency and in no rate; their end is the event {@code warm}), and an end: seconds
  * behind that, count, or {@code stop} with the name that was given as name.
  * A batch counts as its messages; its latency is that of the whole call, whether it failed or not. Only SEND_OK counts as sent.
  */
 final class LoadSend {
+    /** One message in so many has a given tag, and a given value of its property {@code mark}. */
+    static final int MARKS = 10;
+
     private final Session session;
     private final Command command;
     private final String name;
@@ -29,7 +37,11 @@ final class LoadSend {
     private final int batch;
     private final byte[] body;
     private final boolean keys;
-    private final DefaultMQProducer producer = new DefaultMQProducer("load-send");
+    private final boolean transactional;
+    private final boolean marked;
+    private final int level;
+    private final long laterMillis;
+    private final TransactionMQProducer producer = new TransactionMQProducer("load-send");
     private final AtomicLong claimed = new AtomicLong();
     private final AtomicLong sent = new AtomicLong();
     private final AtomicLong failed = new AtomicLong();
@@ -48,7 +60,11 @@ final class LoadSend {
         this.topic = command.text("topic");
         this.batch = command.text("mode").equals("batch") ? command.number("batch", 32) : 1;
         this.body = new byte[command.number("size", 128)];
-        this.keys = command.text("keys", "false").equals("true");
+        this.keys = command.flag("keys");
+        this.transactional = command.text("mode").equals("transaction");
+        this.marked = command.flag("marked");
+        this.level = command.number("level", 0);
+        this.laterMillis = command.number("later", 0);
         this.windowSize = command.number("inflight", 1024);
         this.window = new Semaphore(windowSize);
     }
@@ -56,6 +72,7 @@ final class LoadSend {
     Map<String, Object> run() throws Exception {
         Session.configure(producer, command, "load-send");
         producer.setSendMsgTimeout(command.number("timeout", 10_000));
+        producer.setTransactionListener(new CommitAll());
         producer.start();
         session.opened(name, () -> stopped = true);
         try {
@@ -131,10 +148,17 @@ final class LoadSend {
         Latencies record = latencies;
         long before = System.nanoTime();
         try {
-            count(batch == 1 ? producer.send(message(first)) : producer.send(messages(first, size)), size);
+            count(result(first, size), size);
         } finally {
             record.add(System.nanoTime() - before);
         }
+    }
+
+    private SendResult result(long first, int size) throws Exception {
+        if (transactional) {
+            return producer.sendMessageInTransaction(message(first), null);
+        }
+        return batch == 1 ? producer.send(message(first)) : producer.send(messages(first, size));
     }
 
     private void sendAsync(long number) throws Exception {
@@ -168,6 +192,17 @@ final class LoadSend {
         if (keys) {
             message.setKeys(Long.toString(number));
         }
+        if (marked) {
+            message.setTags("t" + number % MARKS);
+            message.putUserProperty("mark", Long.toString(number % MARKS));
+            message.putUserProperty("number", Long.toString(number));
+        }
+        if (level > 0) {
+            message.setDelayTimeLevel(level);
+        }
+        if (laterMillis > 0) {
+            MessageAccessor.putProperty(message, "TIMER_DELAY_MS", Long.toString(laterMillis));
+        }
         return message;
     }
 
@@ -190,6 +225,18 @@ final class LoadSend {
     private void failed(Throwable problem) {
         if (failed.incrementAndGet() == 1) {
             firstError = problem.toString();
+        }
+    }
+
+    private static final class CommitAll implements TransactionListener {
+        @Override
+        public LocalTransactionState executeLocalTransaction(Message message, Object argument) {
+            return LocalTransactionState.COMMIT_MESSAGE;
+        }
+
+        @Override
+        public LocalTransactionState checkLocalTransaction(MessageExt message) {
+            return LocalTransactionState.COMMIT_MESSAGE;
         }
     }
 }

@@ -58,14 +58,20 @@ public final class Main {
         Output.line(fields);
     }
 
-    private Map<String, Object> run(Command command) throws Exception {
+    private Map<String, Object> run(Command command) throws Throwable {
         switch (command.verb) {
             case "ping":
                 return Output.fields();
             case "produce":
                 return new Produce(session, command).run();
+            case "transact":
+                return new Transact(session, command).run();
             case "consume":
                 return new Consume(session, command).run();
+            case "request":
+                return new Request(command).run();
+            case "reply":
+                return new Reply(session, command).run();
             case "pull":
                 return new Pull(command).run();
             case "litepull":
@@ -78,11 +84,21 @@ public final class Main {
                 return new Offsets(command).run();
             case "assignment":
                 return session.assignment(command.text("name"));
+            case "release":
+                Verdict.release(command.text("name"));
+                return Output.fields();
+            case "expire":
+                session.expire(command.text("name"));
+                return Output.fields();
             case "stop":
                 session.close(command.text("name"));
                 return Output.fields();
             case "admin":
                 return Admin.run(command);
+            case "timed":
+                return Timed.run(command);
+            case "catalogue":
+                return Catalogue.run();
             case "verdicts":
                 return Verdicts.run(command);
             case "load-send":

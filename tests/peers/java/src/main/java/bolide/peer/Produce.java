@@ -17,7 +17,7 @@ import org.apache.rocketmq.common.message.Message;
  *
  * <p>Options: name, nameserver, topic, prefix, mode=sync|async|oneway|batch|ordered, count, threads, rate (per second, 0 is
  * unlimited), batch, orders (ordered mode: message i belongs to order i mod orders), size, tags (list, taken in turn),
- * keys=true, retries.
+ * levels (delay levels, taken in turn), keys=true, retries, trace=true, namespace, compression=ZLIB|LZ4|ZSTD.
  */
 final class Produce {
     private static final int ASYNC_WINDOW = 256;
@@ -28,6 +28,7 @@ final class Produce {
     private final String topic;
     private final String prefix;
     private final List<String> tags;
+    private final List<String> levels;
     private final int size;
     private final DefaultMQProducer producer;
     private final AtomicInteger next = new AtomicInteger();
@@ -44,8 +45,10 @@ final class Produce {
         this.topic = command.text("topic");
         this.prefix = command.text("prefix", name);
         this.tags = command.list("tags");
+        this.levels = command.list("levels");
         this.size = command.number("size", 0);
-        this.producer = new DefaultMQProducer(command.text("group", "producers-" + name));
+        this.producer = new DefaultMQProducer(
+            command.text("group", "producers-" + name), command.flag("trace"), null);
     }
 
     Map<String, Object> run() throws Exception {
@@ -54,6 +57,9 @@ final class Produce {
         producer.setRetryTimesWhenSendFailed(retries);
         producer.setRetryTimesWhenSendAsyncFailed(retries);
         producer.setSendMsgTimeout(command.number("timeout", 60_000));
+        if (command.has("compression")) {
+            compressBy(command.text("compression"));
+        }
         producer.start();
         session.opened(name, () -> stopped = true);
         try {
@@ -64,6 +70,13 @@ final class Produce {
             producer.shutdown();
         }
         return Output.fields("sent", acknowledged.get(), "failed", failed.get());
+    }
+
+    /** Clients of 4.x know one kind and have no such setting. */
+    private void compressBy(String kind) throws ReflectiveOperationException {
+        Class<?> type = Class.forName("org.apache.rocketmq.common.compression.CompressionType");
+        Object chosen = type.getMethod("of", String.class).invoke(null, kind);
+        producer.getClass().getMethod("setCompressType", type).invoke(producer, chosen);
     }
 
     private void sendAll(int threads) throws InterruptedException {
@@ -121,6 +134,9 @@ final class Produce {
         Message message = new Message(topic, Payload.make(id, size));
         if (!tags.isEmpty()) {
             message.setTags(tags.get(number % tags.size()));
+        }
+        if (!levels.isEmpty()) {
+            message.setDelayTimeLevel(Integer.parseInt(levels.get(number % levels.size())));
         }
         if (command.flag("keys")) {
             message.setKeys("key-" + id);

@@ -57,13 +57,28 @@ final class Session {
         return Output.fields("queues", queues);
     }
 
-    /** Settings every client takes; each client is an instance of its own, with its own connections. */
+    /** What a push consumer does every consumeTimeout minutes: messages that are consumed for too long are sent back. */
+    void expire(String name) {
+        DefaultMQPushConsumer consumer = consumers.get(name);
+        consumer.getDefaultMQPushConsumerImpl().getRebalanceImpl().getProcessQueueTable().values()
+            .forEach(queue -> queue.cleanExpiredMsg(consumer));
+    }
+
+    /**
+     * Settings every client takes; each client is an instance of its own, with its own connections. With
+     * -Dbolide.peer.soon=n it sends heartbeats and asks for routes every n milliseconds instead of every 30 seconds.
+     */
     static void configure(ClientConfig client, Command command, String name) {
         client.setNamesrvAddr(command.text("nameserver"));
         client.setInstanceName(name + "-" + System.nanoTime());
         client.setVipChannelEnabled(command.flag("vip"));
-        if (command.has("poll")) {
-            client.setPollNameServerInterval(command.number("poll", 0));
+        if (command.has("namespace")) {
+            client.setNamespace(command.text("namespace"));
+        }
+        int soon = Integer.getInteger("bolide.peer.soon", 0);
+        if (soon > 0) {
+            client.setPollNameServerInterval(soon);
+            client.setHeartbeatBrokerInterval(soon);
         }
         if (command.has("persist")) {
             client.setPersistConsumerOffsetInterval(command.number("persist", 0));

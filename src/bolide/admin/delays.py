@@ -1,0 +1,28 @@
+"""Delay levels: which one waits how long on the brokers that are there."""
+
+from bolide.admin.cluster import broker_settings, listed, masters
+from bolide.admin.connection import AdminConnection
+from bolide.model.delay_levels import DelayLevels, parse_delay
+from bolide.model.errors import ConfigError
+
+
+async def level_of(servers: AdminConnection, delay: str) -> int:
+    """The level that waits as long as `10s` says; `ConfigError` lists what there is when none does.
+
+    All brokers must mean the same by it, because nobody knows yet which of them gets the message.
+    """
+    delay_ms = parse_delay(delay)
+    texts: dict[str, str] = {}
+    for broker in await masters(servers):
+        assert broker.master is not None
+        settings = await broker_settings(servers, broker.master)
+        texts.setdefault(settings.get("messageDelayLevel", ""), broker.broker_name)
+    if len(texts) > 1:
+        raise ConfigError(
+            f"the brokers {listed(texts.values())} have different delay levels: say which one with --delay-level"
+        )
+    (text,) = texts
+    levels = DelayLevels.parse(text)
+    if delay_ms not in levels.delays_ms:
+        raise ConfigError(f"no delay level waits {delay}; there are {', '.join(levels.names)}")
+    return levels.delays_ms.index(delay_ms) + 1

@@ -1,0 +1,79 @@
+"""Failed messages on their way back, by either way (`rules/retry.py`): what is written into them, and where they go.
+
+A message that comes again keeps its body, its tags and keys, and where and when it was born.  Beside what the original
+writes into it, it keeps the history of its attempts (`rules/attempts.py`), which gives way when there is no room.
+"""
+
+from dataclasses import replace
+
+from bolide.broker.property_room import room_in
+from bolide.broker.state import BrokerState
+from bolide.model import names
+from bolide.model.addresses import host_of
+from bolide.model.errors import GroupNotFound, InvalidRequest
+from bolide.model.limits import PROPERTIES_ROOM_BYTES
+from bolide.model.message import Property, format_properties, parse_properties
+from bolide.model.numbers import parse_count
+from bolide.model.topic import GroupConfig, TopicConfig
+from bolide.net.link import Link
+from bolide.rules import attempts, retry
+from bolide.rules.topic_creation import topic_for_dead_letters
+from bolide.wire.headers.send import SendRequest
+
+NO_DELAY = "0"
+
+
+def group_for(state: BrokerState, link: Link, name: str) -> GroupConfig:
+    """The group, made on demand; for a name that cannot be one the original says that there is no such group."""
+    try:
+        auto_create = state.settings.now.auto_create_group
+        return state.groups.find(name, auto_create=auto_create, host=host_of(link.remote))
+    except InvalidRequest as error:
+        raise GroupNotFound(str(error)) from None
+
+
+def dead_letters_of(state: BrokerState, group: str) -> TopicConfig:
+    """Where dead letters of the group go; perhaps still to be created."""
+    made = topic_for_dead_letters(group)
+    return state.topics.get(made.name) or made
+
+
+def history_with(
+    state: BrokerState, link: Link, history: str | None, level: int | None, others: bytes
+) -> str | None:
+    """The history of a message that has failed once more, if there is room for one beside its other properties.
+
+    What the broker writes behind it: its region, the queue that the message waits for, a checksum.
+    """
+    entry = attempts.attempt(state.clock.now_ms(), link.remote, level)
+    return attempts.with_attempt(history, entry, room_in(others, PROPERTIES_ROOM_BYTES))
+
+
+def sent_to_retry(
+    state: BrokerState, link: Link, header: SendRequest, topic: TopicConfig, client_version: int
+) -> tuple[SendRequest, TopicConfig]:
+    """A message that comes by itself to a retry topic, and its topic: as it is, or as a dead letter."""
+    group = group_for(state, link, topic.name.removeprefix(names.RETRY_PREFIX))
+    pairs = parse_properties(header.properties)
+    is_dead = retry.is_dead_on_arrival(
+        header.reconsume_times,
+        retry.times_max(group, header.max_reconsume_times, client_version),
+        is_ordered=state.locks.is_any_held(group.name, state.clock.monotonic_ms()),
+    )
+    if not is_dead and header.reconsume_times <= 0:  # somebody's first message to this topic
+        return header, topic
+    if is_dead:
+        topic, level = dead_letters_of(state, group.name), None
+        header = replace(header, topic=topic.name, queue_id=0)
+        pairs[Property.DELAY] = NO_DELAY
+    else:
+        level = _level(pairs)
+    history = pairs.pop(Property.ATTEMPTS, None)
+    history = history_with(state, link, history, level, format_properties(pairs).encode())
+    if history is not None:
+        pairs[Property.ATTEMPTS] = history
+    return replace(header, properties=format_properties(pairs)), topic
+
+
+def _level(pairs: dict[str, str]) -> int:
+    return parse_count(pairs.get(Property.DELAY, NO_DELAY)) or 0

@@ -1,0 +1,104 @@
+"""Bulk writes that are stored once, however often they are tried (30001).
+
+Before the part of a batch sends its first message here it says so.  Whoever had the part before is cut off, with all
+that it has sent and that was not served yet; then everything of the part that is stored lies between the place where
+its batch began and the end of the log, and the answer says which ranges of queues that is.  Sends themselves are
+ordinary ones and cost nothing more.
+"""
+
+import asyncio
+from collections.abc import Iterator
+
+from bolide.broker.part import Part
+from bolide.broker.state import BrokerState
+from bolide.machines.writers import Writers
+from bolide.model.errors import InvalidRequest, RequestError, StoreUnavailable
+from bolide.model.limits import WRITE_BROKERS_MAX, WRITE_PARTS_MAX
+from bolide.model.names import SCHEDULE_TOPIC, TIMER_TOPIC, check_id, check_topic
+from bolide.net.link import Link
+from bolide.net.registry import Handler
+from bolide.store.tables.writes import BatchBegun, WriteTable
+from bolide.wire.bodies.write import StoredRange, encode_ranges
+from bolide.wire.codes import RequestCode
+from bolide.wire.command import Command
+from bolide.wire.headers.write import BeginWrite, WriteBegun
+
+PERSIST_MS = 1_000
+
+
+class BulkWrites(Part):
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+        self.table = state.files.open(WriteTable, "bulkWrites.json", PERSIST_MS)
+        self._writers: Writers[Link] = Writers()
+
+    def handlers(self) -> dict[RequestCode, Handler]:
+        return {RequestCode.BEGIN_WRITE: self.begin}
+
+    def connection_lost(self, link: Link) -> None:
+        self._writers.lost(link)
+
+    async def begin(self, link: Link, request: Command) -> Command:
+        """30001: the batch's place in the log is durable before it is answered, and so is what was sent before."""
+        header = BeginWrite.decode(request.fields)
+        brokers = _check(header)
+        if self._writers.parts_of(link) >= WRITE_PARTS_MAX:
+            raise InvalidRequest(f"a connection writes {WRITE_PARTS_MAX} parts of batches at most")
+        begun = self._begun(header, brokers)
+        before = self._writers.take((header.writer, header.partition), link)
+        if before is not None:
+            before.abort()
+        fresh = self._writers.begins(header.writer, header.batch, header.partition, header.topic)
+        ranges = [] if fresh else list(self._ranges(header, begun.log_offset))
+        await self._kept(self._state.store.log.end)
+        await self._state.files.saved(self.table)
+        answer = WriteBegun(fresh, ",".join(sorted(begun.brokers)))
+        return request.answer(fields=answer.encode(), body=encode_ranges(ranges))
+
+    def _begun(self, header: BeginWrite, brokers: frozenset[str]) -> BatchBegun:
+        """The batch as the table has it from now on."""
+        known = self.table.get(header.writer)
+        if known is not None and header.batch < known.batch:
+            raise RequestError(
+                f"batch {known.batch} of the writer {header.writer} has begun, so batch {header.batch} is over: this is"
+                " a task that was given up, or the writer was set back, and then needs a new name"
+            )
+        if known is None or header.batch > known.batch:
+            begun = BatchBegun(header.batch, self._state.store.log.end, brokers)
+            self._writers.first_batch(header.writer, header.batch)
+        elif brokers <= known.brokers:
+            return known
+        else:
+            begun = BatchBegun(known.batch, known.log_offset, known.brokers | brokers)
+        self.table.put(header.writer, begun)
+        return begun
+
+    def _ranges(self, header: BeginWrite, log_offset: int) -> Iterator[StoredRange]:
+        """Where messages of the topic are that were stored from this place of the log on."""
+        reader = self._state.store.reader
+        for name in (header.topic, SCHEDULE_TOPIC, TIMER_TOPIC) if header.delays else (header.topic,):
+            topic = self._state.topics.get(name)
+            for queue_id in range(0 if topic is None else topic.queues):
+                begin, end = reader.range_from(name, queue_id, log_offset)
+                if begin < end:
+                    yield StoredRange(name, queue_id, begin, end)
+
+    async def _kept(self, end: int) -> None:
+        """Readers see what was stored until now."""
+        kept: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._state.door.when_kept(end, lambda is_kept: None if kept.done() else kept.set_result(is_kept))
+        if not await kept:
+            raise StoreUnavailable("what was stored before is not on disk yet; try again")
+
+
+def _check(header: BeginWrite) -> frozenset[str]:
+    check_id("writer", header.writer)
+    check_topic(header.topic)
+    if header.batch < 0 or header.partition < 0:
+        raise InvalidRequest("a batch and its part have numbers from 0 on")
+    brokers = frozenset(name for name in header.brokers.split(",") if name)
+    if len(brokers) > WRITE_BROKERS_MAX:
+        raise InvalidRequest(
+            f"a batch is written to {WRITE_BROKERS_MAX} brokers at most, not to {len(brokers)}"
+        )
+    return brokers

@@ -1,0 +1,58 @@
+"""Writers: which connection may write the part of a batch, and which parts have begun.
+
+A part of a batch has one writer at a time.  Who begins it anew takes it over from whoever had it before: a task that
+was given up may still be alive, or dead with requests of its own on the way, and nothing of that may be stored after
+its successor has looked at what is there.  A machine: no clock, no I/O.
+"""
+
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+from bolide.model.limits import WRITE_PARTS_KNOWN_MAX, WRITERS_MAX
+
+C = TypeVar("C", bound=Hashable)
+
+Part = tuple[str, int]
+"""A writer and the number of a part of its batch."""
+
+
+class Writers(Generic[C]):
+    def __init__(self) -> None:
+        self._owners: dict[Part, C] = {}
+        self._parts: dict[C, set[Part]] = {}  # the same by connection
+        self._begun: dict[
+            str, tuple[int, set[tuple[int, str]]]
+        ] = {}  # writer to batch and what of it has begun
+
+    def take(self, part: Part, connection: C) -> C | None:
+        """The part belongs to this connection now; the one that has lost it, if it was another."""
+        before = self._owners.get(part)
+        if before == connection:
+            return None
+        if before is not None:
+            self._parts[before].discard(part)
+        self._owners[part] = connection
+        self._parts.setdefault(connection, set()).add(part)
+        return before
+
+    def parts_of(self, connection: C) -> int:
+        return len(self._parts.get(connection, ()))
+
+    def lost(self, connection: C) -> None:
+        for part in self._parts.pop(connection, ()):
+            del self._owners[part]
+
+    def first_batch(self, writer: str, batch: int) -> None:
+        """The batch has never been here before: none of its parts has begun."""
+        self._begun.pop(writer, None)
+        self._begun[writer] = (batch, set())
+        while len(self._begun) > WRITERS_MAX:
+            del self._begun[next(iter(self._begun))]
+
+    def begins(self, writer: str, batch: int, partition: int, topic: str) -> bool:
+        """Whether this is certainly the first time; of a batch that an earlier process has seen, nobody knows."""
+        known, begun = self._begun.get(writer, (None, set()))
+        if known != batch or (partition, topic) in begun or len(begun) >= WRITE_PARTS_KNOWN_MAX:
+            return False
+        begun.add((partition, topic))
+        return True

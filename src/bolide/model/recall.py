@@ -1,0 +1,57 @@
+"""Recall handles: what a producer needs to call a timed message back before it is due.
+
+URL-safe base64 of `v1 topic broker time key`: the broker that keeps the message, the time of its slot, its unique
+key.
+"""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from bolide.model.errors import InvalidRequest
+from bolide.model.limits import RECALL_HANDLE_LENGTH_MAX
+from bolide.model.message import Property
+from bolide.model.names import RETRY_PREFIX
+from bolide.model.numbers import parse_whole
+
+_VERSION = "v1"
+
+
+class RecallHandle(NamedTuple):
+    topic: str
+    broker_name: str
+    time_ms: int
+    unique_key: str
+
+    def encode(self) -> str:
+        text = f"{_VERSION} {self.topic} {self.broker_name} {self.time_ms} {self.unique_key}"
+        return base64.urlsafe_b64encode(text.encode()).decode()
+
+
+def decode_handle(text: str) -> RecallHandle:
+    """`InvalidRequest` for what is none."""
+    try:
+        if len(text) > RECALL_HANDLE_LENGTH_MAX:
+            raise ValueError
+        padded = text + "=" * (-len(text) % 4)
+        version, topic, broker_name, time, unique_key = (
+            base64.b64decode(padded, altchars=b"-_", validate=True).decode().split(" ")
+        )
+    except (binascii.Error, ValueError):
+        raise InvalidRequest(
+            f"{text[:64]!r} is no recall handle: it comes with the answer to a send"
+        ) from None
+    time_ms = parse_whole(time)
+    if version != _VERSION or time_ms is None:
+        raise InvalidRequest(f"a recall handle of the version {version[:16]!r} is not known here")
+    return RecallHandle(topic, broker_name, time_ms, unique_key)
+
+
+def handle_of(waiting: Mapping[str, str], broker_name: str) -> str | None:
+    """The handle of a message that waits with these properties; None when it is not one that can be recalled."""
+    out_ms, topic = waiting.get(Property.TIMER_OUT_MS), waiting.get(Property.REAL_TOPIC)
+    key = waiting.get(Property.UNIQUE_KEY)
+    if out_ms is None or topic is None or key is None or topic.startswith(RETRY_PREFIX):
+        return None
+    return RecallHandle(topic, broker_name, int(out_ms) + 1, key).encode()

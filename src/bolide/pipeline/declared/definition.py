@@ -1,0 +1,188 @@
+"""A pipeline as values: what is read, what is made of it, what is expected of it, and where it goes.
+
+Nothing here knows of YAML or of Spark.  Every value has the line that it comes from, for errors.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+TOPIC_FORMAT = "rocketmq"
+"""Of sources and sinks that are topics."""
+
+AVAILABLE_NOW = "available-now"
+
+
+class Action(StrEnum):
+    """What becomes of a row that is not as expected."""
+
+    WARN = "warn"
+    DROP = "drop"
+    QUARANTINE = "quarantine"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """A condition in SQL that is true for good rows; a row for which it is null is not good."""
+
+    name: str
+    condition: str
+    action: Action
+    line: int
+
+
+@dataclass(frozen=True)
+class Watermark:
+    """How late a row may come by a column of time."""
+
+    column: str
+    delay: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """A stream, or with `is_stream` false a table that is read anew for each batch."""
+
+    name: str
+    format: str
+    options: Mapping[str, str]
+    line: int
+    schema: str | None = None
+    is_stream: bool = True
+    watermark: Watermark | None = None
+    expectations: Sequence[Expectation] = ()
+
+
+@dataclass(frozen=True)
+class CodePlace:
+    """Something of a Python file; without a file it is an object that the definition holds already."""
+
+    name: str
+    file: Path | None = None
+    object: object = None
+
+    def __str__(self) -> str:
+        return self.name if self.file is None else f"{self.file}:{self.name}"
+
+
+@dataclass(frozen=True)
+class Sql:
+    """A query over sources and steps, which it names as tables."""
+
+    text: str
+    line: int
+    """Where the text begins."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """A Python function that takes frames and returns one."""
+
+    code: CodePlace
+
+
+@dataclass(frozen=True)
+class Stateful:
+    """A `StatefulProcessor` of Spark, for each key."""
+
+    code: CodePlace
+    key: Sequence[str]
+    schema: str
+    time_mode: str
+    output_mode: str
+
+
+@dataclass(frozen=True)
+class Step:
+    name: str
+    work: Sql | Function | Stateful
+    inputs: Sequence[str]
+    """Sources and steps that it reads, in order."""
+    line: int
+    watermark: Watermark | None = None
+    expectations: Sequence[Expectation] = ()
+
+
+@dataclass(frozen=True)
+class Sink:
+    name: str
+    input: str
+    format: str
+    options: Mapping[str, str]
+    line: int
+    output_mode: str = "append"
+    partition_by: Sequence[str] = ()
+    trigger: str | None = None
+    """Its own, where it is not the pipeline's."""
+
+
+@dataclass(frozen=True)
+class Quarantine:
+    """Where rows go that an expectation sends there: a folder per step, or one topic."""
+
+    format: str
+    options: Mapping[str, str]
+    line: int
+
+
+@dataclass(frozen=True)
+class Definition:
+    name: str
+    file: Path
+    sources: Mapping[str, Source]
+    steps: Mapping[str, Step]
+    sinks: Mapping[str, Sink]
+    quarantine: Quarantine | None = None
+    trigger: str = "1 second"
+    checkpoint: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        return self.file.parent
+
+    @property
+    def parts(self) -> Sequence[Source | Step]:
+        """What has rows: sources, then steps."""
+        return [*self.sources.values(), *self.steps.values()]
+
+    def part(self, name: str) -> Source | Step | None:
+        """A source or step; case does not matter, as in SQL."""
+        return self._parts.get(name.lower())
+
+    @cached_property
+    def _parts(self) -> Mapping[str, Source | Step]:
+        return {one.name.lower(): one for one in self.parts}
+
+    def expecting(self) -> Sequence[Source | Step]:
+        """Sources and steps with expectations."""
+        return [one for one in self.parts if one.expectations]
+
+    def quarantining(self) -> Sequence[Source | Step]:
+        return [
+            one
+            for one in self.expecting()
+            if any(expected.action is Action.QUARANTINE for expected in one.expectations)
+        ]
+
+    def in_order(self) -> Sequence[Source | Step]:
+        """All parts, each behind those that it reads; `graphlib.CycleError` where there is no such order."""
+        order = TopologicalSorter[str]()
+        for step in self.steps.values():
+            order.add(
+                step.name, *(part.name for name in step.inputs if isinstance(part := self.part(name), Step))
+            )
+        return [*self.sources.values(), *(self.steps[name] for name in order.static_order())]
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """Something about a file that is wrong, or with `is_warning` only odd."""
+
+    line: int
+    text: str
+    is_warning: bool = False

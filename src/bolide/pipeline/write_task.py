@@ -1,0 +1,139 @@
+"""What a Spark task does that writes: batches of rows to frames, frames to brokers, until all is acknowledged.
+
+Runs in a Python worker of Spark, with connections and an event loop of its own; nothing is opened for a partition
+without rows.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from bolide.client.instance import ClientInstance
+from bolide.model.errors import MessageIllegal
+from bolide.model.limits import (
+    SPARK_WRITE_FRAME_BYTES_MAX,
+    SPARK_WRITE_FRAME_ROWS_MAX,
+    SPARK_WRITE_TOPICS_MAX,
+)
+from bolide.pipeline.account import Scope
+from bolide.pipeline.errors import BadRow
+from bolide.pipeline.frames import Frame
+from bolide.pipeline.row_columns import Rows, cut
+from bolide.pipeline.rows import RowEncoder
+from bolide.pipeline.sender import Sender, Target
+from bolide.pipeline.write_options import WriteOptions
+
+T = TypeVar("T")
+Run = Callable[[Coroutine[Any, Any, T]], T]
+
+
+@dataclass(frozen=True)
+class Written:
+    """How many messages a task has stored, and how many were stored already by an attempt before it."""
+
+    rows: int = 0
+    stored_before: int = 0
+
+
+def write_batches(options: WriteOptions, scope: Scope | None, batches: Iterator[pa.RecordBatch]) -> Written:
+    """Write all rows; returns when every message is acknowledged."""
+    first = next((batch for batch in batches if batch.num_rows), None)
+    if first is None:
+        return Written()
+    with asyncio.Runner() as runner:
+        # Not Runner.run: it looks at signal handlers, which for some Pythons includes printing the result.
+        run = runner.get_loop().run_until_complete
+        instance = ClientInstance(options.nameserver)
+        instance.act_as_producer(options.group)
+        delays = not {"delay_level", "deliver_at"}.isdisjoint(first.schema.names)
+        sender = Sender(instance, options, scope, delays=delays)
+        encoders = _Encoders(scope)
+        run(instance.start())
+        try:
+            for batch in _from(first, batches):
+                for frame in encoders.frames(batch, options.topic, lambda topic: run(sender.target(topic))):
+                    run(sender.send(frame))
+            for frame in encoders.rest():
+                run(sender.send(frame))
+            run(sender.finish())
+        finally:
+            run(sender.close())
+            run(instance.close())
+        return Written(sender.rows, encoders.skipped)
+
+
+def _from(first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from others
+
+
+class _Encoders:
+    """An encoder for each topic, and one more for its messages that wait."""
+
+    def __init__(self, scope: Scope | None) -> None:
+        self._scope = scope
+        self._encoders: dict[tuple[str, bool], RowEncoder] = {}
+        self._rows = 0
+
+    @property
+    def skipped(self) -> int:
+        return sum(encoder.skipped for encoder in self._encoders.values())
+
+    def frames(
+        self, batch: pa.RecordBatch, topic: str | None, target: Callable[[str], Target]
+    ) -> list[Frame]:
+        """The batch as frames, all of them before the first is sent: a row that is no message is found in time."""
+        frames: list[Frame] = []
+        try:
+            for rows in cut(batch, topic):
+                self._append(rows, self._encoder(target(rows.topic), delayed=rows.delayed), frames)
+        except BadRow as error:
+            raise BadRow(self._rows + error.row, error.column, error.why) from None
+        self._rows += batch.num_rows
+        return frames
+
+    def rest(self) -> list[Frame]:
+        """What is left in the lanes."""
+        return [
+            Frame(topic, lane, *encoder.take(lane), delayed)
+            for (topic, delayed), encoder in self._encoders.items()
+            for lane in encoder.waiting()
+        ]
+
+    def _append(self, rows: Rows, encoder: RowEncoder, frames: list[Frame]) -> None:
+        at = 0
+        try:
+            while True:
+                at = encoder.append(rows.columns, at, rows.count)
+                if encoder.full < 0:
+                    break
+                lane = encoder.full
+                frames.append(Frame(rows.topic, lane, *encoder.take(lane), rows.delayed))
+        except BadRow as error:
+            raise BadRow(rows.place(error.row), error.column, error.why) from None
+
+    def _encoder(self, target: Target, *, delayed: bool) -> RowEncoder:
+        found = self._encoders.get((target.topic, delayed))
+        if found is not None:
+            return found
+        if len(self._encoders) >= SPARK_WRITE_TOPICS_MAX:
+            raise MessageIllegal(
+                f"one task writes to {SPARK_WRITE_TOPICS_MAX} topics at most: repartition by topic before the write"
+            )
+        prefix, seed = (secrets.token_hex(8).upper(), None)
+        if self._scope is not None:
+            prefix, seed = self._scope.prefix_and_seed(target.topic)
+        found = self._encoders[target.topic, delayed] = RowEncoder(
+            prefix,
+            seed=seed,
+            stored=target.stored,
+            queues=len(target.queues),
+            queue_ids=target.queue_ids,
+            rows_max=1 if delayed else SPARK_WRITE_FRAME_ROWS_MAX,
+            size_bytes_max=SPARK_WRITE_FRAME_BYTES_MAX,
+        )
+        return found

@@ -1,0 +1,37 @@
+"""Messages that their group could not consume: when each comes again, and when it is dead.
+
+Pure.  A message comes back in two ways: its consumer names it (code 36), or sends it once more by itself, to the
+group's retry topic, where the first way has failed or its queue is consumed in order.
+"""
+
+from bolide.model.topic import GroupConfig
+
+FIRST_LEVEL = 3
+"""The delay level of a first retry, ten seconds unless it is set otherwise; every further one takes the next level."""
+
+VERSION_WITH_LIMIT = 121
+"""MQVersion.V3_4_9: what older clients send as their own limit is not one."""
+
+
+def times_max(group: GroupConfig, asked: int | None, client_version: int) -> int:
+    """How often a message is brought again: as often as the consumer says, else as its group's settings say."""
+    return group.retry_max_times if asked is None or client_version < VERSION_WITH_LIMIT else asked
+
+
+def next_level(asked: int, times: int, times_allowed: int) -> int | None:
+    """The delay level of a message that is sent back after so many retries; None when it is dead.
+
+    A level below 0 asks for that; 0 leaves the choice to us.
+    """
+    if asked < 0 or times >= times_allowed:
+        return None
+    return asked or FIRST_LEVEL + times
+
+
+def is_dead_on_arrival(times: int, times_allowed: int, *, is_ordered: bool) -> bool:
+    """Whether a message that comes by itself to its group's retry topic is dead; `times` counts this retry too.
+
+    An ordered group gives a message up after the retries that it makes by itself, so one that it sends is dead at
+    once.  It counts as ordered while any of its members holds a lock (RocketMQ: isLockAllExpired).
+    """
+    return is_ordered or times > times_allowed

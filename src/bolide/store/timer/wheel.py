@@ -1,0 +1,113 @@
+"""Wheel: the ring of slots, each the ends of a chain of units.
+
+It is kept in memory and written to its file in pages, when the units that it points at are durable.  A slot is old or
+new after power loss, never half of each: it does not cross a sector.
+"""
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from bolide.model.steps import Steps
+from bolide.store.disk import Disk, File
+from bolide.store.timer.layout import NOWHERE, SLOT, SLOT_BYTES, SLOTS, WHEEL_BYTES
+
+PAGE_BYTES = 4096
+STEP_BYTES = 1 << 20
+
+
+class Slot(NamedTuple):
+    first: int
+    last: int
+    messages: int
+    """As the original counts: a recall takes one away."""
+    recalls: int = 0
+
+
+EMPTY = Slot(NOWHERE, NOWHERE, 0)
+
+
+class Wheel:
+    def __init__(self, disk: Disk, root: str, step_ms: int) -> None:
+        self._disk = disk
+        self._path = os.path.join(root, "timerwheel")
+        self._step_ms = step_ms
+        self._slots = bytearray(WHEEL_BYTES)  # takes memory where it is used
+        self._dirty: set[int] = set()
+        self._taken: set[int] = set()  # given to be written, and not known to be
+        self._file: File | None = None
+
+    def load(self) -> Steps[bool]:
+        """Read the file; False when there is none that can be used."""
+        self._slots = bytearray(WHEEL_BYTES)
+        self._dirty.clear()
+        self._taken.clear()
+        if not self._disk.exists(self._path) or self._disk.size_of(self._path) != WHEEL_BYTES:
+            return False
+        self._file = self._disk.open(self._path)
+        for at in range(0, WHEEL_BYTES, STEP_BYTES):
+            piece = self._file.read(at, min(STEP_BYTES, WHEEL_BYTES - at))
+            if piece.count(0) != len(piece):
+                self._slots[at : at + len(piece)] = piece
+            yield
+        return True
+
+    def clear(self) -> None:
+        """Begin anew, with an empty file."""
+        self.close()
+        self._disk.delete(self._path)
+        self._slots = bytearray(WHEEL_BYTES)
+        self._dirty.clear()
+        self._taken.clear()
+
+    def slot(self, time_ms: int) -> Slot:
+        """The slot that a time falls into."""
+        step = time_ms // self._step_ms
+        time, *ends_and_counts = SLOT.unpack_from(self._slots, step % SLOTS * SLOT_BYTES)
+        return Slot(*ends_and_counts) if time == step else EMPTY
+
+    def put(self, time_ms: int, slot: Slot) -> None:
+        step = time_ms // self._step_ms
+        at = step % SLOTS * SLOT_BYTES
+        SLOT.pack_into(self._slots, at, step, *slot)
+        self._dirty.add(at // PAGE_BYTES)
+
+    def slots(self, begin: int, end: int) -> Iterator[tuple[int, Slot]]:
+        """Those of a part of the ring that were ever used, with their times."""
+        part = memoryview(self._slots)[begin * SLOT_BYTES : end * SLOT_BYTES]
+        for time, *ends_and_counts in SLOT.iter_unpack(part):
+            if time:
+                yield time * self._step_ms, Slot(*ends_and_counts)
+
+    def take_dirty(self) -> Steps[list[tuple[int, bytes]]]:
+        """What has changed since the last pages that were `written`."""
+        self._taken |= self._dirty
+        self._dirty.clear()
+        pages: list[tuple[int, bytes]] = []
+        for number, page in enumerate(sorted(self._taken)):
+            at = page * PAGE_BYTES
+            pages.append((at, bytes(self._slots[at : at + PAGE_BYTES])))
+            if number % 512 == 511:
+                yield
+        return pages
+
+    def written(self) -> None:
+        """The pages that were taken last are durable."""
+        self._taken.clear()
+
+    def write(self, pages: list[tuple[int, bytes]]) -> None:
+        """Write pages and make them durable.  May run on another thread."""
+        if self._file is None:
+            if self._disk.exists(self._path):
+                self._file = self._disk.open(self._path)
+            else:
+                self._file = self._disk.create(self._path, WHEEL_BYTES, reserve=False)
+                self._disk.sync_dir(os.path.dirname(self._path))
+        for at, page in pages:
+            self._file.write(at, page)
+        self._file.sync()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -1,0 +1,39 @@
+"""Where the messages of a bulk write are, if they are stored: ranges of queues."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bolide.model import java_json
+from bolide.model.errors import InvalidRequest
+from bolide.model.numbers import is_int64
+from bolide.wire.bodies.members import parse_answer, rows
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRange:
+    """Offsets of a queue from `begin` to before `end`."""
+
+    topic: str
+    queue_id: int
+    begin: int
+    end: int
+
+
+def encode_ranges(ranges: Iterable[StoredRange]) -> bytes:
+    rows_ = [
+        {"topic": one.topic, "queueId": one.queue_id, "begin": one.begin, "end": one.end} for one in ranges
+    ]
+    return java_json.dumps({"ranges": rows_})
+
+
+def decode_ranges(body: bytes) -> list[StoredRange]:
+    return [_range(row) for row in rows(parse_answer(body, "the ranges"), "ranges")]
+
+
+def _range(row: Mapping[str, Any]) -> StoredRange:
+    topic = row.get("topic")
+    numbers: list[Any] = [row.get(name) for name in ("queueId", "begin", "end")]
+    if not isinstance(topic, str) or not all(is_int64(number) and number >= 0 for number in numbers):
+        raise InvalidRequest("the ranges of a bulk write cannot be read")
+    return StoredRange(topic, *numbers)

@@ -1,0 +1,1 @@
+"""Whole brokers with messages that wait, in virtual time, through any crash: delayed, timed, half, failed, dead."""

@@ -1,0 +1,73 @@
+"""`bolide pipeline run` as users run it: a process that is told to stop, and goes on from its checkpoint."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.peers.waiting import PATIENCE_SECONDS, wait_until
+
+pytestmark = pytest.mark.needs("java")
+
+PIPELINE = """\
+checkpoint: cp
+trigger: 100 ms
+sources:
+  rows: {format: json, path: in, schema: id long}
+sinks:
+  out: {from: rows, path: out, format: json}
+"""
+
+
+def bolide(folder: Path, *words: str) -> "subprocess.Popen[str]":
+    program = [sys.executable, "-m", "bolide.cli.main", "pipeline", *words]
+    return subprocess.Popen(
+        program, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def ids(folder: Path) -> list[int]:
+    lines = [line for file in (folder / "out").glob("*.json") for line in file.read_text().splitlines()]
+    return sorted(json.loads(line)["id"] for line in lines)
+
+
+def add(folder: Path, number: int) -> None:
+    new = folder / f"{number}.new"
+    new.write_text(json.dumps({"id": number}) + "\n")
+    new.rename(folder / "in" / f"{number}.json")
+
+
+def test_sigterm_ends_a_run_in_order_and_the_next_one_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "rows.yaml").write_text(PIPELINE)
+    add(tmp_path, 1)
+    running = bolide(tmp_path, "run", "rows.yaml")
+    commits = tmp_path / "cp" / "queries" / "out" / "commits"
+    try:
+        wait_until(
+            lambda: (commits / "0").exists() or running.poll() is not None,
+            PATIENCE_SECONDS,
+            "the first batch is done",
+        )
+        second = bolide(tmp_path, "run", "rows.yaml", "--once")
+        told = second.communicate()[1]
+        assert second.returncode == 2
+        assert "this pipeline runs already" in told
+        running.send_signal(signal.SIGTERM)
+        told = running.communicate()[1]
+        assert running.returncode == 0, told
+        assert "out: 1 row in 1 batch" in told
+    finally:
+        running.kill()
+        running.communicate()
+    add(tmp_path, 2)
+    again = bolide(tmp_path, "run", "rows.yaml", "--once", "--json")
+    out, told = again.communicate()
+    assert again.returncode == 0, told
+    assert [json.loads(line)["batchId"] for line in out.splitlines()] == [1]
+    assert ids(tmp_path) == [1, 2]
+    status = bolide(tmp_path, "status", "rows.yaml", "--json")
+    assert json.loads(status.communicate()[0])["state"] == "finished"

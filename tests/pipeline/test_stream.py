@@ -1,0 +1,176 @@
+"""`spark.readStream.format("rocketmq")` in a real Spark, on a real server."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from bolide import Message, Producer, PullConsumer
+from bolide.admin.connection import AdminConnection
+from bolide.admin.topics import TopicChange, create_topic, delete_topic, update_topic
+from bolide.model.topic import TopicConfig
+from bolide.testing import EmbeddedServer
+from tests.peers.waiting import PATIENCE_MS, PATIENCE_SECONDS, wait_until
+from tests.pipeline.conftest import started
+
+pytestmark = pytest.mark.needs("java")
+
+T = TypeVar("T")
+
+
+@pytest.fixture(autouse=True)
+def no_query_is_left(spark: SparkSession) -> Iterator[None]:
+    yield
+    for query in spark.streams.active:
+        query.stop()
+
+
+def stream(spark: SparkSession, server: EmbeddedServer, **options: str) -> DataFrame:
+    given = {"nameserver": server.nameserver, "startingOffsets": "earliest"} | options
+    return (
+        spark.readStream.format("rocketmq")
+        .schema("queueId int, queueOffset long, body binary")
+        .options(**given)
+        .load()
+    )
+
+
+def start(frame: DataFrame, root: Path, **trigger: bool | str) -> StreamingQuery:
+    writing = frame.writeStream.format("parquet").option("checkpointLocation", str(root / "checkpoint"))
+    return started(lambda: writing.trigger(**trigger).start(str(root / "rows")))  # type: ignore[arg-type]
+
+
+def drain(frame: DataFrame, root: Path) -> StreamingQuery:
+    """Run to the end of what is there, into Parquet."""
+    query = start(frame, root, availableNow=True)
+    assert query.awaitTermination(PATIENCE_SECONDS)
+    return query
+
+
+def send(server: EmbeddedServer, topic: str, numbers: range) -> None:
+    with Producer(server.nameserver, group="shop", timeout_ms=PATIENCE_MS) as producer:
+        for number in numbers:
+            tags = "even" if number % 2 == 0 else "odd"
+            producer.send(
+                Message(topic, b"%d" % number, keys=[f"k{number}"], tags=tags, properties={"n": str(number)})
+            )
+
+
+def found(spark: SparkSession, root: Path) -> list[int]:
+    rows = spark.read.schema("body binary").parquet(str(root / "rows")).collect()
+    return sorted(int(row.body) for row in rows)
+
+
+def ask(server: EmbeddedServer, question: Callable[[AdminConnection], Awaitable[T]]) -> T:
+    async def asked() -> T:
+        async with AdminConnection(server.nameserver) as servers:
+            return await question(servers)
+
+    return asyncio.run(asked())
+
+
+def said(query: StreamingQuery) -> str:
+    with pytest.raises(PySparkException) as caught:
+        query.awaitTermination(PATIENCE_SECONDS)
+    text = str(caught.value)
+    assert "Traceback" not in text
+    return text
+
+
+def test_a_stream_goes_on_from_its_checkpoint_in_batches_of_the_size_it_may_have(
+    spark: SparkSession, server: EmbeddedServer, tmp_path: Path
+) -> None:
+    """A restart with AvailableNow reads what has come, in as many batches as it takes; its group shows its progress."""
+    options = {"subscribe": "flow", "maxOffsetsPerTrigger": "40", "consumerGroup": "etl"}
+    send(server, "flow", range(100))
+    query = drain(stream(spark, server, **options), tmp_path)
+    assert found(spark, tmp_path) == list(range(100))
+    assert [one.numInputRows for one in query.recentProgress if one.numInputRows] == [40, 40, 20]
+    send(server, "flow", range(100, 130))
+    query = drain(stream(spark, server, **options), tmp_path)
+    assert found(spark, tmp_path) == list(range(130))
+    assert [one.numInputRows for one in query.recentProgress if one.numInputRows] == [30]
+    with PullConsumer(server.nameserver, group="etl") as consumer:
+        for queue in consumer.queues("flow"):
+            assert int(consumer.committed_offset(queue) or 0) == int(consumer.max_offset(queue))
+
+
+def test_a_running_stream_reads_queues_that_are_added_and_lives_through_a_restart_of_the_broker(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with EmbeddedServer() as server:
+        ask(server, lambda servers: create_topic(servers, TopicConfig("wide", 1, 1)))
+        send(server, "wide", range(10))
+        query = start(stream(spark, server, subscribe="wide"), tmp_path, processingTime="100 milliseconds")
+        until(lambda: found(spark, tmp_path) == list(range(10)), query)
+        change = TopicChange(read_queues=4, write_queues=4)
+        ask(server, lambda servers: update_topic(servers, "wide", change))
+        send(server, "wide", range(10, 50))
+        until(lambda: found(spark, tmp_path) == list(range(50)), query)
+        server.stop()
+        server.start()
+        send(server, "wide", range(50, 60))
+        until(lambda: found(spark, tmp_path) == list(range(60)), query)
+        progress = query.lastProgress
+        assert progress is not None
+        latest = json.loads(progress.sources[0].latestOffset or "{}")
+        assert sum(place["offset"] for place in latest["wide"]["broker-a"].values()) == 60
+        query.stop()
+    assert {row.queueId for row in spark.read.parquet(str(tmp_path / "rows")).collect()} == {0, 1, 2, 3}
+
+
+def until(is_so: Callable[[], bool], query: StreamingQuery) -> None:
+    def checked() -> bool:
+        if not query.isActive:
+            raise AssertionError(query.exception())
+        return is_so()
+
+    wait_until(checked, PATIENCE_SECONDS, "the stream does not get there")
+
+
+def test_patterns_tags_sql_and_keys_choose_messages(
+    spark: SparkSession, server: EmbeddedServer, tmp_path: Path
+) -> None:
+    send(server, "part-1", range(10))
+    send(server, "part-2", range(10, 20))
+    choices: list[tuple[dict[str, str], list[int]]] = [
+        ({"subscribePattern": "part-.*"}, list(range(20))),
+        ({"subscribePattern": "part-.*", "tags": "even"}, list(range(0, 20, 2))),
+        ({"subscribe": "part-1,part-2", "sql": "n > 7 AND TAGS = 'odd'"}, [9, 11, 13, 15, 17, 19]),
+        ({"topic": "part-2", "keys": "k3, k13"}, [13]),
+    ]
+    for number, (options, wanted) in enumerate(choices):
+        drain(stream(spark, server, **options), tmp_path / str(number))
+        assert found(spark, tmp_path / str(number)) == wanted, options
+
+
+def test_a_topic_that_was_made_anew_stops_the_stream_and_says_what_to_do(
+    spark: SparkSession, server: EmbeddedServer, tmp_path: Path
+) -> None:
+    send(server, "again", range(20))
+    drain(stream(spark, server, subscribe="again"), tmp_path)
+    ask(server, lambda servers: delete_topic(servers, "again"))
+    ask(server, lambda servers: create_topic(servers, TopicConfig("again", 4, 4)))
+    send(server, "again", range(20, 60))
+    text = said(start(stream(spark, server, subscribe="again"), tmp_path, availableNow=True))
+    assert "QueueRecreated" in text
+    assert "another checkpointLocation" in text
+    drain(stream(spark, server, subscribe="again", failOnDataLoss="false"), tmp_path)
+    assert found(spark, tmp_path) == list(range(60))
+
+
+def test_what_a_stream_cannot_take_is_said_when_it_starts(
+    spark: SparkSession, server: EmbeddedServer, tmp_path: Path
+) -> None:
+    frame = stream(spark, server, subscribe="orders", endingOffsets="latest")
+    assert "the option endingOffsets is for batch reads (spark.read) only" in said(
+        start(frame, tmp_path / "1", availableNow=True)
+    )
+    frame = stream(spark, server, subscribe="nothing-there")
+    assert "no broker has the topic 'nothing-there'" in said(start(frame, tmp_path / "2", availableNow=True))

@@ -1,0 +1,102 @@
+"""Bulk writes: what a broker tells of a batch that begins again, and who may still write."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from bolide.wire.bodies.write import StoredRange, decode_ranges
+from bolide.wire.codes import RequestCode
+from bolide.wire.command import Command
+from bolide.wire.headers.write import BeginWrite, WriteBegun
+from tests.unit.broker.stage import connect, fill, send_request, serving
+from tests.unit.net.stage import Wire
+
+
+async def begin(wire: Wire, **changes: Any) -> tuple[WriteBegun, list[StoredRange]]:
+    answer = await ask(wire, **changes)
+    assert answer.code == 0, answer.remark
+    return WriteBegun.decode(answer.fields), decode_ranges(answer.body)
+
+
+async def ask(wire: Wire, **changes: Any) -> Command:
+    given = {"writer": "q", "batch": 0, "partition": 0, "topic": "T", "brokers": "broker-a", **changes}
+    return await wire.ask(Command(RequestCode.BEGIN_WRITE, BeginWrite(**given).encode(), opaque=99))
+
+
+def test_a_batch_finds_what_was_stored_since_it_began(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with serving(tmp_path) as (_, wire):
+            await fill(wire, 5)
+            assert await begin(wire) == (WriteBegun(True, "broker-a"), [])
+            await fill(wire, 3)
+            await fill(wire, 2, queue_id=1)
+            found = [StoredRange("T", 0, 5, 8), StoredRange("T", 1, 0, 2)]
+            assert await begin(wire) == (WriteBegun(False, "broker-a"), found)
+            assert await begin(wire, partition=1) == (WriteBegun(True, "broker-a"), [])
+            assert await begin(wire, partition=1, brokers="broker-b") == (
+                WriteBegun(False, "broker-a,broker-b"),
+                found,
+            )
+            assert await begin(wire, batch=1) == (WriteBegun(True, "broker-a"), [])
+            assert await begin(wire, batch=1) == (WriteBegun(False, "broker-a"), [])
+
+    asyncio.run(run())
+
+
+def test_a_restart_forgets_no_batch_and_calls_nothing_fresh(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with serving(tmp_path) as (_, wire):
+            await fill(wire, 2)
+            await begin(wire, batch=7)
+            await fill(wire, 2)
+        async with serving(tmp_path) as (_, wire):
+            for partition in (0, 1):
+                begun, ranges = await begin(wire, batch=7, partition=partition)
+                assert not begun.fresh
+                assert ranges == [StoredRange("T", 0, 2, 4)]
+
+    asyncio.run(run())
+
+
+def test_who_begins_a_part_again_cuts_off_whoever_had_it(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with serving(tmp_path) as (broker, wire):
+            first, second = await connect(broker), await connect(broker)
+            await begin(first)
+            await begin(second, partition=1)
+            await fill(first, 1)
+            await begin(wire)
+            assert await first.closed()
+            await fill(second, 1)
+
+    asyncio.run(run())
+
+
+def test_a_batch_that_is_over_is_refused(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with serving(tmp_path) as (_, wire):
+            await begin(wire, batch=4)
+            answer = await ask(wire, batch=3)
+            assert answer.code != 0
+            assert "batch 4 of the writer q has begun, so batch 3 is over" in (answer.remark or "")
+
+    asyncio.run(run())
+
+
+def test_numbers_and_names_are_checked(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with serving(tmp_path) as (_, wire):
+            for wrong in (
+                {"batch": -1},
+                {"partition": -1},
+                {"writer": ""},
+                {"topic": "a b"},
+                {"writer": "x" * 300},
+            ):
+                assert (await ask(wire, **wrong)).code != 0, wrong
+            many = ",".join(map(str, range(1025)))
+            assert "1024 brokers at most" in ((await ask(wire, brokers=many)).remark or "")
+            wire.send(send_request())
+            assert (await wire.next()).code == 0
+
+    asyncio.run(run())

@@ -1,0 +1,155 @@
+"""Half messages over starts and crashes: what has ended, what is open, what is settled."""
+
+from pathlib import Path
+
+import pytest
+
+from bolide.broker.half_messages import GROUP
+from bolide.model.names import HALF_TOPIC, OP_HALF_TOPIC
+from bolide.store.new_message import NewMessage
+from bolide.wire.command import Command
+from tests.unit.broker.transaction_stage import (
+    COMMIT,
+    ROLLBACK,
+    Half,
+    Play,
+    asked,
+    forgotten_offsets,
+    play,
+)
+
+HOUR_MS = 3_600_000
+SEGMENT = 16_384
+
+
+def test_a_start_knows_what_has_ended_and_what_is_open(tmp_path: Path) -> None:
+    """TX-05"""
+
+    async def before(on: Play) -> None:
+        for number in range(4):
+            half = await on.half(number)
+            if number != 1:
+                assert (await on.end(half, COMMIT if number else ROLLBACK)).code == 0
+        await on.settled()
+
+    async def after(on: Play) -> None:
+        assert on.broker.state.offsets.query(GROUP, HALF_TOPIC, 0) == 1
+        producer = await on.member()
+        assert on.part.halves.open_count == 1
+        on.check_later()
+        new, message = asked(await producer.next())
+        assert message.body == b"1"
+        assert (await on.end(new, COMMIT)).code == 0
+        assert sorted(message.body for message in await on.stored()) == [b"1", b"2", b"3"]
+        await on.settled()
+        assert on.broker.state.offsets.query(GROUP, HALF_TOPIC, 0) == 5
+        assert on.broker.state.offsets.query(GROUP, OP_HALF_TOPIC, 0) == 4
+
+    async def at_last(on: Play) -> None:
+        on.check_later()
+        assert on.part.halves.open_count == 0
+        assert len(await on.halves()) == 5
+
+    play(tmp_path, before, after, at_last)
+
+
+def test_without_the_offsets_everything_is_found_again_in_the_log(tmp_path: Path) -> None:
+    """As after a crash before they were written: of a message that was stored again only the last one is open, and it
+    can still be ended by its first place."""
+    first: list[Half] = []
+
+    async def before(on: Play) -> None:
+        first.extend([await on.half(1), await on.half(2)])
+        ended = await on.half(3)
+        on.check_later()
+        on.check_later()
+        assert (await on.end(ended, COMMIT)).code == 0
+
+    async def after(on: Play) -> None:
+        assert on.part.halves.open_count == 2
+        assert on.part.halves.window.first == 6
+        assert (await on.end(first[1], COMMIT)).code == 0
+        assert (await on.end(first[0], COMMIT)).code == 0
+        assert (await on.end(first[0], COMMIT)).code == 1
+        assert sorted(message.body for message in await on.stored()) == [b"1", b"2", b"3"]
+        assert on.part.halves.open_count == 0
+
+    play(tmp_path, before, after, between=forgotten_offsets(tmp_path))
+
+
+def test_a_committed_message_that_has_lost_its_op_record_is_not_committed_again(tmp_path: Path) -> None:
+    """Both are written at once, so a crash can only part them at the very end of the log."""
+    halves: list[Half] = []
+
+    async def before(on: Play) -> None:
+        halves.extend([await on.half(1), await on.half(2)])
+        half = on.part.halves.at(halves[0].log_offset)
+        assert half is not None
+        on.broker.state.door.append([on.part._committed(half)])
+
+    async def after(on: Play) -> None:
+        assert await on.ops() == [b"0"]
+        assert on.part.halves.open_count == 1
+        assert (await on.end(halves[0], COMMIT)).code == 1
+        assert [message.body for message in await on.stored()] == [b"1"]
+
+    play(tmp_path, before, after, between=forgotten_offsets(tmp_path))
+
+
+def test_no_message_speaks_for_the_transaction_of_another(tmp_path: Path) -> None:
+    """Whoever sends a message that looks committed does not end somebody's transaction by it."""
+
+    async def before(on: Play) -> None:
+        half = await on.half(1)
+        other = b"UNIQ_KEY\x01other\x02"
+        forged = NewMessage("T", 0, b"x", other, 0, COMMIT, 0, bytes(8), prepared_offset=half.log_offset)
+        line = f"TRAN_PREPARED_QUEUE_OFFSET\x01{half.offset}\x02PGROUP\x01others\x02"
+        heir = NewMessage(HALF_TOPIC, 0, b"y", line.encode(), 0, 0, on.clock.ms, bytes(8))
+        on.broker.state.door.append([heir, forged])
+
+    async def after(on: Play) -> None:
+        assert on.part.halves.open_count == 2
+
+    play(tmp_path, before, after, between=forgotten_offsets(tmp_path))
+
+
+@pytest.mark.parametrize("body", [b"0,2,", b"0,2", b"2,0,17,-1,x,,"])
+def test_op_records_of_all_versions_are_read(tmp_path: Path, body: bytes) -> None:
+    """TX-05: since 5.1 one names several; others are not believed."""
+
+    async def before(on: Play) -> None:
+        for number in range(3):
+            await on.half(number)
+        on.broker.state.door.append([NewMessage(OP_HALF_TOPIC, 0, body, b"TAGS\x01d\x02", 0, 0, 0, bytes(8))])
+
+    async def after(on: Play) -> None:
+        assert on.part.halves.open_count == 1
+        on.check_later()
+        assert (await on.halves())[-1].body == b"1"
+
+    play(tmp_path, before, after)
+
+
+def test_nobody_else_says_what_is_settled(tmp_path: Path) -> None:
+    async def act(on: Play) -> None:
+        await on.half()
+        fields = {"consumerGroup": GROUP, "topic": HALF_TOPIC, "queueId": "0", "commitOffset": "1"}
+        assert (await on.wire.ask(Command(15, fields))).code == 16
+        assert on.broker.state.offsets.query(GROUP, HALF_TOPIC, 0) is None
+
+    play(tmp_path, act)
+
+
+def test_nothing_counts_as_settled_before_what_was_stored_again_is_durable(tmp_path: Path) -> None:
+    """Or power loss could take the copy, and the offsets would pass over the first one."""
+
+    async def act(on: Play) -> None:
+        await on.half()
+        on.check_later()
+        for _ in range(3):
+            on.part.halves.keep_settled()
+        assert on.broker.state.offsets.query(GROUP, HALF_TOPIC, 0) is None
+        await on.settled()
+        assert on.broker.state.offsets.query(GROUP, HALF_TOPIC, 0) == 1
+
+    play(tmp_path, act)

@@ -1,0 +1,43 @@
+"""One writer for each part of a batch, and the certainty that a part has never begun."""
+
+from bolide.machines.writers import Writers
+from bolide.model.limits import WRITERS_MAX
+
+
+def test_who_begins_a_part_takes_it_over() -> None:
+    writers: Writers[str] = Writers()
+    assert writers.take(("q", 0), "a") is None
+    assert writers.take(("q", 0), "a") is None
+    assert writers.take(("q", 1), "a") is None
+    assert writers.take(("q", 0), "b") == "a"
+    assert (writers.parts_of("a"), writers.parts_of("b")) == (1, 1)
+
+
+def test_a_lost_connection_has_nothing_and_takes_nothing_from_its_successor() -> None:
+    writers: Writers[str] = Writers()
+    writers.take(("q", 0), "a")
+    writers.take(("q", 0), "b")
+    writers.lost("a")
+    assert writers.take(("q", 0), "c") == "b"
+    writers.lost("c")
+    writers.lost("c")
+    assert writers.take(("q", 0), "d") is None
+
+
+def test_a_part_is_fresh_once_and_only_in_a_batch_seen_from_its_beginning() -> None:
+    writers: Writers[str] = Writers()
+    assert not writers.begins("q", 0, 0, "t")
+    writers.first_batch("q", 1)
+    assert writers.begins("q", 1, 0, "t")
+    assert not writers.begins("q", 1, 0, "t")
+    assert writers.begins("q", 1, 0, "u")
+    assert writers.begins("q", 1, 1, "t")
+    assert not writers.begins("q", 0, 2, "t")
+
+
+def test_writers_are_forgotten_oldest_first() -> None:
+    writers: Writers[str] = Writers()
+    for number in range(WRITERS_MAX + 1):
+        writers.first_batch(f"q{number}", 0)
+    assert not writers.begins("q0", 0, 0, "t")
+    assert writers.begins("q1", 0, 0, "t")
