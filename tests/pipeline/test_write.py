@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from bolide import PullConsumer
 from bolide.model.java_hash import java_hash
+from bolide.model.limits import SPARK_WRITE_FRAME_ROWS_MAX
 from bolide.model.message import StoredMessage
 from bolide.testing import EmbeddedServer
 from tests.peers.waiting import PATIENCE_SECONDS, wait_until
@@ -58,7 +59,15 @@ def test_every_row_is_a_message_with_its_columns(spark: SparkSession, server: Em
     assert (one.tags, one.keys, one.properties["city"]) == ("paid", ("k7", "all"), "Köln")
     assert next(message for message in found if message.body == b"b8").tags is None
     assert len({message.message_id for message in found}) == 5000
-    assert {message.queue_id for message in found} == {0, 1, 2, 3}
+
+
+def test_the_requests_of_a_task_go_to_the_queues_in_turn(spark: SparkSession, server: EmbeddedServer) -> None:
+    """Each task begins at a queue of its own, by chance; so it takes one task with a request for each queue."""
+    rows = 4 * SPARK_WRITE_FRAME_ROWS_MAX
+    frame = spark.range(rows).coalesce(1).selectExpr("cast(id AS string) AS body")
+    write(frame, server.nameserver, topic="w-turns")
+    found = Counter(message.queue_id for message in stored(server.nameserver, "w-turns"))
+    assert found == Counter({queue_id: rows // 4 for queue_id in range(4)})
 
 
 def test_a_topic_column_sends_rows_apart_and_value_is_body(

@@ -5,9 +5,7 @@ What is declared, checked and run is in `bolide.pipeline.declared`; here are wor
 
 import asyncio
 import dataclasses
-import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,15 +17,14 @@ from bolide.cli.output import counted, say, write_json, write_json_line, write_l
 from bolide.cli.settings import parse_assignments
 from bolide.cli.since import format_moment
 from bolide.cli.spans import format_span
+from bolide.cli.spark_run import Master, SparkSettings, stop_signals
 from bolide.model.errors import ConfigError
 
 if TYPE_CHECKING:
     from bolide.pipeline.declared.definition import Definition, Problem
     from bolide.pipeline.declared.files import Loaded
-    from bolide.pipeline.declared.run import Stop
     from bolide.pipeline.declared.status import PipelineStatus, QueryStatus
 
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 DEFAULT_FILE = "pipeline.yaml"
 
 app = typer.Typer(
@@ -37,13 +34,6 @@ app = typer.Typer(
 )
 
 File = Annotated[Path, typer.Argument(metavar="[FILE]", help="The definition, in YAML or Python.")]
-Master = Annotated[
-    str, typer.Option("--master", metavar="URL", help="Spark's master: this machine, or any cluster.")
-]
-SparkSettings = Annotated[
-    list[str] | None,
-    typer.Option("--spark", metavar="KEY=VALUE", help="A setting of Spark; may be given often."),
-]
 CheckpointPlace = Annotated[
     str | None,
     typer.Option("--checkpoint", metavar="DIR", help="Where a restart goes on from, instead of the file's."),
@@ -182,7 +172,7 @@ def run(
     spark = session_of(definition, master)
     stop = Stop()
     try:
-        with _signals(stop), Display(definition) as display:
+        with stop_signals(stop), Display(definition) as display:
             watch = Watch(
                 started=lambda: say(f"{definition.name}: {_counts(definition)}; Ctrl-C ends it"),
                 progress=display.show,
@@ -262,28 +252,6 @@ def _told(file: Path, problem: "Problem") -> str:
 def _counts(definition: "Definition") -> str:
     kinds = (("source", definition.sources), ("step", definition.steps), ("sink", definition.sinks))
     return ", ".join(counted(len(parts), kind) for kind, parts in kinds)
-
-
-@contextmanager
-def _signals(stop: "Stop") -> Iterator[None]:
-    """Set once Spark is there: it takes Ctrl-C for itself when it starts."""
-    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
-
-    def heard(number: int, frame: Any) -> None:
-        say(
-            "stopping at once"
-            if stop.is_asked
-            else "stopping when the batch in hand is done; again to stop at once"
-        )
-        stop.ask()
-
-    for number in STOP_SIGNALS:
-        signal.signal(number, heard)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 # ---- status ------------------------------------------------------------------------------------------------------
