@@ -1,7 +1,7 @@
-"""What `make demo` shows: produce, consume, query the topic with Spark SQL, write Parquet.
+"""What `make demo` shows: produce, consume, query with Spark, stream into Parquet and a topic, archive, audit, report.
 
-Everything happens in a temporary directory and on free ports: a real name server and broker inside this process, real
-clients that talk to them, and a local Spark.  Exit code 0 when every step saw what it should have seen.
+Everything but the report is in a temporary directory and on free ports: a real name server and broker inside this
+process, real clients that talk to them, and a local Spark.  Exit code 0 when every step saw what it should have seen.
 """
 
 import json
@@ -21,7 +21,7 @@ from bolide import BolideError, Message, Producer, PushConsumer, StoredMessage
 from bolide.testing import EmbeddedServer
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 TOPIC = "orders"
 ORDERS = 10_000
@@ -53,7 +53,7 @@ def main() -> int:
                 _start(server)
                 _produce(server.nameserver)
                 _consume(server.nameserver)
-                _query(server.nameserver, Path(folder) / "orders.parquet")
+                _spark(server.nameserver, Path(folder))
             finally:
                 server.close()
     except (BolideError, DemoError) as error:
@@ -141,10 +141,10 @@ def _consume(nameserver: str) -> None:
         _say(f"{len(seen):,} messages came; {shares}")
 
 
-def _query(nameserver: str, table: Path) -> None:
+def _spark(nameserver: str, folder: Path) -> None:
     from bolide.pipeline.session import local_session
 
-    with _step("4. Start Spark"), _stderr_to(table.with_name("spark.log")):
+    with _step("4. Start Spark"), _stderr_to(folder / "spark.log"):
         spark = local_session("bolide demo", settings={"spark.sql.shuffle.partitions": "2"})
         _say(f"Spark {spark.version} on {spark.sparkContext.master}")
     try:
@@ -158,15 +158,37 @@ def _query(nameserver: str, table: Path) -> None:
             topic.createOrReplaceTempView("orders")
             result = spark.sql(SPARK_SQL)
             _print_table(result)
-        with _step("6. Write Parquet and read it back"):
-            topic.write.parquet(str(table))
-            count = spark.read.parquet(str(table)).count()
-            size = sum(file.stat().st_size for file in table.glob("*.parquet"))
-            _say(f"{count:,} rows, {size:,} bytes in {table.name}")
-            if count != ORDERS:
-                raise DemoError(f"{ORDERS:,} messages were sent and Parquet has {count:,} rows")
+        _pipelines(spark, nameserver, folder)
     finally:
         spark.stop()
+
+
+def _pipelines(spark: "SparkSession", nameserver: str, folder: Path) -> None:
+    """Each of these is one command of `bolide pipeline`."""
+    import demo_pipelines
+
+    with _step(
+        "6. Stream through SQL into Parquet and into another topic, what is not as expected put aside"
+    ):
+        rows, messages, aside = demo_pipelines.stream(spark, nameserver, folder)
+        _say(f"{rows:,} rows in Parquet, {messages:,} messages in the topic receipts, {aside:,} put aside")
+        paid = sum(STATES[number % len(STATES)] == "paid" for number in range(ORDERS))
+        if not rows == messages == paid - aside:
+            raise DemoError(f"of {paid:,} paid orders {rows:,} came to Parquet and {messages:,} to the topic")
+    topics = [TOPIC, "receipts"]
+    with _step("7. Archive both topics, exactly once"):
+        archived = demo_pipelines.archive(spark, nameserver, folder, topics)
+        _say(f"{archived:,} messages, by day and topic, with a manifest")
+        if archived != ORDERS + messages:
+            raise DemoError(f"{ORDERS + messages:,} messages are stored and {archived:,} archived")
+    with _step("8. Audit: stored = archived = consumed?"):
+        if not demo_pipelines.audit(spark, nameserver, folder, TOPIC):
+            raise DemoError("the audit has found differences")
+        _say("yes: every queue, every offset, every checksum")
+    with _step("9. Report: traffic, sizes, latencies, hot keys, skewed queues"):
+        page = Path("demo-report.html")
+        demo_pipelines.report(spark, nameserver, page, topics)
+        _say(f"{page} has {page.stat().st_size:,} bytes: open it in a browser")
 
 
 @contextmanager
