@@ -95,7 +95,6 @@ class Transactions(Part):
 
     def figures(self) -> dict[str, str]:
         return {
-            "EndTransactionQueueSize": "0",  # the original's, of 4.9
             "openHalfMessages": str(self.halves.open_count),
             "halfMessagesGivenUp": str(self._given_up),
             "halfMessagesWithoutRoom": str(self._left),
