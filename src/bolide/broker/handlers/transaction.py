@@ -104,7 +104,9 @@ class Transactions(Part):
         self._ending_later.close()
         self.halves.close()
 
-    def _divert(self, message: NewMessage, properties: Mapping[str, str]) -> NewMessage | None:
+    def _divert(
+        self, message: NewMessage, properties: Mapping[str, str], *, is_taken: bool
+    ) -> NewMessage | None:
         """A half message waits in the topic for such.  What its sender says of checks is not believed."""
         if not is_half(properties, message.reconsume_times):
             return None
@@ -120,7 +122,7 @@ class Transactions(Part):
         self._check_copies_fit(half)
         if not properties.keys().isdisjoint(SCHEDULING):  # or it could not be committed, asked for or not
             last = half.with_pairs(**_LONGEST)
-            self._as_committed(last, properties, message.topic, message.queue_id, 0)
+            self._as_committed(last, properties, message.topic, message.queue_id, None)
         return half._replace(sys_flag=half.sys_flag & ~TRANSACTION_MASK)
 
     def _check_copies_fit(self, half: NewMessage) -> None:
@@ -245,18 +247,26 @@ class Transactions(Part):
         return self._as_committed(half.message, half.properties, name, queue_id, half.log_offset)
 
     def _as_committed(
-        self, message: NewMessage, properties: Mapping[str, str], topic: str, queue_id: int, half_at: int
+        self,
+        message: NewMessage,
+        properties: Mapping[str, str],
+        topic: str,
+        queue_id: int,
+        half_at: int | None,
     ) -> NewMessage:
-        """As it is stored when its transaction is over; `RequestError` when that cannot be."""
+        """As it is stored when its transaction is over; `RequestError` when that cannot be.
+
+        Without a place it is not taken yet, and its sender hears what cannot be.
+        """
         committed = message._replace(
             topic=topic,
             queue_id=queue_id,
             sys_flag=message.sys_flag & ~TRANSACTION_MASK | _COMMITTED,
-            prepared_offset=half_at,
+            prepared_offset=half_at or 0,
         )
         known = dict(properties)
         known.pop(Property.TRANSACTION_PREPARED, None)
-        return self._state.diversions.of(committed, known)
+        return self._state.diversions.of(committed, known, is_taken=half_at is not None)
 
     # ---- when nobody ends it -------------------------------------------------------------------------------
 
