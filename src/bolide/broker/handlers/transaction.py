@@ -31,7 +31,6 @@ from bolide.model.numbers import INT32_MAX, INT64_MAX
 from bolide.model.offsets import LogOffset
 from bolide.model.properties import SCHEDULING
 from bolide.model.steps import Steps
-from bolide.model.topic import TopicConfig
 from bolide.net.link import Link
 from bolide.net.provoked import Provoked
 from bolide.net.registry import Handler
@@ -382,7 +381,7 @@ class Transactions(Part):
                 self._give_up(half)
             else:
                 self._check(half)
-        except RecordTooLarge as error:
+        except (RecordTooLarge, ValueError) as error:  # it does not fit a segment, or a record
             self._left += 1
             text = "half message %d of the producer group %s cannot be stored again, and is passed over: %s"
             self._provoked.say(log, logging.ERROR, "", text, half.offset, half.group, error)
@@ -396,18 +395,14 @@ class Transactions(Part):
         )
 
     def _give_up(self, half: Half) -> None:
-        self._state.door.append([self._given_up_copy(half), self.halves.op_record(half.offset)])
+        copy = half.message._replace(
+            topic=names.TRANS_CHECK_MAX_TOPIC, queue_id=0, prepared_offset=half.log_offset
+        )
+        self._state.door.append([copy, self.halves.op_record(half.offset)])
         self.halves.gone(half.offset)
         self._given_up += 1
         text = "half message %d of the producer group %s is given up: nobody has ended its transaction"
         self._provoked.say(log, logging.WARNING, "", text, half.offset, half.group, about=half.group)
-
-    def _given_up_copy(self, half: Half) -> NewMessage:
-        if self._state.topics.get(names.TRANS_CHECK_MAX_TOPIC) is None:
-            self._state.new_topics.put(TopicConfig(names.TRANS_CHECK_MAX_TOPIC, 1, 1))
-        return half.message._replace(
-            topic=names.TRANS_CHECK_MAX_TOPIC, queue_id=0, prepared_offset=half.log_offset
-        )
 
     def _ask(self, half: Half) -> None:
         """39: whoever of the group can be reached; the next time it is another one."""
