@@ -320,13 +320,12 @@ class Transactions(Part):
                     return None
                 offset = behind
                 continue
-            came_ms = self.halves.first_stored_ms(half)
-            step = next_step(half.properties, self._age_ms(half, came_ms, now_ms), rules)
+            step = next_step(half.properties, self._age_ms(half, now_ms), rules)
             if step is Step.WAIT:
                 return None
             if step is Step.PASS:
-                if came_ms <= now_ms:
-                    self._note_immune(half, came_ms)
+                if half.came_ms <= now_ms:
+                    self._note_immune(half)
             else:
                 self._do(half, step)
             size += len(half.message.body) + len(half.message.properties)
@@ -334,10 +333,10 @@ class Transactions(Part):
                 break
         return offset
 
-    def _age_ms(self, half: Half, came_ms: int, now_ms: int) -> int:
+    def _age_ms(self, half: Half, now_ms: int) -> int:
         """How long ago it came.  If that is in the future the clock was set back: then for how long it is known of."""
-        if came_ms <= now_ms:
-            return now_ms - came_ms
+        if half.came_ms <= now_ms:
+            return now_ms - half.came_ms
         known_ms = next((known_ms for end, known_ms in self._looks if half.line < end), None)
         return 0 if known_ms is None else self._state.clock.monotonic_ms() - known_ms
 
@@ -348,11 +347,11 @@ class Transactions(Part):
             del self._looks[1::2]
         self._looks.append((self.halves.end, self._state.clock.monotonic_ms()))
 
-    def _note_immune(self, half: Half, came_ms: int) -> None:
+    def _note_immune(self, half: Half) -> None:
         """So that it need not be read to be passed over; what is forgotten is read again."""
         if len(self._immune) >= HALF_LINES_MAX:
             self._immune.clear()
-        self._immune[half.offset] = came_ms + (immunity_ms(half.properties) or 0)
+        self._immune[half.offset] = half.came_ms + (immunity_ms(half.properties) or 0)
 
     def _rules(self) -> CheckRules:
         settings = self._state.settings.now
