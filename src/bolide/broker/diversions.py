@@ -6,14 +6,23 @@ Whoever stores a message for a client, or sends one back, asks here first where 
 waited does not ask again.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from typing import Protocol
 
 from bolide.broker.property_room import check_room
 from bolide.model.message import Property
 from bolide.store.new_message import NewMessage
 
-Divert = Callable[[NewMessage, Mapping[str, str]], NewMessage | None]
-"""The message as it waits, or None when it is none of this kind; told its properties.  `RequestError` refuses it."""
+
+class Divert(Protocol):
+    def __call__(
+        self, message: NewMessage, properties: Mapping[str, str], *, is_taken: bool
+    ) -> NewMessage | None:
+        """The message as it waits, or None when it is none of this kind; told its properties.
+
+        `RequestError` refuses it.  Of one that is taken its sender was told so before: it is refused only where it
+        cannot be kept now, and not by what a sender may ask for.
+        """
 
 
 class Diversions:
@@ -25,10 +34,10 @@ class Diversions:
     def add(self, divert: Divert) -> None:
         self._rules.append(divert)
 
-    def of(self, message: NewMessage, properties: Mapping[str, str]) -> NewMessage:
+    def of(self, message: NewMessage, properties: Mapping[str, str], *, is_taken: bool = False) -> NewMessage:
         """The message as it is to be stored now."""
         for divert in self._rules:
-            if (waiting := divert(message, properties)) is not None:
+            if (waiting := divert(message, properties, is_taken=is_taken)) is not None:
                 return waiting
         return message
 

@@ -12,15 +12,19 @@ from bolide.model import names
 from bolide.model.addresses import host_of
 from bolide.model.errors import GroupNotFound, InvalidRequest
 from bolide.model.limits import PROPERTIES_ROOM_BYTES
-from bolide.model.message import Property, format_properties, parse_properties
+from bolide.model.message import TRANSACTION_MASK, Property, format_properties, parse_properties
 from bolide.model.numbers import parse_count
 from bolide.model.topic import GroupConfig, TopicConfig
 from bolide.net.link import Link
 from bolide.rules import attempts, retry
+from bolide.rules.timed import ASKING
 from bolide.rules.topic_creation import topic_for_dead_letters
 from bolide.wire.headers.send import SendRequest
 
 NO_DELAY = "0"
+
+OVER = (*ASKING, Property.TRANSACTION_PREPARED)
+"""What made a message wait before it came to its consumer: it says nothing of how long it waits now."""
 
 
 def group_for(state: BrokerState, link: Link, name: str) -> GroupConfig:
@@ -60,7 +64,10 @@ def sent_to_retry(
         retry.times_max(group, header.max_reconsume_times, client_version),
         is_ordered=state.locks.is_any_held(group.name, state.clock.monotonic_ms()),
     )
-    if not is_dead and header.reconsume_times <= 0:  # somebody's first message to this topic
+    if header.reconsume_times > 0:  # it was consumed; old clients leave in it that it was a half message
+        pairs = {name: text for name, text in pairs.items() if name not in OVER}
+        header = replace(header, sys_flag=header.sys_flag & ~TRANSACTION_MASK)
+    elif not is_dead:  # somebody's first message to this topic
         return header, topic
     if is_dead:
         topic, level = dead_letters_of(state, group.name), None

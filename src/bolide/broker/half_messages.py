@@ -14,6 +14,7 @@ line.  So a transaction that is ended by a former place of its message is found,
 
 import logging
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,13 +22,14 @@ from bolide.broker.state import BrokerState
 from bolide.broker.waiting_message import Undeliverable, own_queue
 from bolide.machines.half_window import HalfWindow
 from bolide.model import names
-from bolide.model.errors import MalformedRecord, StoreRefusal
+from bolide.model.errors import MalformedRecord, RequestError, StoreRefusal
 from bolide.model.filter import EVERYTHING
 from bolide.model.limit import KIB, MIB
 from bolide.model.limits import HALF_LINES_MAX, RESUMED_HALVES_MAX
 from bolide.model.message import TRANSACTION_MASK, Property, SysFlag
 from bolide.model.numbers import parse_count
 from bolide.record.layout import OpenRecord, open_record
+from bolide.store.append import QueueTail
 from bolide.store.new_message import Appended, NewMessage
 from bolide.store.reading import PullLimits, PullStatus
 
@@ -48,15 +50,12 @@ class Half(NamedTuple):
 
     offset: int
     log_offset: int
-    stored_ms: int
     message: NewMessage
     properties: dict[str, str]
-
-    @property
-    def line(self) -> int:
-        """The offset of the first of those that are the same message."""
-        first = parse_count(self.properties.get(Property.PREPARED_QUEUE_OFFSET, ""))
-        return self.offset if first is None else first
+    line: int
+    """The offset of the first of those that are the same message."""
+    came_ms: int
+    """When that one was stored, by the broker's own clock: storing a message again makes it no younger."""
 
     @property
     def size(self) -> int:
@@ -113,6 +112,7 @@ class HalfMessages:
         self.window = HalfWindow(self._settled_of(names.HALF_TOPIC))
         self._seen_ends = (self.window.first, self._op_settled)  # of both queues, some time ago
         self._next = _Settled(self.window.first, self._op_settled, 0)
+        self._unnoted: Ending | None = None  # an end whose op record could not be written at the start
         self._recall()
 
     # ---- what is open --------------------------------------------------------------------------------------
@@ -128,30 +128,20 @@ class HalfMessages:
 
     def at(self, log_offset: int) -> Half | None:
         """The half message in this place of the log."""
-        record = self._reader.named_at(log_offset)
-        return None if record is None else _half_of(record)
+        return self._in_line(self._reader.named_at(log_offset))
 
     def numbered(self, offset: int, log_offset: int, size_max: int) -> Half | None:
         """The half message of this offset, if it is in this place of the log and not larger."""
-        record = self._reader.entry_at(names.HALF_TOPIC, QUEUE, offset, log_offset, size_max)
-        return None if record is None else _half_of(record)
+        return self._in_line(self._reader.entry_at(names.HALF_TOPIC, QUEUE, offset, log_offset, size_max))
 
     def number(self, offset: int) -> Half | None:
         """The half message of this offset; None when it cannot be read, or not yet."""
-        if self._cursor.queue is None:
-            self._cursor = self._reader.cursor(names.HALF_TOPIC, QUEUE)
-        found = self._reader.pull_at(self._cursor, offset, _ONE, EVERYTHING)
-        return _half_of(found.data) if found.status is PullStatus.FOUND else None
+        return self._in_line(self._read(offset))
 
     def is_gone(self, offset: int) -> bool:
-        """Whether there is nothing to be read any more, now or later."""
+        """Of one that cannot be read: whether that is so for good."""
         found = self._reader.pull_at(self._cursor, offset, _ONE, EVERYTHING)
-        return found.status not in (PullStatus.FOUND, PullStatus.OFFSET_OVERFLOW_ONE)
-
-    def first_stored_ms(self, half: Half) -> int:
-        """When this message came, by the broker's own clock; storing it again makes it no younger."""
-        first = self.number(half.line) if half.line < half.offset else None
-        return half.stored_ms if first is None or not first.is_same_as(half) else first.stored_ms
+        return found.status is not PullStatus.OFFSET_OVERFLOW_ONE
 
     def place_of(self, half: Half) -> int | None:
         """Where this message is now; None when its transaction has ended."""
@@ -215,6 +205,25 @@ class HalfMessages:
     def gone(self, offset: int) -> None:
         """It is not to be read any more."""
         self.window.finish(offset)
+
+    def _in_line(self, record: bytes | None) -> Half | None:
+        """The half message of a record.  The line that it names may be a client's word, in a store of others: it is
+        believed only if the first there is the same message."""
+        half = _half_of(record)
+        if half is None:
+            return None
+        named = parse_count(half.properties.get(Property.PREPARED_QUEUE_OFFSET, ""))
+        first = _half_of(self._read(named)) if named is not None and named < half.offset else None
+        if first is None or not first.is_same_as(half):
+            return half
+        return half._replace(line=first.offset, came_ms=first.came_ms)
+
+    def _read(self, offset: int) -> bytes | None:
+        if self._cursor.queue is None:
+            self._cursor = self._reader.cursor(names.HALF_TOPIC, QUEUE)
+        found = self._reader.pull_at(self._cursor, offset, _ONE, EVERYTHING)
+        is_this = found.status is PullStatus.FOUND and found.next_offset == offset + 1  # or one behind it
+        return found.data if is_this else None
 
     def _forget(self, half: Half, place: int) -> None:
         self.window.finish(place)
@@ -285,9 +294,8 @@ class HalfMessages:
                 self.note_resumed(record.prepared_offset)
             if data.find(_LINE_NAME, record.properties_at, record.end) < 0:
                 continue
-            half = _half_of(data[record.end - record.size : record.end])
-            first = None if half is None or half.line >= half.offset else self.number(half.line)
-            if half is None or first is None or not first.is_same_as(half):
+            half = self._in_line(data[record.end - record.size : record.end])
+            if half is None or half.line == half.offset:
                 continue  # somebody else's words
             self.window.finish(self._places.pop(half.line, half.line))
             if not self.window.is_finished(half.offset):
@@ -309,11 +317,21 @@ class HalfMessages:
             return
         if not half.is_same_as(half._replace(properties=NewMessage.of_opened(record, at).pairs())):
             return
+        ending = Ending(half, place, ())
         try:
-            self.ended([Ending(half, place, ())])
+            self.ended([ending])
         except StoreRefusal as error:
-            log.warning("the end of half message %d is noted later: %s", place, error)
+            log.warning("the end of half message %d is noted with the next message: %s", place, error)
             self._forget(half, place)
+            self._unnoted = ending
+            self._state.door.on_arrival(self._note_end)
+
+    def _note_end(self, tail: QueueTail) -> None:
+        """The store takes messages again: what was the end of the log for the next start is it no more."""
+        if self._unnoted is not None:
+            with suppress(RequestError, StoreRefusal):  # the one after it tries again
+                self.ended([self._unnoted])
+                self._unnoted = None
 
     def _records(self, topic: str, offset: int) -> Iterator[tuple[bytes, OpenRecord]]:
         """All records of a queue from here on, each with the data that it was found in."""
@@ -331,8 +349,10 @@ class HalfMessages:
             offset = found.next_offset
 
 
-def _half_of(record: bytes) -> Half | None:
-    """None when it is no half message."""
+def _half_of(record: bytes | None) -> Half | None:
+    """A line by itself; None when it is no half message."""
+    if record is None:
+        return None
     try:
         at = open_record(record, 0, len(record))
         message = NewMessage.of_opened(record, at)
@@ -340,7 +360,8 @@ def _half_of(record: bytes) -> Half | None:
         return None
     if message.topic != names.HALF_TOPIC or message.queue_id != QUEUE:
         return None
-    return Half(at.queue_offset, at.log_offset, at.store_timestamp_ms, message, message.pairs())
+    came_ms = at.store_timestamp_ms
+    return Half(at.queue_offset, at.log_offset, message, message.pairs(), at.queue_offset, came_ms)
 
 
 def _ended_offsets(data: bytes, record: OpenRecord, first: int, end: int) -> Iterator[int]:

@@ -8,6 +8,7 @@ it is the guard's to say (`net/guard.py`).  Plans that are not used make room fo
 from collections import OrderedDict
 from operator import is_
 
+from bolide.broker.own_offsets import check_offsets_change
 from bolide.broker.pull_terms import bearable, pull_terms
 from bolide.broker.state import BrokerState
 from bolide.model.errors import RequestError, StoreRefusal
@@ -65,6 +66,8 @@ class PullPlan:
         self._commits = bool(header.sys_flag & PullFlag.COMMIT_OFFSET)
         self._takes_group_s_word = not header.sys_flag & PullFlag.SUBSCRIPTION
         self.terms = pull_terms(state, link, header)
+        if self._commits:
+            check_offsets_change(self._group)
         self._cursor = state.store.reader.cursor(header.topic, header.queue_id)
         self._given = state.statistics.given(header.topic, header.consumer_group)
         self._made_from = self._basis()

@@ -13,7 +13,6 @@ from bolide.model.message import (
     NAME_END,
     PAIR_END,
     PROPERTIES_BYTES_MAX,
-    TRANSACTION_MASK,
     Property,
     SysFlag,
     parse_properties,
@@ -22,7 +21,7 @@ from bolide.model.numbers import is_int32
 from bolide.model.properties import NOT_STORED, SCHEDULING
 from bolide.net.link import Link
 from bolide.record.layout import RECORD_CHECKSUM_BYTES
-from bolide.rules.transactions import is_half
+from bolide.rules.transactions import is_half, is_whole
 from bolide.store.new_message import NewMessage
 from bolide.wire.headers.send import SendRequest
 from bolide.wire.send_run import SentRow
@@ -30,7 +29,6 @@ from bolide.wire.send_run import SentRow
 Sent = SendRequest | SentRow
 """A request that was decoded, or a row of a run."""
 
-_UNENDED = (int(SysFlag.PREPARED), int(SysFlag.ROLLBACK))
 _ONE_RECORD = int(SysFlag.INNER_BATCH | SysFlag.NEED_UNWRAP)
 
 # Pairs the broker writes itself, or that are not worth storing.
@@ -82,7 +80,7 @@ def sent_message(
 def refuse_what_is_not_kept(sent: Sent, properties: dict[str, str]) -> None:
     """A promise that would not be kept is refused, not broken: the message would be delivered too early."""
     half = is_half(properties, sent.reconsume_times)
-    if sent.sys_flag & TRANSACTION_MASK in _UNENDED and not half:
+    if not half and not is_whole(sent.sys_flag):
         raise MessageIllegal("a transactional message must say TRAN_MSG=true, or nobody would ever read it")
     if half and sent.batch:
         raise MessageIllegal("a batch takes no transactional messages; send them one by one")

@@ -26,6 +26,8 @@ def built_in_topics(
         _topic(names.reply_topic(cluster), 1),
         _topic(names.HALF_TOPIC, 1),
         _topic(names.OP_HALF_TOPIC, 1),
+        # The original makes it when it is needed, and then there may be no room for one more.
+        _topic(names.TRANS_CHECK_MAX_TOPIC, 1),
         _topic(names.TIMER_TOPIC, 1),
         _topic(f"{names.SYSTEM_TOPIC_PREFIX}REVIVE_LOG_{cluster}", REVIVE_QUEUES),
         _topic(f"{names.SYSTEM_TOPIC_PREFIX}SYNC_BROKER_MEMBER_{broker_name}", 1, Permission.INHERIT),

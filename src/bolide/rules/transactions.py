@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from bolide.model.limits import CHECK_IMMUNITY_MS_MAX
-from bolide.model.message import Property, is_true
+from bolide.model.message import TRANSACTION_MASK, Property, SysFlag, is_true
 from bolide.model.numbers import parse_whole
+
+_UNENDED = (int(SysFlag.PREPARED), int(SysFlag.ROLLBACK))
 
 
 class Step(Enum):
@@ -35,6 +37,11 @@ def is_half(properties: Mapping[str, str], reconsume_times: int) -> bool:
     if not is_true(properties.get(Property.TRANSACTION_PREPARED)):
         return False
     return not (reconsume_times > 0 and _number(properties, Property.DELAY) > 0)
+
+
+def is_whole(sys_flag: int) -> bool:
+    """Whether a message is of no transaction, or of one that was committed."""
+    return sys_flag & TRANSACTION_MASK not in _UNENDED
 
 
 def checks_so_far(properties: Mapping[str, str]) -> int:

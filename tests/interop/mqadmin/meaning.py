@@ -32,6 +32,7 @@ _NOISE = re.compile(
     r"^\s*at [\w.$/<>-]+\(|^\s*\.\.\. \d+ more|^For more information|^RocketMQLog|^SLF4J"
     # The tool's own clients, which a server sees or does not see yet; topics that not every version has for itself.
     r"|TOOLS_CONSUMER|__MONITOR_CONSUMER|CLIENT_INNER_PRODUCER|_ROCKSDB_|_TRANS_\w*HALF_TOPIC|rmq_sys_"
+    r"|TRANS_CHECK_MAX_TIME_TOPIC"
     # Offsets in retry topics, which clients have committed or not; a group that 5.5 makes again when asked for it;
     # a setting that only 4.9 has, and needs.
     r"|^%RETRY%\S+\s+broker-a|^brief-group$|^filterServerNums$"

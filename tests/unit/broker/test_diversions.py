@@ -12,10 +12,10 @@ MESSAGE = NewMessage("orders", 3, b"x", b"TAGS\x01a\x02", 0, 0, 0, bytes(8))
 def test_the_first_rule_that_wants_a_message_has_it() -> None:
     diversions = Diversions()
 
-    def half(message: NewMessage, properties: Mapping[str, str]) -> NewMessage | None:
+    def half(message: NewMessage, properties: Mapping[str, str], *, is_taken: bool) -> NewMessage | None:
         return set_aside(message, "half", 0) if "HALF" in properties else None
 
-    def late(message: NewMessage, properties: Mapping[str, str]) -> NewMessage | None:
+    def late(message: NewMessage, properties: Mapping[str, str], *, is_taken: bool) -> NewMessage | None:
         return set_aside(message, "late", 1) if "LATE" in properties else None
 
     diversions.add(half)

@@ -298,6 +298,27 @@ def test_a_client_that_cannot_send_back_sends_to_the_retry_topic_itself(
     play(tmp_path, act)
 
 
+@pytest.mark.parametrize("sys_flag", [0, 4])
+@pytest.mark.parametrize(
+    ("times", "delay", "topic"),
+    [(1, "3", "%RETRY%billing"), (1, "0", "%RETRY%billing"), (3, "3", "%DLQ%billing")],
+)
+def test_what_made_a_message_wait_before_is_over_when_its_client_sends_it_itself(
+    tmp_path: Path, sys_flag: int, times: int, delay: str, topic: str
+) -> None:
+    """Clients before 4.6.1 leave in it that it was a half message.  Nobody would commit it."""
+
+    async def act(broker: Broker, wire: Wire) -> None:
+        was = {"TRAN_MSG": "true", "PGROUP": "makers", "TIMER_DELAY_SEC": "60", "DELAY": delay}
+        assert (await wire.ask(sent_again(times, 2, pairs=was, sys_flag=sys_flag))).code == 0
+        one = last(broker)
+        assert (one.topic, one.sys_flag, one.properties["PGROUP"]) == (topic, 0, "makers")
+        assert one.properties["DELAY"] == (delay if topic == "%RETRY%billing" else "0")
+        assert {"TRAN_MSG", "TIMER_DELAY_SEC"}.isdisjoint(one.properties)
+
+    play(tmp_path, act)
+
+
 def test_what_an_ordered_group_gives_up_is_dead_while_any_of_its_locks_lives(tmp_path: Path) -> None:
     """OR-05, and the original's rule since 5.0: its own retries are over when it sends a message."""
     clock = SetClock()

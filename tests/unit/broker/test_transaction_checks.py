@@ -6,6 +6,7 @@ import pytest
 
 from bolide.broker.handlers.transaction import SLICE_HALVES
 from bolide.model import limits
+from bolide.model.message import PROPERTIES_BYTES_MAX
 from bolide.model.names import HALF_TOPIC, TRANS_CHECK_MAX_TOPIC
 from bolide.store.new_message import NewMessage
 from bolide.wire.command import Command
@@ -16,6 +17,7 @@ from tests.unit.broker.transaction_stage import (
     Half,
     Play,
     asked,
+    foreign_half,
     forgotten_offsets,
     half_properties,
     play,
@@ -91,6 +93,24 @@ def test_a_transaction_that_was_asked_for_can_be_ended_by_its_former_place(tmp_p
         assert (await on.end(Half(2, int((await on.halves())[2].log_offset)), COMMIT)).code == 1
         on.check_later()
         assert (len(await on.halves()), len(await on.stored())) == (3, 1)
+
+    play(tmp_path, act)
+
+
+def test_a_transaction_is_not_ended_by_a_message_that_names_its_line(tmp_path: Path) -> None:
+    """In a store of others a client may have written that: each end counts for its own message."""
+
+    async def act(on: Play) -> None:
+        other = await on.half(1)
+        on.check_later()
+        assert (await on.end(foreign_half(on, 2, line=other.offset), COMMIT)).code == 0
+        assert await on.ops() == [b"2"]
+        moved = foreign_half(on, 3, line=other.offset)
+        on.check_later()
+        for half in (moved, other):
+            assert (await on.end(half, COMMIT)).code == 0
+        assert [message.body for message in await on.stored()] == [b"2", b"3", b"1"]
+        assert on.part.halves.open_count == 0
 
     play(tmp_path, act)
 
@@ -226,6 +246,58 @@ def test_one_that_cannot_be_stored_again_stops_no_other(
         assert caplog.text.count("half message 0 of the producer group makers cannot be stored again") == 1
 
     play(tmp_path, act, settings={"mappedFileSizeCommitLog": str(SEGMENT)})
+
+
+def test_one_that_has_no_room_for_a_checksum_stops_no_other(tmp_path: Path) -> None:
+    """It was stored before the broker wrote checksums (enabledAppendPropCRC), or by another one."""
+
+    async def before(on: Play) -> None:
+        more = PROPERTIES_BYTES_MAX - len(half_properties(1, REAL_TOPIC="T", REAL_QID="2", K=""))
+        foreign_half(on, 1, K="v" * more)
+
+    async def after(on: Play) -> None:
+        producer = await on.member()
+        await on.half(2)
+        on.check_later()
+        assert asked(await producer.next())[1].body == b"2"
+        assert on.part.figures()["halfMessagesWithoutRoom"] == "1"
+
+    play(tmp_path, before)
+    play(tmp_path, after, settings={"enabledAppendPropCRC": "true"})
+
+
+def test_one_is_given_up_and_others_asked_for_while_no_topic_can_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def act(on: Play) -> None:
+        monkeypatch.setattr("bolide.store.tables.topics.TOPICS_MAX", 1)
+        producer = await on.member()
+        for number in (1, 2):
+            await on.half(number)
+            on.check_later()
+            assert asked(await producer.next())[1].body == b"%d" % number
+        assert [message.body for message in await on.stored(TRANS_CHECK_MAX_TOPIC, 0)] == [b"1"]
+
+    play(tmp_path, act, settings={"transactionCheckMax": "1"})
+
+
+def test_a_damaged_half_message_is_passed_over_and_no_other_taken_for_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The one behind it has ended: it was stored again, asked for, and could be committed once more."""
+
+    async def act(on: Play) -> None:
+        damaged, ended = await on.half(1), await on.half(2)
+        await on.half(3)
+        assert (await on.end(ended, COMMIT)).code == 0
+        own_place = damaged.log_offset + 28
+        on.broker.state.store.log.current.file.write(own_place, bytes(8))
+        on.check_later()
+        assert [message.body for message in await on.halves()] == [b"2", b"3", b"3"]
+        assert on.part.halves.open_count == 1
+        assert "half message 0 cannot be read, and is passed over" in caplog.text
+
+    play(tmp_path, act)
 
 
 def test_a_half_message_whose_copies_would_not_fit_is_refused(tmp_path: Path) -> None:

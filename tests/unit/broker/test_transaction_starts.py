@@ -1,22 +1,29 @@
 """Half messages over starts and crashes: what has ended, what is open, what is settled."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from bolide.broker.half_messages import GROUP
+from bolide.model.errors import StoreUnavailable
 from bolide.model.names import HALF_TOPIC, OP_HALF_TOPIC
-from bolide.store.new_message import NewMessage
+from bolide.store.new_message import Appended, NewMessage
+from bolide.store.store import MessageStore
 from bolide.wire.command import Command
+from bolide.wire.headers.pull import PullFlag
+from tests.unit.broker.stage import ALL, fill, pull_request
 from tests.unit.broker.transaction_stage import (
     COMMIT,
     ROLLBACK,
     Half,
     Play,
     asked,
+    foreign_half,
     forgotten_offsets,
     play,
 )
+from tests.unit.net.stage import eventually
 
 HOUR_MS = 3_600_000
 SEGMENT = 16_384
@@ -96,6 +103,44 @@ def test_a_committed_message_that_has_lost_its_op_record_is_not_committed_again(
     play(tmp_path, before, after, between=forgotten_offsets(tmp_path))
 
 
+def test_an_end_that_finds_no_room_at_a_start_is_noted_when_there_is_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or it would be forgotten with the next start: by then the committed message is the last of the log no more."""
+    halves: list[Half] = []
+    append, refusals = MessageStore.append, [StoreUnavailable("the disk is full")]
+
+    def append_if_there_is_room(store: MessageStore, messages: Sequence[NewMessage]) -> list[Appended]:
+        if refusals and messages[0].topic == OP_HALF_TOPIC:
+            raise refusals[0]
+        return append(store, messages)
+
+    async def before(on: Play) -> None:
+        halves.extend([await on.half(1), await on.half(2)])
+        half = on.part.halves.at(halves[1].log_offset)
+        assert half is not None
+        on.broker.state.door.append([on.part._committed(half)])
+        monkeypatch.setattr(MessageStore, "append", append_if_there_is_room)
+
+    async def full(on: Play) -> None:
+        assert on.part.halves.open_count == 1
+        assert (await on.end(halves[1], COMMIT)).code == 1
+        await fill(on.wire, 1)
+        assert await on.ops() == []
+        refusals.clear()
+        await fill(on.wire, 1)
+        reader = on.broker.state.store.reader
+        await eventually(lambda: reader.queue_range(OP_HALF_TOPIC, 0)[1] == 1)
+
+    async def after(on: Play) -> None:
+        assert await on.ops() == [b"1"]
+        assert on.part.halves.open_count == 1
+        assert (await on.end(halves[1], COMMIT)).code == 1
+        assert [message.body for message in await on.stored()] == [b"2"]
+
+    play(tmp_path, before, full, after, between=forgotten_offsets(tmp_path))
+
+
 def test_no_message_speaks_for_the_transaction_of_another(tmp_path: Path) -> None:
     """Whoever sends a message that looks committed does not end somebody's transaction by it."""
 
@@ -106,6 +151,22 @@ def test_no_message_speaks_for_the_transaction_of_another(tmp_path: Path) -> Non
         line = f"TRAN_PREPARED_QUEUE_OFFSET\x01{half.offset}\x02PGROUP\x01others\x02"
         heir = NewMessage(HALF_TOPIC, 0, b"y", line.encode(), 0, 0, on.clock.ms, bytes(8))
         on.broker.state.door.append([heir, forged])
+
+    async def after(on: Play) -> None:
+        assert on.part.halves.open_count == 2
+
+    play(tmp_path, before, after, between=forgotten_offsets(tmp_path))
+
+
+def test_a_message_that_names_the_line_of_another_is_stored_again_in_one_of_its_own(tmp_path: Path) -> None:
+    """In a store of others a client may have written that.  Both are open once, also after a crash."""
+
+    async def before(on: Play) -> None:
+        other = await on.half(1)
+        foreign_half(on, 2, line=other.offset)
+        on.check_later()
+        lines = [message.properties.get("TRAN_PREPARED_QUEUE_OFFSET") for message in await on.halves()]
+        assert lines == [None, "0", "0", "1"]
 
     async def after(on: Play) -> None:
         assert on.part.halves.open_count == 2
@@ -131,10 +192,16 @@ def test_op_records_of_all_versions_are_read(tmp_path: Path, body: bytes) -> Non
 
 
 def test_nobody_else_says_what_is_settled(tmp_path: Path) -> None:
+    """Also not with a pull, nor with the same pull again, which could have a plan by then."""
+
     async def act(on: Play) -> None:
         await on.half()
         fields = {"consumerGroup": GROUP, "topic": HALF_TOPIC, "queueId": "0", "commitOffset": "1"}
         assert (await on.wire.ask(Command(15, fields))).code == 16
+        flags = ALL | PullFlag.COMMIT_OFFSET
+        pull = pull_request(topic=HALF_TOPIC, group=GROUP, flags=flags, commit_offset=1)
+        for _ in range(3):
+            assert (await on.wire.ask(pull)).code == 16
         assert on.broker.state.offsets.query(GROUP, HALF_TOPIC, 0) is None
 
     play(tmp_path, act)

@@ -10,7 +10,8 @@ from bolide.model.names import HALF_TOPIC, SCHEDULE_TOPIC
 from bolide.record.message_id import parse_offset_id
 from bolide.store.new_message import NewMessage
 from bolide.wire.command import Command, encode_frame
-from tests.unit.broker.stage import fill, send_request
+from tests.unit.broker.stage import fill, properties_of, send_request
+from tests.unit.broker.test_timer import settled
 from tests.unit.broker.transaction_stage import COMMIT, ROLLBACK, UNKNOWN, Half, Play, half_properties, play
 
 
@@ -132,7 +133,7 @@ def test_a_committed_message_may_have_to_wait_for_its_time(tmp_path: Path) -> No
     """A half message waits for its transaction first; from then on it is like any other that is delayed."""
 
     async def act(on: Play) -> None:
-        def late(message: NewMessage, properties: Mapping[str, str]) -> NewMessage | None:
+        def late(message: NewMessage, properties: Mapping[str, str], *, is_taken: bool) -> NewMessage | None:
             assert "TRAN_MSG" not in properties
             return set_aside(message, "late", 1) if "LATE" in properties else None
 
@@ -161,6 +162,29 @@ def test_a_delay_begins_when_the_transaction_is_over(tmp_path: Path) -> None:
         answer = await on.wire.ask(send_request(properties=half_properties(DELAY="soon")))
         assert (answer.code, "DELAY" in (answer.remark or "")) == (13, True)
         assert len(await on.halves()) == 1
+
+    play(tmp_path, act)
+
+
+@pytest.mark.parametrize("change", [{"timerWheelEnable": "false"}, {"timerMaxDelaySec": "1"}])
+def test_what_was_taken_is_committed_and_delivered_though_senders_may_not_ask_for_it_any_more(
+    tmp_path: Path, change: dict[str, str]
+) -> None:
+    """Nobody gets around the rule by saying that his message is a committed one."""
+    timed = {"TIMER_DELAY_SEC": "60"}
+
+    async def act(on: Play) -> None:
+        half = await on.half(TIMER_DELAY_SEC="60")
+        on.broker.state.settings.change(change)
+        for sys_flag, properties in ((4, half_properties(2, **timed)), (COMMIT, properties_of(2, **timed))):
+            answer = await on.wire.ask(send_request(sys_flag=sys_flag, properties=properties))
+            assert next(iter(change)) in (answer.remark or "")
+        assert (await on.end(half, COMMIT)).code == 0
+        await settled(on.broker)
+        assert await on.stored() == []
+        on.clock.ms += 60_000
+        await settled(on.broker)
+        assert [message.body for message in await on.stored()] == [b"1"]
 
     play(tmp_path, act)
 

@@ -14,6 +14,7 @@ from bolide.model.steps import at_once
 from bolide.net.guard import Guard
 from bolide.record.decode import decode_messages
 from bolide.record.message_id import parse_offset_id
+from bolide.store.new_message import NewMessage
 from bolide.wire.bodies.group import HeartbeatData
 from bolide.wire.command import Command
 from tests.unit.broker.stage import connect, fill, properties_of, pull_request, send_request, serving
@@ -101,6 +102,16 @@ class Play:
 
 def half_properties(number: int = 1, **pairs: str) -> str:
     return properties_of(number, TRAN_MSG="true", PGROUP=MAKERS, **pairs)
+
+
+def foreign_half(on: Play, number: int, *, line: int | None = None, **pairs: str) -> Half:
+    """A half message as a broker of the original may have left it, with what its client wrote into it."""
+    if line is not None:
+        pairs["TRAN_PREPARED_QUEUE_OFFSET"] = str(line)
+    properties = half_properties(number, REAL_TOPIC="T", REAL_QID="2", **pairs).encode()
+    message = NewMessage(HALF_TOPIC, 0, b"%d" % number, properties, 0, 0, on.clock.ms, bytes(8))
+    (stored,) = on.broker.state.door.append([message])
+    return Half(int(stored.queue_offset), int(stored.log_offset))
 
 
 Act = Callable[[Play], Awaitable[None]]

@@ -2,7 +2,8 @@
 
 import pytest
 
-from bolide.rules.transactions import CheckRules, Step, is_half, next_step
+from bolide.model.message import SysFlag
+from bolide.rules.transactions import CheckRules, Step, is_half, is_whole, next_step
 
 HOUR_MS = 3_600_000
 RULES = CheckRules(timeout_ms=6_000, checks_max=15, reserved_ms=72 * HOUR_MS)
@@ -24,6 +25,14 @@ def test_a_message_to_be_tried_again_is_no_half_message(
     properties: dict[str, str], reconsume_times: int, half: bool
 ) -> None:
     assert is_half(properties, reconsume_times) is half
+
+
+def test_a_message_of_an_open_transaction_or_one_that_was_rolled_back_is_not_whole() -> None:
+    others = SysFlag.COMPRESSED | SysFlag.BORN_HOST_V6
+    assert is_whole(0 | others)
+    assert is_whole(SysFlag.COMMIT | others)
+    assert not is_whole(SysFlag.PREPARED | others)
+    assert not is_whole(SysFlag.ROLLBACK | others)
 
 
 @pytest.mark.parametrize(

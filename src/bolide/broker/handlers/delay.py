@@ -10,19 +10,17 @@ from bolide.broker.diversions import set_aside
 from bolide.broker.part import Part, Work
 from bolide.broker.state import BrokerState
 from bolide.model.errors import MessageIllegal
-from bolide.model.message import TRANSACTION_MASK, Property, SysFlag
+from bolide.model.message import Property
 from bolide.model.names import SCHEDULE_TOPIC
 from bolide.model.numbers import is_int32, parse_whole
 from bolide.net.link import Link
 from bolide.net.registry import Handler
 from bolide.rules.timed import ASKING
+from bolide.rules.transactions import is_whole
 from bolide.store.new_message import NewMessage
 from bolide.store.tables import DelayOffsetTable
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
-
-_WHOLE = (0, int(SysFlag.COMMIT))
-"""Of no transaction, or of one that was committed."""
 
 
 class Delays(Part):
@@ -47,13 +45,15 @@ class Delays(Part):
     def close(self) -> None:
         self.deliveries.close()
 
-    def divert(self, message: NewMessage, properties: Mapping[str, str]) -> NewMessage | None:
+    def divert(
+        self, message: NewMessage, properties: Mapping[str, str], *, is_taken: bool
+    ) -> NewMessage | None:
         """A message with a delay level waits in the queue of its level; a level above the highest acts as the highest.
 
         A time of its own that it has as well does not count, as in the original.
         """
         text = properties.get(Property.DELAY)
-        if text is None or message.sys_flag & TRANSACTION_MASK not in _WHOLE:
+        if text is None or not is_whole(message.sys_flag):
             return None
         asked = parse_whole(text)
         if not is_int32(asked):

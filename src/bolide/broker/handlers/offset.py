@@ -2,10 +2,10 @@
 
 from collections.abc import Awaitable, Iterable, Iterator
 
+from bolide.broker.own_offsets import check_offsets_change
 from bolide.broker.part import Part
 from bolide.broker.state import BrokerState
-from bolide.model import names
-from bolide.model.errors import InvalidRequest, NothingFound, PermissionDenied
+from bolide.model.errors import InvalidRequest, NothingFound
 from bolide.model.limits import TOPICS_ASKED_MAX
 from bolide.model.offsets import GroupOffset, MessageQueue, QueueOffset
 from bolide.net.link import Link
@@ -74,12 +74,6 @@ def commit(state: BrokerState, group: str, topic: str, queue_id: int, offset: in
     if offset >= 0 and end == 0 and not 0 <= queue_id < config.queues:
         raise InvalidRequest(f"the topic {topic} has no queue {queue_id}")
     state.offsets.commit(group, topic, queue_id, offset, end)
-
-
-def check_offsets_change(group: str) -> None:
-    """`PermissionDenied` for a group whose offsets nobody may change, by whatever request."""
-    if group == names.TRANSACTIONS_GROUP:
-        raise PermissionDenied(f"the offsets of {group} are the broker's own: half messages would be lost")
 
 
 def all_group_offsets(state: BrokerState, link: Link, request: Command) -> Awaitable[Command | None]:

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Iterator, Mapping
 from itertools import islice
 
-from bolide.broker.handlers.offset import check_offsets_change
+from bolide.broker.own_offsets import check_offsets_change
 from bolide.broker.part import Part
 from bolide.broker.state import BrokerState
 from bolide.model.errors import ConsumerNotOnline, InvalidRequest, RequestError

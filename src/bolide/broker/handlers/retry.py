@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Coroutine
 
-from bolide.broker.failures import NO_DELAY, dead_letters_of, group_for, history_with
+from bolide.broker.failures import NO_DELAY, OVER, dead_letters_of, group_for, history_with
 from bolide.broker.handlers.send import answer_stored
 from bolide.broker.part import Part
 from bolide.broker.property_room import check_room
@@ -13,7 +13,6 @@ from bolide.model.errors import InvalidRequest, PermissionDenied, RequestError
 from bolide.model.message import Property
 from bolide.model.numbers import INT32_MAX
 from bolide.model.offsets import LogOffset
-from bolide.model.properties import SCHEDULING
 from bolide.model.topic import GroupConfig, TopicConfig
 from bolide.net.link import Link
 from bolide.net.provoked import Provoked
@@ -29,9 +28,6 @@ from bolide.wire.command import Command
 from bolide.wire.headers.retry import SendBack
 
 log = logging.getLogger(__name__)
-
-# What made the message wait before it came to its consumer says nothing of how long it waits now.
-_OVER = dict.fromkeys((*SCHEDULING, Property.TRANSACTION_PREPARED))
 
 
 class Retrying(Part):
@@ -82,7 +78,7 @@ class Retrying(Part):
         state = self._state
         pairs = message.pairs()
         again = message.with_pairs(
-            **_OVER
+            **dict.fromkeys(OVER)
             | {
                 Property.RETRY_TOPIC: pairs.get(Property.RETRY_TOPIC, message.topic),
                 Property.DELAY: NO_DELAY if level is None else str(level),

@@ -26,11 +26,6 @@ PERMISSION_KEY = "brokerPermission"
 TOLD_TOO = {
     "clientCallbackExecutorThreads": "1",
     "filterServerNums": "0",
-    "messageDelayLevel": "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
-    "msgTraceTopicName": "RMQ_SYS_TRACE_TOPIC",
-    "slaveReadEnable": "false",
-    "traceOn": "true",
-    "traceTopicEnable": "false",
     "useTLS": "false",
 }
 """Settings of the original that admin tools stumble over when they are missing, with the value that is true here."""

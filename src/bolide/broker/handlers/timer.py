@@ -23,9 +23,7 @@ from bolide.model.errors import (
 from bolide.model.limits import TIMER_RECALLS_MAX
 from bolide.model.message import (
     PROPERTIES_BYTES_MAX,
-    TRANSACTION_MASK,
     Property,
-    SysFlag,
     format_properties,
 )
 from bolide.model.names import TIMER_TOPIC, check_topic
@@ -38,6 +36,7 @@ from bolide.net.ticks import ticks
 from bolide.net.trouble import Trouble, goes_on
 from bolide.net.turns import in_turns, next_turn
 from bolide.rules.timed import ASKING, asked_ms, step_of
+from bolide.rules.transactions import is_whole
 from bolide.store.append import QueueTail
 from bolide.store.disk import NOT_NOW
 from bolide.store.new_message import NewMessage
@@ -61,9 +60,6 @@ RESERVED_BYTES = 512
 
 POINT_BYTES_MAX = 256 * 1024**2
 """A start goes over the log behind the last point; it is never more than this."""
-
-_WHOLE = (0, int(SysFlag.COMMIT))
-"""Of no transaction, or of one that was committed."""
 
 RECALL_TAG = "_RECALL_TAG_"
 
@@ -114,16 +110,21 @@ class Timers(Part):
 
     # ---- sending -------------------------------------------------------------------------------------------
 
-    def divert(self, message: NewMessage, properties: Mapping[str, str]) -> NewMessage | None:
-        """A message with a time waits in the timer's topic; one whose time is over does not wait at all."""
+    def divert(
+        self, message: NewMessage, properties: Mapping[str, str], *, is_taken: bool
+    ) -> NewMessage | None:
+        """A message with a time waits in the timer's topic; one whose time is over does not wait at all.
+
+        What a sender may ask for is no question any more of one that was taken, as a half message.
+        """
         if properties.keys().isdisjoint(ASKING) or Property.TIMER_OUT_MS in properties:
             return None
-        if message.sys_flag & TRANSACTION_MASK not in _WHOLE:
+        if not is_whole(message.sys_flag):
             return None
         if (parse_whole(properties.get(Property.DELAY, "0")) or 0) > 0:  # a delay level counts alone
             return None
         config, now_ms = self._state.settings.now, self._state.clock.now_ms()
-        if not config.timer_enabled:
+        if not config.timer_enabled and not is_taken:
             raise RequestError("timed messages are switched off at this broker: timerWheelEnable is false")
         due_ms = asked_ms(properties, now_ms)
         assert due_ms is not None
@@ -131,7 +132,7 @@ class Timers(Part):
             if Property.TIMER_DELETE_KEY in properties:
                 raise MessageIllegal("it is too late to recall this message: its time is over")
             return None
-        if due_ms - now_ms > config.timer_delay_s_max * 1000:
+        if due_ms - now_ms > config.timer_delay_s_max * 1000 and not is_taken:
             raise MessageIllegal(
                 f"the message is due in {(due_ms - now_ms) // 1000} s; timerMaxDelaySec allows"
                 f" {config.timer_delay_s_max}"

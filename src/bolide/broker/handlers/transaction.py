@@ -31,7 +31,6 @@ from bolide.model.numbers import INT32_MAX, INT64_MAX
 from bolide.model.offsets import LogOffset
 from bolide.model.properties import SCHEDULING
 from bolide.model.steps import Steps
-from bolide.model.topic import TopicConfig
 from bolide.net.link import Link
 from bolide.net.provoked import Provoked
 from bolide.net.registry import Handler
@@ -95,7 +94,6 @@ class Transactions(Part):
 
     def figures(self) -> dict[str, str]:
         return {
-            "EndTransactionQueueSize": "0",  # the original's, of 4.9
             "openHalfMessages": str(self.halves.open_count),
             "halfMessagesGivenUp": str(self._given_up),
             "halfMessagesWithoutRoom": str(self._left),
@@ -105,7 +103,9 @@ class Transactions(Part):
         self._ending_later.close()
         self.halves.close()
 
-    def _divert(self, message: NewMessage, properties: Mapping[str, str]) -> NewMessage | None:
+    def _divert(
+        self, message: NewMessage, properties: Mapping[str, str], *, is_taken: bool
+    ) -> NewMessage | None:
         """A half message waits in the topic for such.  What its sender says of checks is not believed."""
         if not is_half(properties, message.reconsume_times):
             return None
@@ -121,7 +121,7 @@ class Transactions(Part):
         self._check_copies_fit(half)
         if not properties.keys().isdisjoint(SCHEDULING):  # or it could not be committed, asked for or not
             last = half.with_pairs(**_LONGEST)
-            self._as_committed(last, properties, message.topic, message.queue_id, 0)
+            self._as_committed(last, properties, message.topic, message.queue_id, None)
         return half._replace(sys_flag=half.sys_flag & ~TRANSACTION_MASK)
 
     def _check_copies_fit(self, half: NewMessage) -> None:
@@ -246,18 +246,26 @@ class Transactions(Part):
         return self._as_committed(half.message, half.properties, name, queue_id, half.log_offset)
 
     def _as_committed(
-        self, message: NewMessage, properties: Mapping[str, str], topic: str, queue_id: int, half_at: int
+        self,
+        message: NewMessage,
+        properties: Mapping[str, str],
+        topic: str,
+        queue_id: int,
+        half_at: int | None,
     ) -> NewMessage:
-        """As it is stored when its transaction is over; `RequestError` when that cannot be."""
+        """As it is stored when its transaction is over; `RequestError` when that cannot be.
+
+        Without a place it is not taken yet, and its sender hears what cannot be.
+        """
         committed = message._replace(
             topic=topic,
             queue_id=queue_id,
             sys_flag=message.sys_flag & ~TRANSACTION_MASK | _COMMITTED,
-            prepared_offset=half_at,
+            prepared_offset=half_at or 0,
         )
         known = dict(properties)
         known.pop(Property.TRANSACTION_PREPARED, None)
-        return self._state.diversions.of(committed, known)
+        return self._state.diversions.of(committed, known, is_taken=half_at is not None)
 
     # ---- when nobody ends it -------------------------------------------------------------------------------
 
@@ -312,13 +320,12 @@ class Transactions(Part):
                     return None
                 offset = behind
                 continue
-            came_ms = self.halves.first_stored_ms(half)
-            step = next_step(half.properties, self._age_ms(half, came_ms, now_ms), rules)
+            step = next_step(half.properties, self._age_ms(half, now_ms), rules)
             if step is Step.WAIT:
                 return None
             if step is Step.PASS:
-                if came_ms <= now_ms:
-                    self._note_immune(half, came_ms)
+                if half.came_ms <= now_ms:
+                    self._note_immune(half)
             else:
                 self._do(half, step)
             size += len(half.message.body) + len(half.message.properties)
@@ -326,10 +333,10 @@ class Transactions(Part):
                 break
         return offset
 
-    def _age_ms(self, half: Half, came_ms: int, now_ms: int) -> int:
+    def _age_ms(self, half: Half, now_ms: int) -> int:
         """How long ago it came.  If that is in the future the clock was set back: then for how long it is known of."""
-        if came_ms <= now_ms:
-            return now_ms - came_ms
+        if half.came_ms <= now_ms:
+            return now_ms - half.came_ms
         known_ms = next((known_ms for end, known_ms in self._looks if half.line < end), None)
         return 0 if known_ms is None else self._state.clock.monotonic_ms() - known_ms
 
@@ -340,11 +347,11 @@ class Transactions(Part):
             del self._looks[1::2]
         self._looks.append((self.halves.end, self._state.clock.monotonic_ms()))
 
-    def _note_immune(self, half: Half, came_ms: int) -> None:
+    def _note_immune(self, half: Half) -> None:
         """So that it need not be read to be passed over; what is forgotten is read again."""
         if len(self._immune) >= HALF_LINES_MAX:
             self._immune.clear()
-        self._immune[half.offset] = came_ms + (immunity_ms(half.properties) or 0)
+        self._immune[half.offset] = half.came_ms + (immunity_ms(half.properties) or 0)
 
     def _rules(self) -> CheckRules:
         settings = self._state.settings.now
@@ -373,7 +380,7 @@ class Transactions(Part):
                 self._give_up(half)
             else:
                 self._check(half)
-        except RecordTooLarge as error:
+        except (RecordTooLarge, ValueError) as error:  # it does not fit a segment, or a record
             self._left += 1
             text = "half message %d of the producer group %s cannot be stored again, and is passed over: %s"
             self._provoked.say(log, logging.ERROR, "", text, half.offset, half.group, error)
@@ -387,18 +394,14 @@ class Transactions(Part):
         )
 
     def _give_up(self, half: Half) -> None:
-        self._state.door.append([self._given_up_copy(half), self.halves.op_record(half.offset)])
+        copy = half.message._replace(
+            topic=names.TRANS_CHECK_MAX_TOPIC, queue_id=0, prepared_offset=half.log_offset
+        )
+        self._state.door.append([copy, self.halves.op_record(half.offset)])
         self.halves.gone(half.offset)
         self._given_up += 1
         text = "half message %d of the producer group %s is given up: nobody has ended its transaction"
         self._provoked.say(log, logging.WARNING, "", text, half.offset, half.group, about=half.group)
-
-    def _given_up_copy(self, half: Half) -> NewMessage:
-        if self._state.topics.get(names.TRANS_CHECK_MAX_TOPIC) is None:
-            self._state.new_topics.put(TopicConfig(names.TRANS_CHECK_MAX_TOPIC, 1, 1))
-        return half.message._replace(
-            topic=names.TRANS_CHECK_MAX_TOPIC, queue_id=0, prepared_offset=half.log_offset
-        )
 
     def _ask(self, half: Half) -> None:
         """39: whoever of the group can be reached; the next time it is another one."""

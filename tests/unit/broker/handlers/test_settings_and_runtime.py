@@ -4,7 +4,8 @@ import logging
 
 import pytest
 
-from bolide.broker.handlers.runtime import VERSION_TEXT, Runtime, format_duration
+from bolide.broker.handlers.runtime import NOT_HERE, VERSION_TEXT, Runtime, format_duration
+from bolide.broker.handlers.settings import TOLD_TOO
 from bolide.model.errors import InvalidRequest
 from bolide.wire.bodies.properties import parse_settings
 from bolide.wire.bodies.route import decode_kv_table
@@ -79,6 +80,12 @@ def test_the_state_has_what_cluster_list_and_broker_status_read(desk: Desk) -> N
     ):
         assert state[number].isdigit(), number
     assert float(state["timerEnqueueTps"]) == float(state["timerDequeueTps"]) == 0
+
+
+def test_every_figure_and_every_setting_is_told_by_one_place(desk: Desk) -> None:
+    figures = [*NOT_HERE, *(name for of_part in desk.state.figures for name in of_part())]
+    assert sorted(figures) == sorted(set(figures))
+    assert TOLD_TOO.keys().isdisjoint(desk.config.as_settings())
 
 
 def test_the_version_that_is_shown_is_the_version_that_is_spoken() -> None:

@@ -117,7 +117,7 @@ def test_one_topic_and_all_topics(desk: Desk) -> None:
     assert one == TopicConfig("orders", 2, 2)
     table = decode_topic_table(desk.ask(21).body)
     assert table["orders"] == one
-    assert len(table) == 14
+    assert len(table) == 15
 
 
 def test_the_state_of_a_topics_queues(desk: Desk) -> None:
