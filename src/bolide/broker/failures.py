@@ -58,7 +58,8 @@ def sent_to_retry(
     is_dead = retry.is_dead_on_arrival(
         header.reconsume_times,
         retry.times_max(group, header.max_reconsume_times, client_version),
-        is_ordered=state.locks.is_any_held(group.name, state.clock.monotonic_ms()),
+        is_ordered=retry.is_retry(header.reconsume_times, header.max_reconsume_times)
+        and state.locks.is_any_held(group.name, state.clock.monotonic_ms()),
     )
     if not is_dead and header.reconsume_times <= 0:  # somebody's first message to this topic
         return header, topic
