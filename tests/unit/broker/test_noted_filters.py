@@ -9,6 +9,7 @@ from bolide.broker import noted_filters
 from bolide.broker.handlers.client import Clients
 from bolide.model.filter import Filter
 from bolide.model.topic import Subscription
+from bolide.rules.filters import filter_of
 from bolide.store.tables import FilterTable, filters
 from bolide.wire.bodies.group import ConsumerData, HeartbeatData
 from tests.unit.broker.handlers.desk import Desk
@@ -29,9 +30,8 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def read(subscription: Subscription) -> Filter:
         seen.append(subscription.expression)
-        return whole(subscription)
+        return filter_of(subscription)
 
-    whole = noted_filters.filter_of
     monkeypatch.setattr(noted_filters, "filter_of", read)
     return seen
 
