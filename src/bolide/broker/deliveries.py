@@ -189,24 +189,29 @@ class Deliveries:
 
     def deliver_some(self) -> bool:
         """Append a slice of what is due; tells whether there may be more."""
-        now_ms = self._now_ms()
         due: list[_Due] = []
-        room = SLICE_BYTES
-        for level in sorted(self._levels.values(), key=lambda level: level.due_ms):
-            if level.due_ms > now_ms or room <= 0 or len(due) >= SLICE_MESSAGES:
-                break
-            room -= self._take(level, now_ms, due, room)
-        if not due:
-            return False
         try:
+            self._take_some(due, self._now_ms())
+            if not due:
+                return False
             append_due(self._door, due, self._done, self._does_not_go)
-        except (RequestError, StoreUnavailable) as error:
-            for one in due:
+        except Exception as error:
+            for one in due:  # whatever it is, and whoever's: what is not delivered stays due
                 one.level.due_ms = LOOK_NOW
+            if not isinstance(error, RequestError | StoreUnavailable):
+                raise
             self._trouble.met(error)
             return False
         self._trouble.over()
         return True
+
+    def _take_some(self, due: list[_Due], now_ms: int) -> None:
+        """Add a slice of what is due, the longest overdue first."""
+        room = SLICE_BYTES
+        for level in sorted(self._levels.values(), key=lambda level: level.due_ms):
+            if level.due_ms > now_ms or room <= 0 or len(due) >= SLICE_MESSAGES:
+                return
+            room -= self._take(level, now_ms, due, room)
 
     def _take(self, level: _Level, now_ms: int, due: list[_Due], room: int) -> int:
         """Add what is due of a level, as far as there is room for it; tells how many bytes that is.

@@ -62,7 +62,8 @@ def sent_to_retry(
     is_dead = retry.is_dead_on_arrival(
         header.reconsume_times,
         retry.times_max(group, header.max_reconsume_times, client_version),
-        is_ordered=state.locks.is_any_held(group.name, state.clock.monotonic_ms()),
+        is_ordered=retry.is_retry(header.reconsume_times, header.max_reconsume_times)
+        and state.locks.is_any_held(group.name, state.clock.monotonic_ms()),
     )
     if header.reconsume_times > 0:  # it was consumed; old clients leave in it that it was a half message
         pairs = {name: text for name, text in pairs.items() if name not in OVER}

@@ -27,7 +27,7 @@ class NotedFilters:
         self._settings = state.settings
         self.table = state.files.open(FilterTable, "consumerFilter.json", PERSIST_MS)
         self._changed: dict[str, None] = {}  # groups, in the order in which they are looked at
-        self._noted: dict[str, None] = {}  # groups with a filter that is not dead
+        self._looked_at: dict[str, list[Subscription]] = {}  # what each group had last, if anything
         self._steps: Iterator[None] = iter(())
         self._looking: Iterator[None] = iter(())
         self._noting = Slices(self._note_some)
@@ -49,10 +49,7 @@ class NotedFilters:
         self._noting.close()
 
     def _is_noted(self, name: str) -> bool:
-        wanted = self._expressions(name)
-        if not wanted:
-            return name not in self._noted
-        return all(self.table.has(name, one) for one in wanted)
+        return self._expressions(name) == self._looked_at.get(name, [])
 
     def _expressions(self, name: str) -> list[Subscription]:
         group = self._clients.group(name)
@@ -69,7 +66,7 @@ class NotedFilters:
         return True
 
     def _look_for_gone(self) -> Iterator[None]:
-        for count, group in enumerate(list(self._noted)):
+        for count, group in enumerate(list(self._looked_at)):
             if self._clients.group(group) is None:
                 self._changed[group] = None
             if count % SWEPT_PER_TURN == SWEPT_PER_TURN - 1:
@@ -77,15 +74,15 @@ class NotedFilters:
 
     def _note(self, name: str) -> Iterator[None]:
         del self._changed[name]
-        sound: list[Subscription] = []
-        for one in self._expressions(name):
+        wanted, sound = self._expressions(name), []
+        for one in wanted:
             if _is_sound(one):
                 sound.append(one)
             yield
         self.table.subscribed(name, sound)
-        self._noted.pop(name, None)
-        if sound:
-            self._noted[name] = None
+        self._looked_at.pop(name, None)
+        if wanted:
+            self._looked_at[name] = wanted
 
 
 def _is_sound(subscription: Subscription) -> bool:

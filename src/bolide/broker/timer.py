@@ -17,25 +17,27 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from bolide.broker.door import Door
+from bolide.broker.timed_record import TimedRecord, timed_record
 from bolide.broker.waiting_message import GoneTopics, Undeliverable, append_due, own_queue
 from bolide.model.clock import Clock
 from bolide.model.errors import MalformedRecord, RequestError, StoreRefusal
 from bolide.model.java_hash import java_hash
 from bolide.model.limits import TIMER_READY_MAX, TIMER_RECALLS_MAX
-from bolide.model.message import Property, parse_properties
+from bolide.model.message import Property
 from bolide.model.names import TIMER_TOPIC
 from bolide.model.numbers import INT32_MAX, parse_count, parse_whole
 from bolide.model.steps import Steps, at_once
 from bolide.net.trouble import Trouble
-from bolide.record.layout import OpenRecord, open_record
 from bolide.rules.timed import promised_ms, roll_time
 from bolide.store.new_message import NewMessage
-from bolide.store.queue_entry import ENTRY, ENTRY_BYTES
+from bolide.store.queue_entry import ENTRY, ENTRY_BYTES, GAP_SIZE
+from bolide.store.queue_index import ConsumeQueue
 from bolide.store.store import MessageStore
 from bolide.store.timer.delivered import delivered_since, mark_of
 from bolide.store.timer.index import Opened, TimerIndex
 from bolide.store.timer.layout import DELETE, DUE, NOWHERE, ROLL, SLOTS
 from bolide.store.timer.point import TimerPoint
+from bolide.store.timer.rebuild import Rebuild
 from bolide.store.timer.units import Unit
 
 log = logging.getLogger(__name__)
@@ -52,6 +54,8 @@ RETRY_MS = 500
 UNREADABLE_MS = 5
 """Until the next look for messages that are in the queue and may not be read yet."""
 
+UNSOUND = "its record is damaged, or not in the log any more"
+
 UNSURE_MS = 60_000
 """Without a point, what was stored within a minute before the last delivery may or may not have been delivered."""
 
@@ -67,16 +71,6 @@ class _Item(NamedTuple):
 class _Due(NamedTuple):
     item: _Item
     message: NewMessage | None
-
-
-class _Rebuild(NamedTuple):
-    """How much is known to be done while the index is made from the whole queue."""
-
-    read_ms: int
-    queue_offset: int
-    """Before this one all were in the index."""
-    stored_ms: int
-    """The same, when numbers are not known."""
 
 
 class Timer:
@@ -105,7 +99,7 @@ class Timer:
         self.changes = 0
         """Grows with everything that a point has to tell."""
         self.delivered = 0
-        self._rebuild: _Rebuild | None = None
+        self._rebuild: Rebuild | None = None
         self._needed = 0  # of the queue's messages, before anything of the slot is delivered
         self._sources: set[int] = set()  # delivered before the start, as the log's end tells
         self._sources_ms = 0  # when the last of them was
@@ -135,7 +129,7 @@ class Timer:
             found = yield from delivered_since(log_, int(log_.start), end, newest_only=True)
             self._sources, self._sources_ms = found.sources, found.newest_ms
             self.read_ms, self.mark = self.index.slot_of(found.read_ms), int(log_.start)
-            self._rebuild = _Rebuild(self.read_ms, 0, self.read_ms - UNSURE_MS)
+            self._rebuild = Rebuild(self.read_ms, stored_ms=self.read_ms - UNSURE_MS)
             self.queue_offset = int(first)
         else:
             self.read_ms, self.mark = self.index.slot_of(point.read_ms), max(point.mark, 0)
@@ -145,7 +139,8 @@ class Timer:
             else:
                 self.mark = end
             if opened.is_new:
-                self._rebuild = _Rebuild(self.read_ms, point.queue_offset, 0)
+                mark = point.mark if point.mark >= 0 else end  # the original delivers at once what comes late
+                self._rebuild = Rebuild(self.read_ms, mark, point.queue_offset)
             self.queue_offset = min(max(opened.queue_offset, int(first)), int(last))
         if self.read_ms == 0:  # nothing has ever been delivered, and nothing older fits the wheel
             self.read_ms = now_step - self._half_turn_ms
@@ -155,8 +150,8 @@ class Timer:
         self.is_open = True
 
     def _queue_offset_of(self, log_offset: int, size: int) -> int | None:
-        record = self._record(log_offset, size)
-        return None if record is None else record[1].queue_offset
+        record = timed_record(self._store, log_offset, size)
+        return None if record is None else record.queue_offset
 
     def oldest_waiting(self) -> int | None:
         """Before this place of the log no message waits; None when none does."""
@@ -194,6 +189,11 @@ class Timer:
         return max(now_ms + 1, self.read_ms + self.index.step_ms) if self.index.slots_ahead else None
 
     @property
+    def is_rebuilding(self) -> bool:
+        """Whether the index is being made again: until all is in it, the last point stays the true one."""
+        return self._rebuild is not None
+
+    @property
     def is_full(self) -> bool:
         """Whether it has as many messages in memory as it takes: delivery is behind, or the clock was set back."""
         return len(self._heap) >= TIMER_READY_MAX
@@ -212,6 +212,12 @@ class Timer:
         """Behind half a turn of the wheel, new messages could meet old ones in their slots."""
         return now_ms - self.read_ms < self._half_turn_ms and not self.is_full
 
+    def _filed_to(self) -> int:
+        """Where the log ends, or its first message that is still to be filed."""
+        queue = self._store.queues.find(TIMER_TOPIC, 0)
+        unfiled = None if queue is None else queue.entry(self.queue_offset)
+        return int(self._store.log.end) if unfiled is None else unfiled[0]
+
     # ---- from the queue into the index ---------------------------------------------------------------------
 
     def _take_in(self) -> bool:
@@ -226,36 +232,37 @@ class Timer:
         if not entries:  # a lost piece of the queue: go on behind it
             self.queue_offset = int(queue.following(self.queue_offset))
             return True
-        readable = self._store.reader.readable_end
+        readable, log_ = self._store.reader.readable_end, self._store.log
         first = self.queue_offset
         for at in range(0, len(entries), ENTRY_BYTES):
             log_offset, size, _ = ENTRY.unpack_from(entries, at)
-            if log_offset + size > readable and log_offset < self._store.log.end:
-                break
-            self._take(log_offset, size)
+            if size != GAP_SIZE and log_offset >= log_.start:
+                if log_offset + size > readable and log_offset < log_.end:
+                    break
+                self._take(queue, log_offset, size)
             self.queue_offset += 1
             self.changes += 1
         self.index.units.write()
         return self.queue_offset > first
 
-    def _take(self, log_offset: int, size: int) -> None:
-        found = self._record(log_offset, size)
-        if found is None:
+    def _take(self, queue: ConsumeQueue, log_offset: int, size: int) -> None:
+        record = timed_record(self._store, log_offset, size)
+        if record is None or record.queue_offset != self.queue_offset:
+            self._store.reader.pass_over(queue, self.queue_offset)
             return
-        data, record = found
-        properties = parse_properties(data[record.properties_at : record.end].decode("utf-8", "replace"))
+        properties = record.properties
         out_ms = parse_whole(properties.get(Property.TIMER_OUT_MS, ""))
         if out_ms is None or out_ms < 0:
             log.warning("the record at %d is in the timer's queue and has no time: passed over", log_offset)
             return
         step_ms = self.index.step_ms
         kind = DUE | (DELETE if Property.TIMER_DELETE_KEY in properties else 0)
-        stored_step = self.index.slot_of(record.store_timestamp_ms)
-        time_ms = promised_ms(properties, out_ms, record.store_timestamp_ms, step_ms) - 1
+        stored_step = self.index.slot_of(record.stored_ms)
+        time_ms = promised_ms(properties, out_ms, record.stored_ms, step_ms) - 1
         roll_ms = roll_time(self.index.slot_of(out_ms), stored_step, self._window_ms)
         if roll_ms is not None:
             kind, time_ms = kind | ROLL, roll_ms
-        if self._is_done(record, self.index.slot_of(time_ms), kind):
+        if self._is_done(record, log_offset, self.index.slot_of(time_ms), kind):
             return
         filed_ms = max(time_ms, self.read_ms)  # what comes too late is of the slot that is being delivered
         written_ms = max(stored_step, filed_ms - INT32_MAX)
@@ -268,23 +275,21 @@ class Timer:
         if not is_ahead:
             self._ready(_Item(time_ms, at, unit))
 
-    def _is_done(self, record: OpenRecord, slot_ms: int, kind: int) -> bool:
+    def _is_done(self, record: TimedRecord, log_offset: int, slot_ms: int, kind: int) -> bool:
         """While the index is made again: whether this one was delivered long ago."""
-        rebuild = self._rebuild
-        if rebuild is None:
-            return False
         if kind & ROLL:
             slot_ms += UNSURE_MS  # the original rolls by its own clock
-        if record.queue_offset >= rebuild.queue_offset and record.store_timestamp_ms >= rebuild.stored_ms:
-            return False
-        return slot_ms < rebuild.read_ms
+        rebuild = self._rebuild
+        return rebuild is not None and rebuild.has_done(
+            log_offset, record.queue_offset, record.stored_ms, slot_ms
+        )
 
     # ---- from the index to the readers ---------------------------------------------------------------------
 
     def _advance(self, now_ms: int) -> bool:
         """Go on to the next slot that holds something and has come; tells whether there is something to do."""
         step_ms = self.index.step_ms
-        needed = self._queue_end
+        needed, filed_to = self._queue_end, self._filed_to()
         for _ in range(EMPTY_SLOTS_PER_TURN):
             if self._heap or self._crumbs or now_ms < self.read_ms + step_ms or self._is_behind(now_ms):
                 return False
@@ -293,7 +298,7 @@ class Timer:
             if self.read_ms > self._sources_ms and self.queue_offset >= self._sources_end:
                 self._sources.clear()
             if not self._sources:  # or the next start would not find them
-                self.mark = int(self._store.log.end)
+                self.mark = filed_to
             self._recalled.clear()
             self._done_here = False
             self._needed = needed
@@ -336,13 +341,11 @@ class Timer:
         its own slot: then the record knows."""
         if unit.time_ms % self.index.step_ms or unit.kind & ROLL:
             return unit.time_ms
-        found = self._record(unit.log_offset, unit.size)
-        if found is None:
+        record = timed_record(self._store, unit.log_offset, unit.size)
+        if record is None:
             return unit.time_ms
-        data, record = found
-        properties = parse_properties(data[record.properties_at : record.end].decode("utf-8", "replace"))
-        out_ms = parse_whole(properties.get(Property.TIMER_OUT_MS, "")) or 0
-        return promised_ms(properties, out_ms, record.store_timestamp_ms, self.index.step_ms) - 1
+        out_ms = parse_whole(record.properties.get(Property.TIMER_OUT_MS, "")) or 0
+        return promised_ms(record.properties, out_ms, record.stored_ms, self.index.step_ms) - 1
 
     def _ready(self, item: _Item) -> None:
         """A message comes into the slot that is in memory."""
@@ -355,13 +358,14 @@ class Timer:
         if len(self._recalled) >= TIMER_RECALLS_MAX:
             log.error("the recall at %d has no effect: too many are of this time", unit.log_offset)
             return
-        found = self._record(unit.log_offset, unit.size)
-        if found is not None:
-            data, record = found
-            properties = parse_properties(data[record.properties_at : record.end].decode("utf-8", "replace"))
-            topic = properties.get(Property.REAL_TOPIC, "")
-            key = properties.get(Property.TIMER_DELETE_KEY, "")
-            self._recalled.add(_short(topic, key.removeprefix(f"{topic}+")))
+        record = timed_record(self._store, unit.log_offset, unit.size)
+        if record is None:
+            log.error("the recall at %d has no effect: %s", unit.log_offset, UNSOUND)
+            self._store.reader.damaged += 1
+            return
+        topic = record.properties.get(Property.REAL_TOPIC, "")
+        key = record.properties.get(Property.TIMER_DELETE_KEY, "")
+        self._recalled.add(_short(topic, key.removeprefix(f"{topic}+")))
 
     def _deliver(self, now_ms: int) -> bool:
         """Store what is due; tells whether there is more."""
@@ -413,12 +417,11 @@ class Timer:
         """The message as it is delivered, or written once more; None when it is not to be."""
         if unit.log_offset in self._sources:
             return None
-        found = self._record(unit.log_offset, unit.size)
-        if found is None:
-            log.error("a timed message is lost: its record at %d is not in the log any more", unit.log_offset)
-            return None
-        data, record = found
-        properties = parse_properties(data[record.properties_at : record.end].decode("utf-8", "replace"))
+        record = timed_record(self._store, unit.log_offset, unit.size)
+        if record is None:
+            self._store.reader.damaged += 1
+            raise Undeliverable(UNSOUND)
+        data, properties = record.data, record.properties
         topic, queue_id = own_queue(properties)
         if self._gone.had(topic, unit.log_offset):  # not written again either: that would make it younger
             return None
@@ -435,19 +438,6 @@ class Timer:
             return None
         message = NewMessage.of_record(data)._replace(topic=topic, queue_id=queue_id, prepared_offset=mark)
         return message.with_pairs(**times)
-
-    def _record(self, log_offset: int, size: int) -> tuple[bytes, OpenRecord] | None:
-        """A record of the timer's queue; None when it is not there."""
-        if size <= 0 or log_offset < self._store.log.start:
-            return None
-        data = self._store.log.read(log_offset, size)
-        try:
-            record = None if data is None else open_record(data, 0, size)
-        except MalformedRecord:
-            record = None
-        if data is None or record is None or record.log_offset != log_offset:
-            return None
-        return (data, record) if data[record.topic_at : record.topic_end] == TIMER_TOPIC.encode() else None
 
     # ---- points --------------------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ class Writers(Generic[C]):
         self._begun: dict[
             str, tuple[int, set[tuple[int, str]]]
         ] = {}  # writer to batch and what of it has begun
+        self._parts_begun = 0  # of all of them
 
     def take(self, part: Part, connection: C) -> C | None:
         """The part belongs to this connection now; the one that has lost it, if it was another."""
@@ -44,15 +45,26 @@ class Writers(Generic[C]):
 
     def first_batch(self, writer: str, batch: int) -> None:
         """The batch has never been here before: none of its parts has begun."""
-        self._begun.pop(writer, None)
+        self._forget(writer)
         self._begun[writer] = (batch, set())
-        while len(self._begun) > WRITERS_MAX:
-            del self._begun[next(iter(self._begun))]
+        if len(self._begun) > WRITERS_MAX:
+            self._forget(next(iter(self._begun)))
 
     def begins(self, writer: str, batch: int, partition: int, topic: str) -> bool:
         """Whether this is certainly the first time; of a batch that an earlier process has seen, nobody knows."""
         known, begun = self._begun.get(writer, (None, set()))
-        if known != batch or (partition, topic) in begun or len(begun) >= WRITE_PARTS_KNOWN_MAX:
+        if known != batch or (partition, topic) in begun or not self._has_room(writer):
             return False
         begun.add((partition, topic))
+        self._parts_begun += 1
         return True
+
+    def _has_room(self, writer: str) -> bool:
+        """For one more part; the parts of those whose batch began before are forgotten for it."""
+        while self._parts_begun >= WRITE_PARTS_KNOWN_MAX and (first := next(iter(self._begun))) != writer:
+            self._forget(first)
+        return self._parts_begun < WRITE_PARTS_KNOWN_MAX
+
+    def _forget(self, writer: str) -> None:
+        _, begun = self._begun.pop(writer, (None, ()))
+        self._parts_begun -= len(begun)

@@ -28,6 +28,14 @@ def next_level(asked: int, times: int, times_allowed: int) -> int | None:
     return asked or FIRST_LEVEL + times
 
 
+def is_retry(times: int, asked: int | None) -> bool:
+    """Whether a consumer has sent a message to its group's retry topic, and not somebody a new one, as a replay does.
+
+    Clients count the retries, or say how many they allow: an ordered one of 4.x that allows none counts none.
+    """
+    return times > 0 or asked is not None
+
+
 def is_dead_on_arrival(times: int, times_allowed: int, *, is_ordered: bool) -> bool:
     """Whether a message that comes by itself to its group's retry topic is dead; `times` counts this retry too.
 

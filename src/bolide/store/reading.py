@@ -179,15 +179,15 @@ class StoreReader:
                 return PullResult(PullStatus.OFFSET_OVERFLOW_ONE, offset, start, offset)
             scanned = damaged = 1  # the entry points nowhere
         if damaged:
-            self._pass_over(queue, offset, damaged)
+            self.pass_over(queue, offset, damaged)
         if count:
             return PullResult(PullStatus.FOUND, offset + scanned, start, end, data, count)
         is_gone = damaged or log_offset < log_start
         status = PullStatus.MESSAGE_WAS_REMOVING if is_gone else PullStatus.NO_MATCHED_MESSAGE
         return PullResult(status, offset + scanned, start, end)
 
-    def _pass_over(self, queue: ConsumeQueue, offset: int, damaged: int) -> None:
-        """Count it, and say it once for each place: everybody who reads there meets it again."""
+    def pass_over(self, queue: ConsumeQueue, offset: int, damaged: int = 1) -> None:
+        """Count what a reader leaves out, and say it once for each place: everybody who reads there meets it again."""
         self.damaged += damaged
         topic, queue_id = queue.tail.key
         place = (topic, queue_id, offset // PLACE_OFFSETS)
@@ -220,9 +220,12 @@ class StoreReader:
         if self._queues.deletions.covers(head.topic, log_offset):
             return None
         record = self._log.read(log_offset, head.size)
-        if record is None or inspect_record(record, 0, len(record), self._check) is None:
-            return None
-        return record
+        return None if record is None or self.inspect(record, log_offset) is None else record
+
+    def inspect(self, record: bytes, log_offset: int) -> RecordHead | None:
+        """What the bytes of one record say; None unless they are sound, and were written to this place of the log."""
+        head = inspect_record(record, 0, len(record), self._check)
+        return head if isinstance(head, RecordHead) and head.log_offset == log_offset else None
 
     def named_at(self, log_offset: int) -> bytes | None:
         """The message that somebody names by its place.
@@ -254,9 +257,7 @@ class StoreReader:
         ):
             return None
         record = self._log.read(log_offset, entry[1])
-        if record is None or inspect_record(record, 0, len(record), self._check) is None:
-            return None
-        return record
+        return None if record is None or self.inspect(record, log_offset) is None else record
 
     def queue_range(self, topic: str, queue_id: int) -> tuple[QueueOffset, QueueOffset]:
         """First and next offset of a queue; (0, 0) for one that was never written."""

@@ -236,9 +236,9 @@ BODIES = [
     ),
     _body(
         "write.ranges",
-        [write.encode_ranges([write.StoredRange("T", 1, 2, 3)])],
+        [b"".join(write.ranges_pieces([write.StoredRange("T", 1, 2, 3)]))],
         write.decode_ranges,
-        write.encode_ranges,
+        _joined(write.ranges_pieces),
     ),
     _body(
         "topic.stats",

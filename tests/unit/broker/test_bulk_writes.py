@@ -4,12 +4,15 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+from bolide.broker.handlers.write import QUEUES_PER_TURN, BulkWrites
+from bolide.model.topic import TopicConfig
 from bolide.wire.bodies.write import StoredRange, decode_ranges
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
 from bolide.wire.headers.write import BeginWrite, WriteBegun
 from tests.unit.broker.stage import connect, fill, send_request, serving
 from tests.unit.net.stage import Wire
+from tests.unit.net.turns import counted_by_turn
 
 
 async def begin(wire: Wire, **changes: Any) -> tuple[WriteBegun, list[StoredRange]]:
@@ -98,5 +101,39 @@ def test_numbers_and_names_are_checked(tmp_path: Path) -> None:
             assert "1024 brokers at most" in ((await ask(wire, brokers=many)).remark or "")
             wire.send(send_request())
             assert (await wire.next()).code == 0
+
+    asyncio.run(run())
+
+
+def test_the_brokers_of_a_batch_are_counted_together_however_many_requests_name_them(tmp_path: Path) -> None:
+    def named(first: int, count: int) -> str:
+        return ",".join(f"broker-{number}" for number in range(first, first + count))
+
+    async def run() -> None:
+        async with serving(tmp_path) as (broker, wire):
+            await begin(wire, brokers=named(0, 600))
+            await begin(wire, brokers=named(500, 200))
+            answer = await ask(wire, brokers=named(700, 400))
+            assert "1024 brokers at most, not to 1100" in (answer.remark or "")
+            answer = await ask(wire, brokers="x" * 32_768)
+            assert "32768 characters at most" in (answer.remark or "")
+            begun = broker.part(BulkWrites).table.get("q")
+            assert begun is not None
+            assert begun.brokers == set(named(0, 700).split(","))
+
+    asyncio.run(run())
+
+
+def test_the_queues_of_a_wide_topic_are_looked_through_a_slice_per_turn(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with serving(tmp_path) as (broker, wire):
+            broker.state.topics.put(TopicConfig("wide", 512, 512))
+            await begin(wire, topic="wide")
+            await fill(wire, 2, topic="wide", queue_id=511)
+            with counted_by_turn(broker.state.store.reader, "range_from") as looked:
+                _, ranges = await begin(wire, topic="wide")
+            assert ranges == [StoredRange("wide", 511, 0, 2)]
+            assert looked.total == 512
+            assert looked.most <= QUEUES_PER_TURN
 
     asyncio.run(run())

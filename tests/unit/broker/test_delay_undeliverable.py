@@ -1,11 +1,13 @@
 """Delayed messages that cannot go where they were sent, and those that can after all."""
 
+import errno
 from pathlib import Path
 
 import pytest
 
 from bolide.model.names import SCHEDULE_TOPIC
 from bolide.store.new_message import NewMessage
+from bolide.store.queue_index import ConsumeQueue
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
 from tests.unit.broker.stage import send_request
@@ -73,3 +75,28 @@ def test_what_cannot_go_anywhere_is_passed_over_and_said(
 
     play(tmp_path, act)
     assert "message 1 of delay level 1 is passed over" in caplog.text
+
+
+def test_what_is_due_is_not_late_because_the_queue_of_another_level_could_not_be_read(tmp_path: Path) -> None:
+    """Level 1 is taken first, and its next message is due later; then level 2 fails."""
+
+    def read(queue: ConsumeQueue, first: int, count: int) -> bytes:
+        if queue.tail.key == (SCHEDULE_TOPIC, 1):
+            raise OSError(errno.EMFILE, "too many open files")
+        return whole(queue, first, count)
+
+    async def act(scene: Scene) -> None:
+        await scene.send(b"level 2", 2, 1)
+        scene.live(4 * SECOND_MS)
+        await scene.send(b"due", 1, 2)
+        scene.live(SECOND_MS - 1)
+        await scene.send(b"later", 1, 3)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ConsumeQueue, "read", read)
+            with pytest.raises(OSError, match="too many"):
+                scene.live(1)
+        scene.deliver()
+        assert sorted(await scene.arrived()) == [b"due", b"level 2"]
+
+    whole = ConsumeQueue.read
+    play(tmp_path, act)

@@ -53,6 +53,16 @@ async def after(broker: Broker, wire: Wire, waited_ms: int, *requests: Command) 
     return answers
 
 
+async def joined(broker: Broker, *groups: str) -> Wire:
+    """The connection of a member of these groups, which read the topic T."""
+    wants = [{"topic": "T", "subString": "*"}]
+    rows = [{"groupName": name, "subscriptionDataSet": wants} for name in groups]
+    member = await connect(broker)
+    member.send(Command(34, {}, json.dumps({"clientID": "c", "consumerDataSet": rows}).encode()))
+    await eventually(lambda: broker.state.clients.group(groups[-1]) is not None)
+    return member
+
+
 def test_sends_that_have_waited_too_long_are_refused_as_busy_and_stored_by_nobody(tmp_path: Path) -> None:
     """PR-07: SYSTEM_BUSY after 200 ms; plain sends are stored all the same, which costs less than a refusal."""
 
@@ -142,12 +152,7 @@ def test_who_is_further_behind_than_memory_is_sent_to_another_broker(
 def test_a_group_that_is_too_far_behind_may_not_consume_where_the_settings_say_so(tmp_path: Path) -> None:
     async def act(broker: Broker, wire: Wire) -> None:
         await fill(wire, 3, body=b"x" * 1000)
-        wants = [{"topic": "T", "subString": "*"}]
-        groups = [{"groupName": name, "subscriptionDataSet": wants} for name in ("slow", "quick")]
-        heartbeat = json.dumps({"clientID": "c", "consumerDataSet": groups}).encode()
-        members = await connect(broker)
-        members.send(Command(34, {}, heartbeat))
-        await eventually(lambda: broker.state.clients.group("quick") is not None)
+        members = await joined(broker, "slow", "quick")
         await wire.ask(pull_request(0, group="slow"))
         await wire.ask(pull_request(2, group="quick"))
         part = broker.part(SlowConsumers)
@@ -161,6 +166,36 @@ def test_a_group_that_is_too_far_behind_may_not_consume_where_the_settings_say_s
         members.close()
 
     play(tmp_path, act, {"consumerFallbehindThreshold": "2000"})
+
+
+@pytest.mark.parametrize("is_deleted", [False, True], ids=["changed", "deleted"])
+def test_a_group_that_somebody_changes_while_it_is_looked_at_keeps_the_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_deleted: bool
+) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        groups, reader = broker.state.groups, broker.state.store.reader
+        await fill(wire, 3, body=b"x" * 1000)
+        members = await joined(broker, "slow")
+        await wire.ask(pull_request(0, group="slow"))
+        behind = reader.bytes_behind
+
+        def meanwhile(topic: str, queue_id: int, offset: int) -> int:
+            if is_deleted:
+                groups.delete("slow")
+            else:
+                groups.put(replace(groups.require("slow"), retry_max_times=7))
+            return behind(topic, queue_id, offset)
+
+        monkeypatch.setattr(reader, "bytes_behind", meanwhile)
+        at_once(broker.part(SlowConsumers).look())
+        group = groups.get("slow")
+        assert (group is None) == is_deleted
+        if group is not None:
+            assert (group.retry_max_times, group.consume_enable) == (7, False)
+        members.close()
+
+    settings = {"consumerFallbehindThreshold": "2000", "disableConsumeIfConsumerReadSlowly": "true"}
+    play(tmp_path, act, settings)
 
 
 def test_the_template_of_new_topics_has_as_many_queues_as_the_settings_say(tmp_path: Path) -> None:

@@ -339,6 +339,19 @@ def test_what_an_ordered_group_gives_up_is_dead_while_any_of_its_locks_lives(tmp
     play(tmp_path, act, clock=clock)
 
 
+def test_what_somebody_sends_anew_to_an_ordered_group_is_no_dead_letter(tmp_path: Path) -> None:
+    """A replay of dead letters while members hold locks; Apache 5.x makes a dead letter of it."""
+
+    async def act(broker: Broker, wire: Wire) -> None:
+        await lock(wire)
+        assert (await wire.ask(sent_again(0, None))).code == 0
+        assert last(broker).topic == "%RETRY%billing"
+        assert (await wire.ask(sent_again(0, 0))).code == 0
+        assert last(broker).topic == "%DLQ%billing", "what a member of 4.9 gives up at once"
+
+    play(tmp_path, act)
+
+
 def test_a_retry_topic_takes_no_batches_and_no_messages_of_unknown_groups(tmp_path: Path) -> None:
     async def act(broker: Broker, wire: Wire) -> None:
         batch = send_request(batch_of(b"a", b"b"), topic="%RETRY%billing", batch=True, code=320)

@@ -1,11 +1,16 @@
 """Timed messages while somebody sets the broker's clock: none early, none late, no recall in vain."""
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import pytest
 
+from bolide.broker.door import Door
 from bolide.broker.handlers.timer import Timers
+from bolide.broker.timer import Timer
+from bolide.model.errors import TooBusy
+from bolide.store.new_message import Appended, NewMessage
 from bolide.store.timer.layout import SLOT_BYTES
 from tests.unit.broker.stage import serving
 from tests.unit.broker.test_timer import (
@@ -22,6 +27,7 @@ from tests.unit.broker.test_timer import (
     timed,
     wait_written,
 )
+from tests.unit.net.stage import eventually
 
 HOUR_MS = 3_600_000
 
@@ -101,3 +107,108 @@ async def test_a_message_that_a_clock_ahead_has_made_come_is_not_said_to_be_reca
     async with serving(root, LAZY, clock=clock) as (broker, wire):  # its point is from before the delivery
         answer = await recall(wire, sent.fields["recallHandle"])
         assert (answer.code, "too late" in (answer.remark or "")) == (604, True)
+
+
+@pytest.mark.parametrize("away_ms", [0, 10_000], ids=["started at once", "started later"])
+@pytest.mark.parametrize("lost", ["timerwheel", "timerwheel timerlog config/timercheck", "step"])
+def test_an_index_made_again_has_what_came_while_the_clock_was_behind_the_timer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: str, away_ms: int
+) -> None:
+    """TM-03: of slots that are over for the timer, one came early because the clock was ahead, one has come since it is
+    right, and two wait."""
+
+    monkeypatch.setattr("bolide.store.timer.delivered.SOURCES_PER_LOOK", 1)
+
+    async def act() -> None:
+        clock = HeldClock()
+        async with serving(tmp_path, clock=clock) as (broker, wire):
+            await send(wire, timed(1, TIMER_DELIVER_MS=START_MS + HOUR_MS // 2))
+            await settled(broker)
+            clock.ms += HOUR_MS
+            await settled(broker)
+            clock.ms -= HOUR_MS
+            delays = ((2, 2_000), (3, 5_000), (4, HOUR_MS * 3 // 4))
+            await send(wire, *(timed(number, TIMER_DELAY_MS=ms) for number, ms in delays))
+            clock.ms += 3_000
+            await settled(broker)
+            assert [message.body for message in await stored(wire)] == [b"1", b"2"]
+        for name in lost.replace("step", "").split():
+            path = tmp_path / name
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        clock.ms += away_ms
+        settings = {"timerPrecisionMs": "500"} if lost == "step" else {}
+        async with serving(tmp_path, settings, clock=clock) as (broker, wire):
+            await settled(broker)
+            assert len(await stored(wire)) == (3 if away_ms else 2)
+            clock.ms += 10_000
+            await settled(broker)
+            assert [message.body for message in await stored(wire)] == [b"1", b"2", b"3"]
+            clock.ms += HOUR_MS
+            await settled(broker)
+            assert [message.body for message in await stored(wire)] == [b"1", b"2", b"3", b"4"]
+
+    asyncio.run(act())
+
+
+@pytest.mark.parametrize("way", ["stop", "kill"])
+def test_what_was_delivered_does_not_come_again_when_its_broker_ends_while_the_index_is_made_again(
+    tmp_path: Path, way: str
+) -> None:
+    """TM-03: a point that was written meanwhile would say that the index is whole."""
+
+    async def act() -> None:
+        clock, root, whole = HeldClock(), tmp_path / "first", Timer._take_in
+        async with serving(root, LAZY, clock=clock) as (broker, wire):
+            await send(wire, *(timed(number, TIMER_DELAY_SEC=1) for number in range(1, 5)))
+            await send(wire, timed(5, TIMER_DELAY_SEC=60))
+            await settled(broker)
+            clock.ms += 10_000
+            await settled(broker)
+            assert len(await stored(wire)) == 4
+        (root / "timerwheel").unlink()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("bolide.broker.timer.TAKEN_PER_TURN", 1)
+            patch.setattr(Timer, "_take_in", lambda timer: timer.queue_offset < 2 and whole(timer))
+            async with serving(root, LAZY, clock=clock) as (broker, wire):
+                part = broker.part(Timers)
+                await eventually(lambda: part.timer.queue_offset == 2)
+                for _ in range(2):
+                    await part._keep_once()
+                    broker.state.store.sync_now()
+                if way == "kill":
+                    root = killed(root, tmp_path / "second")
+        async with serving(root, LAZY, clock=clock) as (broker, wire):
+            await settled(broker)
+            clock.ms += 60_000
+            await settled(broker)
+            assert [message.body for message in await stored(wire)] == [b"1", b"2", b"3", b"4", b"5"]
+
+    asyncio.run(act())
+
+
+@on_loop
+async def test_what_was_filed_late_and_refused_is_in_an_index_made_again(tmp_path: Path) -> None:
+    """TM-03: its broker was killed before it was filed, and the next one began long after it was due."""
+
+    def refuse(door: Door, messages: list[NewMessage]) -> list[Appended]:
+        raise TooBusy("not now")
+
+    clock = HeldClock()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Timer, "_take_in", lambda timer: False)
+        async with serving(tmp_path / "first", LAZY, clock=clock) as (_, wire):
+            await send(wire, timed(1, TIMER_DELAY_SEC=5))
+            root = killed(tmp_path / "first", tmp_path / "second")
+    clock.ms += 60 * 24 * HOUR_MS
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Door, "append", refuse)
+        async with serving(root, LAZY, clock=clock) as (broker, wire):
+            await settled(broker)
+            for _ in range(2):
+                await broker.part(Timers)._keep_once()
+                broker.state.store.sync_now()
+            root = killed(root, tmp_path / "third")
+    (root / "timerwheel").unlink()
+    async with serving(root, LAZY, clock=clock) as (broker, wire):
+        await settled(broker)
+        assert [message.body for message in await stored(wire)] == [b"1"]

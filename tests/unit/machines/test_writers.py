@@ -1,5 +1,8 @@
 """One writer for each part of a batch, and the certainty that a part has never begun."""
 
+import pytest
+
+from bolide.machines import writers as module
 from bolide.machines.writers import Writers
 from bolide.model.limits import WRITERS_MAX
 
@@ -41,3 +44,18 @@ def test_writers_are_forgotten_oldest_first() -> None:
         writers.first_batch(f"q{number}", 0)
     assert not writers.begins("q0", 0, 0, "t")
     assert writers.begins("q1", 0, 0, "t")
+
+
+def test_parts_of_all_batches_have_a_bound_and_those_of_the_oldest_are_forgotten_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "WRITE_PARTS_KNOWN_MAX", 3)
+    writers: Writers[str] = Writers()
+    writers.first_batch("old", 0)
+    writers.first_batch("new", 0)
+    assert all(writers.begins("old", 0, part, "t") for part in range(2))
+    assert all(writers.begins("new", 0, part, "t") for part in range(3))
+    assert not writers.begins("old", 0, 2, "t"), "nobody knows any more"
+    assert not writers.begins("new", 0, 3, "t")
+    writers.first_batch("new", 1)
+    assert all(writers.begins("new", 1, part, "t") for part in range(3))

@@ -4,7 +4,7 @@ import pytest
 
 from bolide.model.topic import GroupConfig
 from bolide.rules.attempts import ATTEMPTS_BYTES_MAX, attempt, with_attempt
-from bolide.rules.retry import is_dead_on_arrival, next_level, times_max
+from bolide.rules.retry import is_dead_on_arrival, is_retry, next_level, times_max
 
 GROUP = GroupConfig("g", retry_max_times=5)
 
@@ -31,6 +31,12 @@ def test_a_message_that_comes_by_itself_is_dead_beyond_the_limit_or_at_once_from
     assert not is_dead_on_arrival(5, 5, is_ordered=False)
     assert is_dead_on_arrival(6, 5, is_ordered=False)
     assert is_dead_on_arrival(0, 5, is_ordered=True)
+
+
+def test_a_consumer_counts_its_retries_or_says_how_many_it_allows() -> None:
+    assert is_retry(1, None)
+    assert is_retry(0, 0), "an ordered one of 4.x that allows none"
+    assert not is_retry(0, None)
 
 
 def test_an_attempt_says_when_where_and_how_it_went_on() -> None:

@@ -9,7 +9,7 @@ from bolide.model.limits import FILTER_TABLE_BYTES_MAX
 from bolide.model.topic import Subscription
 from bolide.rules.bloom import bit_positions
 from bolide.store.disk_os import OsDisk
-from bolide.store.tables import FilterTable
+from bolide.store.tables import FilterTable, filters
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 DAY_MS = 24 * 3600 * 1000
@@ -148,3 +148,17 @@ def test_the_longest_dead_make_room_and_the_living_stay(table: FilterTable, cloc
     assert table.get("T", "g0") is None
     assert table.get("T", "living") is not None
     assert sum(one.kept_bytes for one in table) <= FILTER_TABLE_BYTES_MAX
+
+
+def test_a_filter_for_which_there_is_no_room_does_not_make_the_file_be_written(
+    table: FilterTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.subscribed("living", [sql("T", "a = 1")])
+    table.persist()
+    monkeypatch.setattr(filters, "FILTER_TABLE_BYTES_MAX", table._bytes)
+    table.subscribed("late", [sql("T", "a = 1")])
+    assert table.get("T", "late") is None
+    assert not table.is_dirty
+    table.subscribed("living", [sql("T", "a = 1 AND longer IS NOT NULL")])
+    assert table.get("T", "living") is None
+    assert table.is_dirty, "one that has grown too large is gone"

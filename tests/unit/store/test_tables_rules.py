@@ -10,7 +10,7 @@ from bolide.model.offsets import GroupOffset
 from bolide.model.topic import GroupConfig, TopicConfig
 from bolide.rules.built_in_topics import built_in_topics
 from bolide.store.disk_os import OsDisk
-from bolide.store.tables import GroupTable, OffsetTable, TopicTable, groups, topics
+from bolide.store.tables import GroupTable, OffsetTable, TopicTable, groups, offsets, topics
 
 
 class TickingClock:
@@ -203,6 +203,24 @@ def test_a_commit_of_who_has_not_heard_of_a_reset_is_not_taken(offset_table: Off
     offset_table.take_reset("g", "t", 0)
     offset_table.commit("g", "t", 0, 9, end=10_000)
     assert offset_table.query("g", "t", 0) == 9
+
+
+def test_a_reset_for_which_the_table_has_no_room_takes_nothing_from_those_before(
+    offset_table: OffsetTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offset_table.reset("g", "t", {0: 3, 1: 4}, is_online=True)
+    monkeypatch.setattr(offsets, "OFFSETS_BYTES_MAX", offset_table.bytes_kept)
+    heard: list[int] = []
+    offset_table.on_reset(lambda topic, queues: heard.extend(queues))
+    with pytest.raises(TableFull):
+        offset_table.reset("g", "t", {1: 7, 2: 8}, is_online=True)
+    assert (offset_table.query("g", "t", 1), offset_table.query("g", "t", 2)) == (7, None)
+    assert offset_table.resets_of("g", "t") == {0: 3, 1: 7}, (
+        "what was moved is told, and what was not as before"
+    )
+    assert heard == [1]
+    offset_table.commit("g", "t", 0, 9, end=10_000)
+    assert offset_table.query("g", "t", 0) == 3
 
 
 def test_the_version_moves_every_five_hundred_commits(offset_table: OffsetTable) -> None:

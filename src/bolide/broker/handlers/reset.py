@@ -15,7 +15,7 @@ from itertools import islice
 from bolide.broker.own_offsets import check_offsets_change
 from bolide.broker.part import Part
 from bolide.broker.state import BrokerState
-from bolide.model.errors import ConsumerNotOnline, InvalidRequest, RequestError
+from bolide.model.errors import ConsumerNotOnline, InvalidRequest, RequestError, TooBusy
 from bolide.model.limits import TOPICS_ASKED_MAX
 from bolide.model.numbers import INT64_MAX
 from bolide.model.offsets import MessageQueue
@@ -43,6 +43,9 @@ NOW = -1
 """The time that stands for the end of a queue."""
 
 CPP = "CPP"
+
+NAMED = 8
+"""So many members are named in a refusal."""
 
 
 class Resets(Part):
@@ -111,12 +114,14 @@ class Resets(Part):
         if any(member.language == CPP for member in members):
             listed = await join_pieces(offset_list_pieces(self._by_queue(header.topic, offsets)))
         fields = ResetOffset(header.topic, header.group, header.timestamp).encode()
+        if deaf := [member.client_id for member in members if member.connection.is_congested]:
+            raise TooBusy(
+                f"{len(deaf)} of {len(members)} members do not read what they are sent, and would undo the move with"
+                f" their next commit, so none was told: try again, or stop them ({', '.join(deaf[:NAMED])[:512]})"
+            )
         for member in members:
             told = listed if member.language == CPP else body
-            if not member.connection.is_congested:
-                member.connection.notify(
-                    Command(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, dict(fields), told)
-                )
+            member.connection.notify(Command(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, dict(fields), told))
         return request.answer(body=body)
 
     def _offsets(self, header: ResetOffset, config: TopicConfig) -> Steps[dict[int, int]]:

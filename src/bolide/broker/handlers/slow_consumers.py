@@ -48,13 +48,17 @@ class SlowConsumers(Part):
     def _look_at(self, group: GroupConfig) -> Steps[None]:
         for count, behind in enumerate(self._behind(group.name)):
             if behind > self._state.settings.now.slow_group_bytes:
-                log.warning(
-                    "the group %s is %d bytes behind and may not consume any more", group.name, behind
-                )
-                self._state.groups.put(replace(group, consume_enable=False))
+                self._keep_away(group.name, behind)
                 return
             if count % QUEUES_PER_STEP == QUEUES_PER_STEP - 1:
                 yield
+
+    def _keep_away(self, name: str, behind: int) -> None:
+        """As the group is now: it may have been changed or deleted since the look began."""
+        group = self._state.groups.get(name)
+        if group is not None:
+            log.warning("the group %s is %d bytes behind and may not consume any more", name, behind)
+            self._state.groups.put(replace(group, consume_enable=False))
 
     def _behind(self, group: str) -> Iterable[int]:
         """How many bytes of the log came after what its members pulled last, by queue."""

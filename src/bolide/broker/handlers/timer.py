@@ -8,6 +8,7 @@ from contextlib import suppress
 from bolide.broker.diversions import set_aside
 from bolide.broker.handlers.send import answer_stored
 from bolide.broker.part import Part, Work
+from bolide.broker.property_room import check_room
 from bolide.broker.state import BrokerState
 from bolide.broker.timer import Timer
 from bolide.model.errors import (
@@ -20,12 +21,8 @@ from bolide.model.errors import (
     TooBusy,
     TopicNotFound,
 )
-from bolide.model.limits import TIMER_RECALLS_MAX
-from bolide.model.message import (
-    PROPERTIES_BYTES_MAX,
-    Property,
-    format_properties,
-)
+from bolide.model.limits import PROPERTIES_ROOM_BYTES, TIMER_RECALLS_MAX
+from bolide.model.message import Property, format_properties
 from bolide.model.names import TIMER_TOPIC, check_topic
 from bolide.model.numbers import parse_whole
 from bolide.model.recall import RecallHandle, decode_handle
@@ -54,9 +51,6 @@ LOOK_MS = 200
 
 IDLE_MS = 60_000
 """While nothing waits."""
-
-RESERVED_BYTES = 512
-"""What waiting and delivery add to the properties of a message, and a little more."""
 
 POINT_BYTES_MAX = 256 * 1024**2
 """A start goes over the log behind the last point; it is never more than this."""
@@ -137,11 +131,7 @@ class Timers(Part):
                 f"the message is due in {(due_ms - now_ms) // 1000} s; timerMaxDelaySec allows"
                 f" {config.timer_delay_s_max}"
             )
-        if len(message.properties) > PROPERTIES_BYTES_MAX - RESERVED_BYTES:
-            raise MessageIllegal(
-                f"the properties have {len(message.properties)} bytes; a timed message may have"
-                f" {PROPERTIES_BYTES_MAX - RESERVED_BYTES}"
-            )
+        check_room(message.properties, PROPERTIES_ROOM_BYTES)
         step = step_of(due_ms, config.timer_step_ms)
         if self.timer.is_full:
             raise TooBusy(
@@ -279,6 +269,8 @@ class Timers(Part):
 
     def _is_due(self) -> bool:
         """Whether there is something new to write down."""
+        if self.timer.is_rebuilding:
+            return False
         if self._written is None:
             return self.timer.changes > 0
         point, changes = self._written
@@ -290,7 +282,7 @@ class Timers(Part):
         state, timer = self._state, self.timer
         is_true = timer.is_open and not self._is_broken and state.store.durability.failure is None
         try:
-            if is_true and (timer.changes or self._written is not None):
+            if is_true and not timer.is_rebuilding and (timer.changes or self._written is not None):
                 state.store.sync_log()
                 timer.catch_up()
                 self._write_point()

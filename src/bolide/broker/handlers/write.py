@@ -7,23 +7,27 @@ ordinary ones and cost nothing more.
 """
 
 import asyncio
-from collections.abc import Iterator
 
 from bolide.broker.part import Part
 from bolide.broker.state import BrokerState
 from bolide.machines.writers import Writers
 from bolide.model.errors import InvalidRequest, RequestError, StoreUnavailable
-from bolide.model.limits import WRITE_BROKERS_MAX, WRITE_PARTS_MAX
+from bolide.model.limits import WRITE_BROKERS_LENGTH_MAX, WRITE_BROKERS_MAX, WRITE_PARTS_MAX
 from bolide.model.names import SCHEDULE_TOPIC, TIMER_TOPIC, check_id, check_topic
+from bolide.model.steps import Steps
 from bolide.net.link import Link
 from bolide.net.registry import Handler
+from bolide.net.turns import in_turns, join_pieces
 from bolide.store.tables.writes import BatchBegun, WriteTable
-from bolide.wire.bodies.write import StoredRange, encode_ranges
+from bolide.wire.bodies.write import StoredRange, ranges_pieces
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
 from bolide.wire.headers.write import BeginWrite, WriteBegun
 
 PERSIST_MS = 1_000
+
+QUEUES_PER_TURN = 64
+"""A place of the log is looked for in a queue by some twenty reads."""
 
 
 class BulkWrites(Part):
@@ -49,11 +53,12 @@ class BulkWrites(Part):
         if before is not None:
             before.abort()
         fresh = self._writers.begins(header.writer, header.batch, header.partition, header.topic)
-        ranges = [] if fresh else list(self._ranges(header, begun.log_offset))
+        # From here on only this connection brings something of the part, and it waits for the answer.
+        ranges = [] if fresh else await in_turns(self._ranges(header, begun.log_offset))
         await self._kept(self._state.store.log.end)
         await self._state.files.saved(self.table)
-        answer = WriteBegun(fresh, ",".join(sorted(begun.brokers)))
-        return request.answer(fields=answer.encode(), body=encode_ranges(ranges))
+        answer = WriteBegun(fresh, _joined(begun.brokers))
+        return request.answer(fields=answer.encode(), body=await join_pieces(ranges_pieces(ranges)))
 
     def _begun(self, header: BeginWrite, brokers: frozenset[str]) -> BatchBegun:
         """The batch as the table has it from now on."""
@@ -69,19 +74,23 @@ class BulkWrites(Part):
         elif brokers <= known.brokers:
             return known
         else:
-            begun = BatchBegun(known.batch, known.log_offset, known.brokers | brokers)
+            begun = BatchBegun(known.batch, known.log_offset, _check_brokers(known.brokers | brokers))
         self.table.put(header.writer, begun)
         return begun
 
-    def _ranges(self, header: BeginWrite, log_offset: int) -> Iterator[StoredRange]:
+    def _ranges(self, header: BeginWrite, log_offset: int) -> Steps[list[StoredRange]]:
         """Where messages of the topic are that were stored from this place of the log on."""
         reader = self._state.store.reader
+        found: list[StoredRange] = []
         for name in (header.topic, SCHEDULE_TOPIC, TIMER_TOPIC) if header.delays else (header.topic,):
             topic = self._state.topics.get(name)
             for queue_id in range(0 if topic is None else topic.queues):
                 begin, end = reader.range_from(name, queue_id, log_offset)
                 if begin < end:
-                    yield StoredRange(name, queue_id, begin, end)
+                    found.append(StoredRange(name, queue_id, begin, end))
+                if queue_id % QUEUES_PER_TURN == QUEUES_PER_TURN - 1:
+                    yield
+        return found
 
     async def _kept(self, end: int) -> None:
         """Readers see what was stored until now."""
@@ -96,9 +105,20 @@ def _check(header: BeginWrite) -> frozenset[str]:
     check_topic(header.topic)
     if header.batch < 0 or header.partition < 0:
         raise InvalidRequest("a batch and its part have numbers from 0 on")
-    brokers = frozenset(name for name in header.brokers.split(",") if name)
+    return _check_brokers(frozenset(name for name in header.brokers.split(",") if name))
+
+
+def _check_brokers(brokers: frozenset[str]) -> frozenset[str]:
     if len(brokers) > WRITE_BROKERS_MAX:
         raise InvalidRequest(
             f"a batch is written to {WRITE_BROKERS_MAX} brokers at most, not to {len(brokers)}"
         )
+    if (length := len(_joined(brokers))) > WRITE_BROKERS_LENGTH_MAX:
+        raise InvalidRequest(
+            f"the names of a batch's brokers have {WRITE_BROKERS_LENGTH_MAX} characters at most, not {length}"
+        )
     return brokers
+
+
+def _joined(brokers: frozenset[str]) -> str:
+    return ",".join(sorted(brokers))

@@ -317,13 +317,24 @@ WRITERS_MAX: Final = Limit(
     "bulk writers whose batch under way is known",
     "the one whose batch began longest ago is forgotten; were that batch tried again, it would be written twice",
 )
+# With each batch that begins, the file of all of them is written.
+WRITERS_BYTES_MAX: Final = Limit(
+    16 * MIB,
+    Where.BROKER,
+    "bytes of what is known of bulk writers, the names of their batches' brokers among it",
+    "as above",
+)
 WRITE_PARTS_MAX: Final = Limit(
     64, Where.BROKER, "parts of batches that one connection writes", "the next one is refused"
 )
 WRITE_PARTS_KNOWN_MAX: Final = Limit(
     65_536,
     Where.BROKER,
-    "parts of one batch that are known not to have begun before",
-    "of further ones it is looked up what is stored",
+    "parts of all batches under way of which it is known that they have begun",
+    "of those whose batch began longest ago, and then of further ones, it is looked up what is stored",
 )
 WRITE_BROKERS_MAX: Final = Limit(1024, Where.BROKER, "brokers that one batch is written to", "it is refused")
+# All of them stand in the header of an answer, where a character may take six bytes.
+WRITE_BROKERS_LENGTH_MAX: Final = Limit(
+    32_768, Where.BROKER, "characters of the names of a batch's brokers, joined", "it is refused"
+)

@@ -89,11 +89,6 @@ class FilterTable(PersistedTable):
     def get(self, topic: str, group: str) -> KeptFilter | None:
         return self._topics.get(topic, {}).get(group)
 
-    def has(self, group: str, wanted: Subscription) -> bool:
-        """Whether the table says of this subscription what there is to say."""
-        known = self.get(wanted.topic, group)
-        return known is not None and not known.is_dead and known == _born(group, wanted, known.born_ms)
-
     def subscribed(self, group: str, subscriptions: Iterable[Subscription]) -> None:
         """These are all the expressions that the group has now, if any; what it had for other topics is dead."""
         wanted = {one.topic: one for one in subscriptions}
@@ -144,34 +139,35 @@ class FilterTable(PersistedTable):
         changed = _born(
             group, wanted, known.born_ms if known is not None and is_same else self._clock.now_ms()
         )
-        if changed != known:
-            self._put(changed)
+        if changed != known and self._put(changed):
             self.mark_dirty()
 
     def _bury(self, topic: str, group: str) -> None:
         known = self._topics[topic][group]
-        if not known.is_dead:
-            self._put(replace(known, dead_ms=max(known.born_ms, self._clock.now_ms())))
+        if not known.is_dead and self._put(replace(known, dead_ms=max(known.born_ms, self._clock.now_ms()))):
             self.mark_dirty()
 
-    def _put(self, kept: KeptFilter) -> None:
-        """In place of what was there; the longest dead make room, and where that is not enough it is left out."""
-        self._drop(kept.topic, kept.group)
+    def _put(self, kept: KeptFilter) -> bool:
+        """In place of what was there; the longest dead make room, and where that is not enough it is left out.
+
+        Tells whether that has changed anything."""
+        changed = self._drop(kept.topic, kept.group)
         while self._dead and self._bytes + kept.kept_bytes > FILTER_TABLE_BYTES_MAX:
-            self._drop(*next(iter(self._dead)))
+            changed = self._drop(*next(iter(self._dead)))
         if self._bytes + kept.kept_bytes > FILTER_TABLE_BYTES_MAX:
-            return
+            return changed
         self._topics.setdefault(kept.topic, {})[kept.group] = kept
         self._groups.setdefault(kept.group, set()).add(kept.topic)
         self._bytes += kept.kept_bytes
         if kept.is_dead:
             self._dead[kept.topic, kept.group] = None
+        return True
 
-    def _drop(self, topic: str, group: str) -> None:
+    def _drop(self, topic: str, group: str) -> bool:
         groups = self._topics.get(topic, {})
         kept = groups.pop(group, None)
         if kept is None:
-            return
+            return False
         self._bytes -= kept.kept_bytes
         self._dead.pop((topic, group), None)
         self._groups[group].discard(topic)
@@ -179,6 +175,7 @@ class FilterTable(PersistedTable):
             del self._topics[topic]
         if not self._groups[group]:
             del self._groups[group]
+        return True
 
 
 def _groups_of(topic: str, row: object) -> Iterable[tuple[str, object]]:

@@ -90,15 +90,18 @@ class OffsetTable(PersistedTable):
         have not pulled since then go on where they were.
         """
         key = f"{topic}@{group}"
-        waiting = self._resets.pop(key, {})  # of other queues, perhaps
-        for queue_id, offset in offsets.items():
-            self.commit(group, topic, queue_id, offset, offset)
-        if is_online:
-            told = {queue_id: GroupOffset(offset) for queue_id, offset in offsets.items()}
-            self._resets[key] = {**waiting, **told}
-        self.resets += 1
-        for listener in self._listeners:
-            listener(topic, offsets)
+        pending = self._resets.pop(key, {})  # of other queues, perhaps
+        moved: dict[int, GroupOffset] = {}
+        try:
+            for queue_id, offset in offsets.items():
+                self.commit(group, topic, queue_id, offset, offset)
+                moved[queue_id] = GroupOffset(offset)
+        finally:  # when the table is full, the others stay as they were, with what is pending of them
+            if is_online and (pending or moved):
+                self._resets[key] = {**pending, **moved}
+            self.resets += 1
+            for listener in self._listeners:
+                listener(topic, moved)
 
     def end_reset(self, group: str, topic: str, queue_id: int) -> None:
         """Nobody is there who would have to hear of it: what is committed next counts."""

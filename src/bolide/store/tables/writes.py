@@ -9,12 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bolide.model import java_json
 from bolide.model.clock import Clock
 from bolide.model.errors import InvalidRequest
-from bolide.model.limits import WRITERS_MAX
+from bolide.model.json_pieces import Entries
+from bolide.model.limits import WRITERS_BYTES_MAX, WRITERS_MAX
 from bolide.model.numbers import is_int64
 from bolide.store.disk import Disk
-from bolide.store.tables.persisted import PersistedTable, member_table
+from bolide.store.tables.persisted import PersistedTable, entries_of, member_table
+
+ENTRY_BYTES, NAME_BYTES = 640, 128
+"""What a writer takes beside the names, and what a name takes beside its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,35 +32,46 @@ class BatchBegun:
 
 
 class WriteTable(PersistedTable):
-    """By writer; the one whose batch began longest ago goes when there are too many."""
+    """By writer; the one whose batch began longest ago goes when there are too many, or they take too much."""
 
     def __init__(self, disk: Disk, path: str, clock: Clock) -> None:
         super().__init__(disk, path, clock)
         self._writers: dict[str, BatchBegun] = {}
+        self.bytes_kept = 0
+        """About what all of them take in memory; the file takes less."""
 
     def get(self, writer: str) -> BatchBegun | None:
         return self._writers.get(writer)
 
     def put(self, writer: str, begun: BatchBegun) -> None:
-        self._writers.pop(writer, None)
+        if writer in self._writers:
+            self._drop(writer)
         self._writers[writer] = begun
-        while len(self._writers) > WRITERS_MAX:
-            del self._writers[next(iter(self._writers))]
+        self.bytes_kept += _bytes_of(writer, begun)
+        while len(self._writers) > WRITERS_MAX or self.bytes_kept > WRITERS_BYTES_MAX:
+            self._drop(next(iter(self._writers)))
         self._changed()
 
     def members(self) -> dict[str, Any]:
-        return {
-            "dataVersion": self.version.as_json(),
-            "writers": {
-                name: {"batch": begun.batch, "logOffset": begun.log_offset, "brokers": sorted(begun.brokers)}
-                for name, begun in self._writers.items()
-            },
-        }
+        entries = (
+            (name, {"batch": begun.batch, "logOffset": begun.log_offset, "brokers": sorted(begun.brokers)})
+            for name, begun in entries_of(self._writers)
+        )
+        return {"dataVersion": self.version.as_json(), "writers": Entries(entries)}
+
+    def _drop(self, writer: str) -> None:
+        self.bytes_kept -= _bytes_of(writer, self._writers.pop(writer))
 
     def _take(self, members: Mapping[str, Any]) -> None:
         self._writers = {
             name: _begun(name, entry) for name, entry in member_table(members, "writers").items()
         }
+        self.bytes_kept = sum(_bytes_of(name, begun) for name, begun in self._writers.items())
+
+
+def _bytes_of(writer: str, begun: BatchBegun) -> int:
+    names = sum(NAME_BYTES + len(java_json.key_text(name).encode()) for name in begun.brokers)
+    return ENTRY_BYTES + len(java_json.key_text(writer).encode()) + names
 
 
 def _begun(name: str, entry: object) -> BatchBegun:

@@ -29,6 +29,8 @@ from bolide.store.timer.layout import PREVIOUS as NUMBER
 
 RECORDS_PER_STEP = 2000
 NEWEST_MS = 60_000
+SOURCES_PER_LOOK = 10_000
+"""Those that are too old are looked for when so many more have come."""
 
 _NAME = (Property.TIMER_OUT_MS + "\x01").encode()
 
@@ -43,9 +45,11 @@ class Delivered(NamedTuple):
 
 
 def delivered_since(log: CommitLog, begin: int, end: int, *, newest_only: bool = False) -> Steps[Delivered]:
-    """Go over the log from a record on.  With `newest_only` it may be long: what was due more than a minute before the
-    newest is not remembered."""
-    sources: dict[int, int] = {}
+    """Go over the log from a record on.  With `newest_only` it may be long: what was delivered when the timer was more
+    than a minute before the newest slot is not remembered."""
+    sources: dict[
+        int, int
+    ] = {}  # with the newest slot then: their own may be older, when the clock was set back
     read_ms = newest_ms = count = 0
     at = max(begin, int(log.start))
     while at < end and (segment := log.segment_of(at)) is not None:
@@ -61,9 +65,9 @@ def delivered_since(log: CommitLog, begin: int, end: int, *, newest_only: bool =
         mark = _mark(segment, place)
         if mark < 0 and (found := _due(segment, place, size)) is not None:
             due, stored_ms = min(found), found[1]  # what was written again is due later than it was done
-            sources[source_of(mark)] = due
             read_ms, newest_ms = max(read_ms, due), max(newest_ms, stored_ms)
-            if newest_only and len(sources) % 10_000 == 0:
+            sources[source_of(mark)] = read_ms
+            if newest_only and len(sources) % SOURCES_PER_LOOK == 0:
                 sources = {key: value for key, value in sources.items() if value > read_ms - NEWEST_MS}
         at += size
         count += 1

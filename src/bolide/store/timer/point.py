@@ -14,7 +14,8 @@ class TimerPoint(NamedTuple):
     queue_offset: int
     """Messages of the timer's queue before this one have units."""
     mark: int = -1
-    """Nothing of that slot was delivered before this place of the log; -1 when nobody has noted it."""
+    """Before this place of the log nothing of that slot was delivered, and no message came too late for its own;
+    -1 when nobody has noted it."""
     step_ms: int = 0
 
 

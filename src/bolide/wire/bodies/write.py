@@ -1,10 +1,10 @@
 """Where the messages of a bulk write are, if they are stored: ranges of queues."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bolide.model import java_json
+from bolide.model import json_pieces
 from bolide.model.errors import InvalidRequest
 from bolide.model.numbers import is_int64
 from bolide.wire.bodies.members import parse_answer, rows
@@ -20,11 +20,11 @@ class StoredRange:
     end: int
 
 
-def encode_ranges(ranges: Iterable[StoredRange]) -> bytes:
-    rows_ = [
+def ranges_pieces(ranges: Iterable[StoredRange]) -> Iterator[bytes]:
+    told = (
         {"topic": one.topic, "queueId": one.queue_id, "begin": one.begin, "end": one.end} for one in ranges
-    ]
-    return java_json.dumps({"ranges": rows_})
+    )
+    return json_pieces.compact({"ranges": json_pieces.Items(told)})
 
 
 def decode_ranges(body: bytes) -> list[StoredRange]:

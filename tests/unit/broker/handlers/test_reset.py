@@ -16,6 +16,7 @@ from bolide.model.errors import (
     InvalidRequest,
     PermissionDenied,
     RequestError,
+    TooBusy,
     TopicNotFound,
 )
 from bolide.model.numbers import INT64_MAX
@@ -173,6 +174,23 @@ def test_without_the_broker_s_own_reset_members_are_told(
     (command,) = told
     assert command.code == 220
     assert offsets_in(command.body) == {0: 7, 1: 0}
+
+
+def test_no_member_is_told_while_one_would_not_hear_it_and_undo_the_move(
+    orders: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders.change(useServerSideResetOffset="false")
+    told: list[str] = []
+    for link, client_id in (("10.0.0.7:4000", "one"), ("10.0.0.8:4000", "two")):
+        join(orders, link, client_id)
+        monkeypatch.setattr(orders.link(link), "notify", lambda command, who=client_id: told.append(who))
+    orders.link("10.0.0.8:4000").is_congested = True
+    with pytest.raises(TooBusy, match=r"1 of 2 members .* none was told: .*\(two\)"):
+        reset(orders)
+    assert told == []
+    orders.link("10.0.0.8:4000").is_congested = False
+    reset(orders)
+    assert told == ["one", "two"]
 
 
 def test_unless_forced_members_are_never_told_to_skip(orders: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
