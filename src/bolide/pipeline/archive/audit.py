@@ -16,7 +16,7 @@ from bolide.model.offsets import MessageQueue
 from bolide.pipeline.archive.compare import Audit, Kind, QueueAudit, compare_archived, compare_consumed
 from bolide.pipeline.archive.manifest import State
 from bolide.pipeline.archive.place import Place
-from bolide.pipeline.archive.spans import Span, common
+from bolide.pipeline.archive.spans import Span, common, without
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,7 +91,10 @@ def prove(
     found: dict[MessageQueue, QueueAudit] = dict(queues)
 
     def add(queue: MessageQueue, kind: Kind, spans: Sequence[Span]) -> None:
-        found.setdefault(queue, QueueAudit(queue)).add(kind, spans)
+        one = found.setdefault(queue, QueueAudit(queue))
+        if kind is Kind.DIFFERS:  # what is missing is said already
+            spans = without(spans, [known.span for known in one.findings if known.kind is Kind.MISSING])
+        one.add(kind, spans)
 
     files = Files(spark, place, state, topics)
     ranges = {
@@ -105,11 +108,9 @@ def prove(
 
 def _windows(
     stored: Stored, state: State, queues: Mapping[MessageQueue, QueueAudit]
-) -> dict[MessageQueue, Span]:
+) -> dict[MessageQueue, list[Span]]:
     """Where brokers and archive both have messages."""
-    windows: dict[MessageQueue, Span] = {}
-    for queue in queues:
-        both = common([stored.ends[queue]], state.spans(queue)) if queue in stored.ends else []
-        if both:
-            windows[queue] = Span(both[0].first, both[-1].end)
-    return windows
+    both = {
+        queue: common([stored.ends[queue]], state.spans(queue)) for queue in queues if queue in stored.ends
+    }
+    return {queue: spans for queue, spans in both.items() if spans}

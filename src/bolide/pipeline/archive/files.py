@@ -93,5 +93,5 @@ def listed_files(folder: Path, files: Sequence[Path], rows: dict[str, int]) -> l
 
 def partition_of(path: str) -> dict[str, str | None]:
     """The date and topic of a file's path, as they are without escapes."""
-    values = dict(part.split("=", 1) for part in path.split("/")[:-1])
+    values = dict(part.split("=", 1) for part in path.split("/")[:-1] if "=" in part)
     return {name: None if text == NO_VALUE else unquote(text) for name, text in values.items()}

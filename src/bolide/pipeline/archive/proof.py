@@ -13,8 +13,17 @@ from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
 from bolide.model.offsets import MessageQueue
 from bolide.pipeline.archive.compare import FileFinding, Kind
+from bolide.pipeline.archive.files import partition_of
 from bolide.pipeline.archive.manifest import CHECKSUM_MASK, Range, State
-from bolide.pipeline.archive.measure import HASH, QUEUE, islands, measured_queues, measured_spans, within
+from bolide.pipeline.archive.measure import (
+    HASH,
+    QUEUE,
+    Measured,
+    islands,
+    measured_queues,
+    measured_spans,
+    within,
+)
 from bolide.pipeline.archive.place import DELTA, Place
 from bolide.pipeline.archive.read import files_of, frame_of
 from bolide.pipeline.archive.spans import Span, common, without
@@ -22,7 +31,6 @@ from bolide.pipeline.declared.definition import TOPIC_FORMAT
 
 Found = Callable[[MessageQueue, Kind, Sequence[Span]], None]
 Ranges = Mapping[MessageQueue, Sequence[Range]]
-Ends = Mapping[MessageQueue, Span]
 
 
 class Files:
@@ -60,11 +68,16 @@ class Files:
         return True
 
     def _foreign(self, known: Collection[str]) -> list[str]:
-        """Files that a plain read of the folder takes for a part of the archive; a Delta table leaves old ones there."""
-        if self._place.format == DELTA or self._topics is not None:
+        """Files that a plain read of the folder takes for a part of the archive.  A Delta table leaves old ones there."""
+        if self._place.format == DELTA:
             return []
-        found = (str(file.relative_to(self._place.data)) for file in self._place.data.rglob("*.parquet"))
-        return sorted(set(found) - set(known))
+        found = {str(file.relative_to(self._place.data)) for file in self._place.data.rglob("*.parquet")}
+        foreign = sorted(found - set(known))
+        return [
+            path
+            for path in foreign
+            if self._topics is None or partition_of(path).get("topic") in self._topics
+        ]
 
 
 def prove_files(frame: DataFrame, ranges: Ranges, found: Found) -> None:
@@ -93,45 +106,53 @@ def prove_files(frame: DataFrame, ranges: Ranges, found: Found) -> None:
         )
 
 
-def _is_changed(one: Range, part: object) -> bool:
+def _is_changed(one: Range, part: Measured | None) -> bool:
     """As many rows as there should be, and not the same; where rows are missing or doubled that is said already."""
-    from bolide.pipeline.archive.measure import Measured
-
-    return isinstance(part, Measured) and part.rows == one.span.rows and part.checksum != one.checksum
+    return part is not None and part.rows == one.span.rows and part.checksum != one.checksum
 
 
 def _told(ranges: Sequence[Range]) -> tuple[int, int]:
     return sum(one.span.rows for one in ranges), sum(one.checksum for one in ranges) & CHECKSUM_MASK
 
 
-def prove_stored(frame: DataFrame, nameserver: str, stored: Ends, windows: Ends, found: Found) -> None:
+def prove_stored(
+    frame: DataFrame,
+    nameserver: str,
+    stored: Mapping[MessageQueue, Span],
+    windows: Mapping[MessageQueue, Sequence[Span]],
+    found: Found,
+) -> None:
     """Are the archived messages those that the brokers still have?  Of every queue, where both have some."""
     if not windows:
         return
-    topic = _topics(frame.sparkSession, nameserver, stored, windows)
-    spans = {queue: [window] for queue, window in windows.items()}
-    mine = within(frame, spans).drop("_first", "_end")
+    topic = within(_topics(frame.sparkSession, nameserver, stored, windows), windows).drop("_first", "_end")
+    mine = within(frame, windows).drop("_first", "_end")
     ours, theirs = measured_queues(mine), measured_queues(topic)
-    wrong = {queue: [window] for queue, window in windows.items() if ours.get(queue) != theirs.get(queue)}
+    wrong = {queue: windows[queue] for queue in windows if ours.get(queue) != theirs.get(queue)}
     if not wrong:
         return
     on = [*QUEUE, "queueOffset"]
     left = within(mine, wrong).select(*on, F.expr(HASH).alias("_mine"))
     right = within(topic, wrong).select(*on, F.expr(HASH).alias("_theirs"))
     differing = left.join(right, on, "full_outer").where("not (_mine <=> _theirs)")
-    for queue, spans_ in islands(differing).items():
-        found(queue, Kind.DIFFERS, spans_)
+    for queue, spans in islands(differing).items():
+        found(queue, Kind.DIFFERS, spans)
 
 
-def _topics(spark: SparkSession, nameserver: str, stored: Ends, windows: Ends) -> DataFrame:
+def _topics(
+    spark: SparkSession,
+    nameserver: str,
+    stored: Mapping[MessageQueue, Span],
+    windows: Mapping[MessageQueue, Sequence[Span]],
+) -> DataFrame:
     """What the brokers have in these windows; queues without one are named too, because all must be."""
     topics = {queue.topic for queue in windows}
     begins: dict[str, dict[str, dict[str, int]]] = {}
     ends: dict[str, dict[str, dict[str, int]]] = {}
     for queue, span in stored.items():
         if queue.topic in topics:
-            window = windows.get(queue, Span(span.first, span.first))
-            for tree, offset in ((begins, window.first), (ends, window.end)):
+            window = windows.get(queue) or [Span(span.first, span.first)]
+            for tree, offset in ((begins, window[0].first), (ends, window[-1].end)):
                 tree.setdefault(queue.topic, {}).setdefault(queue.broker_name, {})[str(queue.queue_id)] = (
                     offset
                 )
