@@ -1,4 +1,4 @@
-"""`bolide pipeline audit`: is what is stored, archived and consumed the same?  The work is in `bolide.pipeline.archive`."""
+"""`bolide pipeline audit`: is what is stored, archived and consumed the same?  `bolide.pipeline.archive` finds out."""
 
 import asyncio
 from collections.abc import Sequence

@@ -141,16 +141,15 @@ def file_of(place: Place, number: int) -> Path:
     return base if base.exists() else place.manifest / f"{number:012}.json"
 
 
-def commit(place: Place, entry: Entry) -> None:
-    """The moment at which the entry holds, for good."""
+def commit(place: Place, entry: Entry, ready: Callable[[], None] = lambda: None) -> None:
+    """The moment at which the entry holds, for good; `ready` is called just before it."""
     if file_of(place, entry.number).exists():
         raise ArchiveDamaged(
             f"{file_of(place, entry.number)} is there already: somebody else writes to the archive"
         )
     kind = ".base" if entry.kind == "base" else ""
-    write_whole(
-        place.manifest / f"{entry.number:012}{kind}.json", json.dumps(_encoded(entry), indent=1) + "\n"
-    )
+    text = json.dumps(_encoded(entry), indent=1) + "\n"
+    write_whole(place.manifest / f"{entry.number:012}{kind}.json", text, ready)
 
 
 def drop_before(place: Place, number: int) -> None:

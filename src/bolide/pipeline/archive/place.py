@@ -13,7 +13,7 @@ refused, because a commit is a rename.
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,13 +127,14 @@ def _is_vacant(folder: Path) -> bool:
     )
 
 
-def write_whole(file: Path, text: str) -> None:
-    """A file that is there with all of its text, durably, or not at all."""
+def write_whole(file: Path, text: str, ready: Callable[[], None] = lambda: None) -> None:
+    """A file that is there with all of its text, durably, or not at all; `ready` is called before it is there."""
     new = file.with_name(f"{file.name}.new")
     with new.open("w") as opened:
         opened.write(text)
         opened.flush()
         os.fsync(opened.fileno())
+    ready()
     new.replace(file)
     sync_folder(file.parent)
 

@@ -68,7 +68,7 @@ class Files:
         return True
 
     def _foreign(self, known: Collection[str]) -> list[str]:
-        """Files that a plain read of the folder takes for a part of the archive.  A Delta table leaves old ones there."""
+        """Files that a plain read of the folder takes for a part of it.  A Delta table leaves old ones there."""
         if self._place.format == DELTA:
             return []
         found = {str(file.relative_to(self._place.data)) for file in self._place.data.rglob("*.parquet")}

@@ -88,6 +88,8 @@ class Archive:
             self._publish(last)
         for leftover in self.place.staging.iterdir():
             shutil.rmtree(leftover)
+        for begun in self.place.manifest.glob("*.new"):
+            begun.unlink()
         self.is_sound = True
 
     # ---- a batch -------------------------------------------------------------------------------------------
@@ -168,7 +170,7 @@ class Archive:
     def commit(self, entry: Entry) -> None:
         self.is_sound = False
         self.before("commit")
-        manifest.commit(self.place, entry)
+        manifest.commit(self.place, entry, lambda: self.before("rename"))
         self.before("committed")
         self.state.take(entry)
         self._publish(entry)
