@@ -1,4 +1,4 @@
-"""An archive has every message once: killed before any step of a commit or a compaction, and in a batch that comes again."""
+"""An archive has every message once: killed before any step of a commit or compaction, and in a repeated batch."""
 
 import shutil
 from collections.abc import Callable
