@@ -49,6 +49,7 @@ def test_an_audit_without_an_archive_compares_stored_and_consumed(
     command: Command, bolide_session_server: EmbeddedServer
 ) -> None:
     command("topic", "create", "audit-plain", "--queues", "2")
+    command("group", "create", "audit-group")
     nameserver = bolide_session_server.nameserver
     with Producer(nameserver, group="tests") as producer:
         for number in range(6):

@@ -46,14 +46,18 @@ def compact(
     if archive.place.format == DELTA:
         _compact_delta(archive, today, target_bytes, done)
     else:
-        for small in _small_files(list(archive.state.files.values()), today, target_bytes):
-            _rewrite(spark, archive, small, target_bytes, done)
+        for small in small_files(list(archive.state.files.values()), today, target_bytes):
+            entry = rewritten(spark, archive, small, target_bytes)
+            archive.commit(entry)
+            done.partitions += 1
+            done.files_before += len(small)
+            done.files_after += len(entry.files)
     if archive.state.entries >= folded_from:
         archive.fold()
     return done
 
 
-def _small_files(files: Sequence[DataFile], today: str, target_bytes: int) -> Iterator[list[DataFile]]:
+def small_files(files: Sequence[DataFile], today: str, target_bytes: int) -> Iterator[list[DataFile]]:
     """Of each partition of a day that is over, those worth rewriting."""
     partitions: dict[str, list[DataFile]] = {}
     for file in sorted(files, key=lambda one: one.path):
@@ -67,9 +71,8 @@ def _files_for(small: Sequence[DataFile], target_bytes: int) -> int:
     return max(1, -(-sum(file.size_bytes for file in small) // target_bytes))
 
 
-def _rewrite(
-    spark: SparkSession, archive: Archive, small: Sequence[DataFile], target_bytes: int, done: Compacted
-) -> None:
+def rewritten(spark: SparkSession, archive: Archive, small: Sequence[DataFile], target_bytes: int) -> Entry:
+    """Their rows in new files, which are staged and not committed."""
     data = archive.place.data
     before = read_files(spark, data, [data / file.path for file in small])
     staged = archive.stage(before.select(*COLUMNS), _files_for(small, target_bytes))
@@ -79,10 +82,7 @@ def _rewrite(
             " the archive is as it was. Is the disk sound?"
         )
     removed = [file.path for file in small]
-    archive.commit(Entry(staged.number, "compaction", archive.now_ms(), staged.files, removed=removed))
-    done.partitions += 1
-    done.files_before += len(small)
-    done.files_after += len(staged.files)
+    return Entry(staged.number, "compaction", archive.now_ms(), staged.files, removed=removed)
 
 
 def _compact_delta(archive: Archive, today: str, target_bytes: int, done: Compacted) -> None:

@@ -68,7 +68,7 @@ class DeltaLog:
                 str(self._place.data),
                 _schema(),
                 actions,
-                mode="append",
+                mode="error",
                 partition_by=list(PARTITION),
                 commit_properties=properties,
             )

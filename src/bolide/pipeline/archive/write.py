@@ -96,6 +96,14 @@ class Archive:
 
     def append(self, frame: DataFrame, source: Mapping[str, object] | None = None) -> Entry | None:
         """Commits the rows that are not there yet; None when there are none."""
+        entry = self.prepare(frame, source)
+        if entry is not None:
+            self.commit(entry)
+            self._count(entry)
+        return entry
+
+    def prepare(self, frame: DataFrame, source: Mapping[str, object] | None = None) -> Entry | None:
+        """All that is to be done before the commit: files that are staged, and the entry that names them."""
         if not self.is_sound:
             self.recover()
         staged = self.stage(frame)
@@ -106,12 +114,9 @@ class Archive:
         if not staged.files:
             self._clear(staged.number)
             return None
-        entry = Entry(
+        return Entry(
             staged.number, "batch", self.now_ms(), staged.files, staged.ranges, source=dict(source or {})
         )
-        self.commit(entry)
-        self._count(entry)
-        return entry
 
     def stage(self, frame: DataFrame, tasks: int | None = None) -> Staged:
         """Rows in files of the staging folder, and what these hold by their own account."""
