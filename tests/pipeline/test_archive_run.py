@@ -15,7 +15,8 @@ from bolide.cli.main import main as command
 from bolide.model.offsets import MessageQueue
 from bolide.net.clock import SystemClock
 from bolide.pipeline.archive.place import DELTA, PARQUET, Place, open_or_make, open_place
-from bolide.pipeline.archive.run import Done, Wanted, run_archive
+from bolide.pipeline.archive.run import Done, run_archive
+from bolide.pipeline.archive.wanted import Wanted
 from bolide.pipeline.declared.checkpoint import AlreadyRunning, Checkpoint
 from bolide.testing import EmbeddedServer
 from tests.peers.waiting import PATIENCE_MS, PATIENCE_SECONDS

@@ -6,7 +6,7 @@ or elsewhere) goes on where the manifest ends, and a batch that comes again is k
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from bolide.model.errors import BolideError
 from bolide.pipeline.archive.compact import Compacted, compact
 from bolide.pipeline.archive.manifest import State
 from bolide.pipeline.archive.place import Place
+from bolide.pipeline.archive.wanted import Wanted
 from bolide.pipeline.archive.write import Added, Archive
 from bolide.pipeline.declared.build import first_words
 from bolide.pipeline.declared.checkpoint import Checkpoint
@@ -27,21 +28,6 @@ from bolide.pipeline.declared.run import PipelineFailed, Stop, Watch, run_querie
 QUERY = "archive"
 EARLIEST = -2
 DAY_MS = 86_400_000
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What a run is asked to do."""
-
-    topics: Sequence[str]
-    nameserver: str
-    trigger: str
-    once: bool = False
-    allow_gaps: bool = False
-    """Go on when messages have expired before they were archived."""
-    batch_bytes: int | None = None
-    target_bytes: int | None = None
-    """Compact, to files of this size."""
 
 
 @dataclass
