@@ -14,6 +14,8 @@ import typer
 from bolide.cli.options import AsJson
 from bolide.cli.outcome import ExitCode, Refused
 from bolide.cli.output import counted, say, write_json, write_json_line, write_line, write_table
+from bolide.cli.pipeline_archive import archive
+from bolide.cli.pipeline_audit import audit
 from bolide.cli.settings import parse_assignments
 from bolide.cli.since import format_moment
 from bolide.cli.spans import format_span
@@ -327,3 +329,9 @@ def _status_json(found: "PipelineStatus", now_ms: int) -> dict[str, Any]:
             for query in found.queries
         ],
     }
+
+
+# ---- ready-made pipelines ------------------------------------------------------------------------------------------
+
+app.command()(archive)
+app.command()(audit)

@@ -10,7 +10,7 @@ A write (`writer.py`, `write_options.py`) is done by its tasks alone (`write_tas
 (`row_columns.py`), compiled code makes requests of them (`rows.py`), `sender.py` sends these and `account.py` knows
 what is stored already.  `session.py` starts a local Spark for those who have none.
 
-Pipelines that are written down in one file are in `declared`.
+Pipelines that are written down in one file are in `declared`; `archive` keeps topics as files, and proves it.
 """
 
 from bolide.pipeline.declared.python_form import Pipeline

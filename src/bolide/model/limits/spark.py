@@ -97,3 +97,12 @@ SPARK_WRITE_TOPICS_MAX: Final = Limit(
     "topics that a Spark task writes to",
     "the task fails: sort by topic, or use the option topic",
 )
+ARCHIVE_ENTRY_BYTES_MAX: Final = Limit(
+    256 * MIB, Where.CLIENT, "characters of an entry in the manifest of an archive", "the archive is refused"
+)
+ARCHIVE_SPANS_MAX: Final = Limit(
+    100_000,
+    Where.CLIENT,
+    "separate spans of offsets that are listed of a batch or of an audit",
+    "the batch, or the audit, fails",
+)
