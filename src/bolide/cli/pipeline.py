@@ -14,6 +14,7 @@ import typer
 from bolide.cli.options import AsJson
 from bolide.cli.outcome import ExitCode, Refused
 from bolide.cli.output import counted, say, write_json, write_json_line, write_line, write_table
+from bolide.cli.pipeline_stats import stats
 from bolide.cli.settings import parse_assignments
 from bolide.cli.since import format_moment
 from bolide.cli.spans import format_span
@@ -227,6 +228,9 @@ def status(
     for query in found.queries:
         if query.unknown:
             say(f"{query.name}: {query.unknown}")
+
+
+app.command()(stats)
 
 
 # ---- what commands share -----------------------------------------------------------------------------------------
