@@ -6,7 +6,7 @@ skewed.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from bolide.admin.connection import AdminConnection
 from bolide.admin.many import of_each
@@ -55,6 +55,23 @@ class Span:
     def options(self) -> dict[str, str]:
         bounds = {"startingTimestamp": self.since_ms, "endingTimestamp": self.until_ms}
         return {name: str(bound) for name, bound in bounds.items() if bound is not None}
+
+
+class Source(Protocol):
+    """Where messages come from; its text says it in words."""
+
+    @property
+    def topics(self) -> Sequence[str]:
+        """Those that the report has in any case; none are named where it has all that are there."""
+        ...
+
+    async def queues(self) -> Queues:
+        """The queues that the topics have, with messages or without; an error where a topic is not there."""
+        ...
+
+    def frame(self, spark: "SparkSession", span: Span) -> "DataFrame":
+        """Messages with `COLUMNS`."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -128,6 +145,3 @@ class StoreSource:
         if self.topics:
             options["subscribe"] = ",".join(self.topics)
         return spark.read.format("rocketmq-store").options(**options).load(self.path)
-
-
-Source = ClusterSource | StoreSource
