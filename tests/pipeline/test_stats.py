@@ -81,8 +81,10 @@ def report_of(
     return make_report(spark, source, wish or Wish(), Asked(queues or {}), now_ms=NOON_MS)
 
 
-def test_known_messages_give_known_figures(spark: SparkSession) -> None:
-    """A hundred messages in two minutes, most of them in one queue and with one key; then one of every odd kind."""
+@pytest.fixture(scope="module")
+def known(spark: SparkSession) -> Report:
+    """A hundred messages in two minutes, most of them in one queue and with one key; then one of every odd kind, and
+    another topic with large values."""
     rows = [
         row(
             second * 1.2,
@@ -99,10 +101,14 @@ def test_known_messages_give_known_figures(spark: SparkSession) -> None:
         row(0, storeTimestamp=None, bornTimestamp=None),
         row(0, topic=None, brokerName=None, queueId=None, bodyError="no record"),
     ]
+    rows += [row(0, latency_ms=number**3, size=100_000, topic="large") for number in range(1, 1001)]
     queues = {"orders": [("broker-a", number) for number in range(4)]}
-    report = report_of(spark, Rows(rows), Wish(window_ms=60_000, top=2), queues)
-    (topic,) = report.topics
-    assert (topic.topic, topic.messages, topic.bytes, report.damaged) == ("orders", 102, 5050 + 20, 1)
+    return report_of(spark, Rows(rows, ["orders", "large"]), Wish(window_ms=60_000, top=2), queues)
+
+
+def test_known_messages_give_known_figures(known: Report) -> None:
+    topic = known.topics[0]
+    assert (topic.topic, topic.messages, topic.bytes, known.damaged) == ("orders", 102, 5050 + 20, 1)
     assert (topic.packed, topic.bad_bodies, topic.retried, topic.untimed, topic.negative) == (1, 1, 1, 1, 1)
     assert (topic.latency_min, topic.keyed, topic.tagged) == (-70, 100, 100)
     assert (topic.first_ms, topic.last_ms) == (NOON_MS, NOON_MS + 118_800)
@@ -119,7 +125,10 @@ def test_known_messages_give_known_figures(spark: SparkSession) -> None:
     assert [(size.low, size.high, size.messages) for size in topic.sizes] == [
         *((1, 2, 1), (2, 4, 2), (4, 8, 4), (8, 16, 10), (16, 32, 16), (32, 64, 32), (64, 128, 37))
     ]
-    first, second = topic.windows
+
+
+def test_windows_have_their_own_latencies_skew_and_hottest_key(known: Report) -> None:
+    first, second = known.topics[0].windows
     assert (first.start_ms, first.messages, first.negative, first.hot_key_messages) == (NOON_MS, 51, 1, 50)
     assert (second.start_ms, second.messages, second.hot_key) == (NOON_MS + 60_000, 50, "all")
     assert second.latency == Spread(pytest.approx(74.5, rel=0.01), pytest.approx(98.5, rel=0.01), 99)
@@ -127,10 +136,9 @@ def test_known_messages_give_known_figures(spark: SparkSession) -> None:
 
 
 def test_percentiles_of_large_values_are_within_one_percent_and_never_beyond_the_largest(
-    spark: SparkSession,
+    known: Report,
 ) -> None:
-    rows = [row(0, latency_ms=number**3, size=100_000) for number in range(1, 1001)]
-    (topic,) = report_of(spark, Rows(rows)).topics
+    topic = known.topics[1]
     assert topic.latency is not None
     assert topic.latency.p50 == pytest.approx(500.5**3, rel=0.011)
     assert topic.latency.p99 == pytest.approx(990**3, rel=0.011)
@@ -175,24 +183,21 @@ def test_topics_of_brokers_are_read_with_all_their_queues(
     assert sum(window.messages for window in skewed.windows) == 40
     assert (empty.messages, empty.windows, empty.rate, len(empty.queues)) == (0, [], None, 4)
     assert empty.verdict == "no messages"
-    later = report_of(spark, source, Wish(Span(since_ms=(skewed.last_ms or 0) + 60_000)))
+    last_ms = skewed.last_ms or 0
+    later = report_of(spark, source, Wish(Span(last_ms + 60_000, last_ms + 120_000), top=0))
     assert [topic.messages for topic in later.topics] == [0, 0]
-    before = report_of(spark, source, Wish(Span(until_ms=(skewed.last_ms or 0) + 60_000), top=0))
-    assert [topic.messages for topic in before.topics] == [40, 0]
-    assert (before.topics[0].keys, before.topics[0].keys_there) == ([], None)
+    assert (later.topics[0].keys, later.topics[0].keys_there) == ([], None)
 
 
 def test_a_store_gives_the_report_that_its_broker_gives(spark: SparkSession, server: EmbeddedServer) -> None:
-    of_broker = ClusterSource(server.nameserver, ["orders"])
-    of_store = StoreSource(str(server.data_dir), ["orders"])
-    reports = [
-        report_of(spark, source, queues=asyncio.run(source.queues())) for source in (of_broker, of_store)
+    """The one of the store has all topics."""
+    sources = ClusterSource(server.nameserver, ["orders"]), StoreSource(str(server.data_dir))
+    of_broker, of_store = [
+        report_of(spark, source, queues=asyncio.run(source.queues())) for source in sources
     ]
-    assert reports[0].topics == reports[1].topics
-    (orders,) = reports[0].topics
+    (orders,) = of_broker.topics
     assert (orders.messages, orders.packed, orders.keys[0].messages) == (ORDERS + 1, 1, ORDERS)
-    every = report_of(spark, StoreSource(str(server.data_dir)))
-    assert "orders" in [topic.topic for topic in every.topics]
+    assert orders in of_store.topics
 
 
 def test_topics_that_are_not_there_are_told_before_spark_starts(server: EmbeddedServer) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from bolide.pipeline.stats.sources import Source
 
 WINDOW_MIN_MS = 1000
+PARTS_LOCAL = 16
 
 Topics = Annotated[
     list[str] | None,
@@ -111,10 +112,8 @@ def stats(
     _check_places(html, parquet, lag_history, groups or [], store)
     settings = parse_assignments(spark_settings or (), "--spark")
     asked = asyncio.run(_ask(source, groups or [], nameserver, lag_history))
-    if can_be_steered(sys.stderr):
-        settings = {"spark.ui.showConsoleProgress": "true", **settings}
     say(f"reading {source} with Spark ({master})")
-    spark = local_session("bolide stats", master=master, settings=settings)
+    spark = local_session("bolide stats", master=master, settings={**_defaults(master), **settings})
     try:
         report = make_report(spark, source, wish, asked, now_ms)
     finally:
@@ -130,6 +129,13 @@ def stats(
         write_json(report_json(report))
     else:
         write_report(report)
+
+
+def _defaults(master: str) -> dict[str, str]:
+    """A bar while Spark reads, where somebody looks; and on one machine not the 200 parts of sums that Spark makes."""
+    bar = {"spark.ui.showConsoleProgress": "true"} if can_be_steered(sys.stderr) else {}
+    parts = {"spark.sql.shuffle.partitions": str(PARTS_LOCAL)} if master.startswith("local") else {}
+    return {**bar, **parts}
 
 
 def _source(topics: Sequence[str], store: Path | None, nameserver: str) -> "Source":

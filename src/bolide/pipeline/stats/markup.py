@@ -30,7 +30,7 @@ def join(parts: Iterable[Content]) -> Html:
     return Html("".join(part if isinstance(part, Html) else text(part) for part in parts))
 
 
-def tag(name: str, *content: Content, **attributes: object) -> Html:
+def tag(name: str, /, *content: Content, **attributes: object) -> Html:
     """An element.  `class_` is `class`, `_` in a name is `-`; an attribute that is None is left out.
 
     >>> tag("td", "a<b", class_="n", data_x=1)

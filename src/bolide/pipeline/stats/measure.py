@@ -63,11 +63,12 @@ class SpreadRow(NamedTuple):
 
 
 class CrowdRow(NamedTuple):
-    """The most messages that one queue, or one key, has in a window."""
+    """The most messages that one queue (`name` is its broker), or one key, has in a window."""
 
     topic: str
+    kind: str
     window: int
-    name: str | None
+    name: str
     messages: int
 
 
@@ -102,28 +103,24 @@ class Sums:
         )
         return [Sum(*row) for row in found.collect()]
 
-    def spreads(self, topics: Sequence[str]) -> list[SpreadRow]:
-        asked = self._of([TIME, SIZE], topics).withColumn("window", _expr(_NO_NUMBER))
+    def spreads(self, topics: Sequence[str], window_ms: int) -> list[SpreadRow]:
+        """Of whole topics, and of latencies in windows; messages without a store time are in no window."""
+        windows = (
+            f"IF(kind = '{TIME}' AND slot IS NOT NULL, array(NULL, {self._window(window_ms)}), array(NULL))"
+        )
+        asked = self._of([TIME, SIZE], topics).withColumn("window", _expr(f"explode({windows})"))
         return _spreads(asked)
 
-    def windows(self, topics: Sequence[str], window_ms: int) -> list[SpreadRow]:
-        """Messages without a store time are in no window."""
-        return _spreads(self._windowed(TIME, topics, window_ms))
-
-    def crowded_queues(self, topics: Sequence[str], window_ms: int) -> list[CrowdRow]:
-        windowed = self._windowed(QUEUE, topics, window_ms)
-        queues = windowed.groupBy("topic", "window", "name", "value").agg(_expr("sum(n) AS messages"))
-        found = queues.groupBy("topic", "window").agg(
-            *_exprs(f"{_NO_TEXT} AS name", "max(messages) AS messages")
+    def crowds(self, topics: Sequence[str], window_ms: int) -> list[CrowdRow]:
+        """The busiest queue and the hottest key of each window."""
+        asked = self._of([QUEUE, KEY], topics).where("slot IS NOT NULL")
+        windowed = asked.withColumn("window", _expr(self._window(window_ms)))
+        counted = windowed.groupBy("topic", "kind", "window", "name", "value").agg(
+            _expr("sum(n) AS messages")
         )
-        return [CrowdRow(*row) for row in found.collect()]
-
-    def hot_keys(self, topics: Sequence[str], window_ms: int) -> list[CrowdRow]:
-        windowed = self._windowed(KEY, topics, window_ms)
-        keys = windowed.groupBy("topic", "window", "name").agg(_expr("sum(n) AS messages"))
-        rank = "row_number() OVER (PARTITION BY topic, window ORDER BY messages DESC, name)"
-        found = keys.withColumn("rank", _expr(rank)).where("rank = 1")
-        shown = found.selectExpr("topic", "window", f"left(name, {NAME_LENGTH_MAX})", "messages")
+        rank = "row_number() OVER (PARTITION BY topic, kind, window ORDER BY messages DESC, name, value)"
+        found = counted.withColumn("rank", _expr(rank)).where("rank = 1")
+        shown = found.selectExpr("topic", "kind", "window", f"left(name, {NAME_LENGTH_MAX})", "messages")
         return [CrowdRow(*row) for row in shown.collect()]
 
     def top_names(self, topics: Sequence[str], top: int) -> list[NameRow]:
@@ -150,10 +147,10 @@ class Sums:
         found = self._frame.where(col("kind").isin(*kinds))
         return found.where(col("topic").isin(*topics)) if topics else found
 
-    def _windowed(self, kind: str, topics: Sequence[str], window_ms: int) -> "DataFrame":
+    def _window(self, window_ms: int) -> str:
+        """The number of the window that a slot is in, as SQL."""
         slots = window_ms // self._slot_ms
-        number = f"(slot - pmod(slot, {slots}L)) DIV {slots}L"
-        return self._of([kind], topics).where("slot IS NOT NULL").withColumn("window", _expr(number))
+        return f"(slot - pmod(slot, {slots}L)) DIV {slots}L"
 
 
 @contextmanager

@@ -82,8 +82,8 @@ class _Parts:
     sums: list[Sum]
     spreads: dict[str, SpreadRow]
     windows: list[SpreadRow]
-    crowds: dict[int, CrowdRow]
-    hot: dict[int, CrowdRow]
+    crowds: dict[tuple[str, int], CrowdRow]
+    """By kind and window."""
     names: list[NameRow]
     counts: dict[str, NameCount]
 
@@ -151,23 +151,21 @@ def _widened(asked_ms: int | None, window_ms: int) -> list[str]:
 def _ask(
     sums: Sums, small: Sequence[Sum], topics: Sequence[str], wish: Wish, window_ms: int
 ) -> Mapping[str, _Parts]:
-    parts = {topic: _Parts([], {}, [], {}, {}, [], {}) for topic in topics}
+    parts = {topic: _Parts([], {}, [], {}, [], {}) for topic in topics}
     for row in small:
         if row.topic in parts:
             parts[row.topic].sums.append(row)
-    for spread in sums.spreads(topics):
-        parts[spread.topic].spreads[spread.kind] = spread
-    for window in sums.windows(topics, window_ms):
-        parts[window.topic].windows.append(window)
-    for crowd in sums.crowded_queues(topics, window_ms):
-        parts[crowd.topic].crowds[crowd.window] = crowd
+    for spread in sums.spreads(topics, window_ms):
+        if spread.window is None:
+            parts[spread.topic].spreads[spread.kind] = spread
+        else:
+            parts[spread.topic].windows.append(spread)
+    for crowd in sums.crowds(topics, window_ms):
+        parts[crowd.topic].crowds[crowd.kind, crowd.window] = crowd
     for name in sums.top_names(topics, wish.top):
         parts[name.topic].names.append(name)
     for count in sums.name_counts(topics):
         parts[count.topic].counts[count.kind] = count
-    if wish.top:
-        for crowd in sums.hot_keys(topics, window_ms):
-            parts[crowd.topic].hot[crowd.window] = crowd
     return parts
 
 
@@ -225,7 +223,7 @@ def _windows(parts: _Parts, queues: int, window_ms: int) -> list[WindowFigures]:
     found: list[WindowFigures] = []
     for row in sorted(parts.windows, key=lambda row: row.window or 0):
         assert row.window is not None
-        crowd, hot = parts.crowds[row.window], parts.hot.get(row.window)
+        crowd, hot = parts.crowds[QUEUE, row.window], parts.crowds.get((KEY, row.window))
         found.append(
             WindowFigures(
                 start_ms=row.window * window_ms,
