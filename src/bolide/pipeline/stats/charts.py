@@ -60,7 +60,8 @@ class TimeChart:
 
     def draw(self) -> Html:
         values = [value for line in self.lines for _, value in line.points if value is not None]
-        scale = scale_for([*values, *(value for _, value in self.levels)], is_log=self.is_log)
+        values += [value for _, value in self.levels]
+        scale = scale_for(values, is_log=self.is_log, is_span=self.value is words.span)
         shapes = [_grid(scale), *self._shapes(scale)]
         shapes += [
             tag("line", x1=0, x2=SIDE, y1=_y(scale(value)), y2=_y(scale(value)), class_="level")
@@ -125,7 +126,7 @@ def bar(part: float, *, level: float | None = None, look: str = "a") -> Html:
     ]
     if level is not None:
         at = _n(min(1.0, level) * SIDE)
-        shapes.append(tag("line", x1=at, x2=at, y1=0, y2=10, class_="level"))
+        shapes.append(tag("line", x1=at, x2=at, y1=0, y2=10, class_="mean"))
     return tag(
         "svg", *shapes, class_="bar", viewBox=f"0 0 {SIDE} 10", preserveAspectRatio="none", aria_hidden="true"
     )

@@ -57,7 +57,7 @@ def _facts(topic: TopicFigures) -> Html:
         told = f"p99 {words.span(topic.latency.p99)}, max {words.span(topic.latency.max)}"
         facts.append(("Born to stored, median", words.span(topic.latency.p50), told))
     if topic.skew is not None:
-        told = f"{len(topic.queues)} queues; the busiest has {topic.skew:.2g} times the mean"
+        told = f"{len(topic.queues)} queues; the busiest has {topic.skew:.2f} times the mean"
         facts.append(("Queues", topic.verdict, told if len(topic.queues) > 1 else ""))
     return tag(
         "dl",
@@ -204,7 +204,7 @@ def _crowding(
         span,
         lines,
         bands,
-        words.share,
+        words.short_share,
         levels=[("even queues", 1 / queues)] if queues > 1 else [],
     ).draw()
 
@@ -234,7 +234,7 @@ def _queues(topic: TopicFigures) -> Html:
     if is_cut:
         queues.sort(key=lambda queue: -queue.messages)
         queues = queues[: QUEUES_SHOWN_MAX // 2] + queues[-QUEUES_SHOWN_MAX // 2 :]
-    caption = "The dashed mark is the mean" + (": the busiest and the idlest" if is_cut else "")
+    caption = "The mark is the mean" + (": the busiest and the idlest" if is_cut else "")
     shown = _queue_table(topic, queues, caption)
     rest = (
         [folded(f"All {len(topic.queues)} queues", _queue_table(topic, topic.queues, ""))] if is_cut else []

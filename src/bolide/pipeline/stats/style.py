@@ -24,7 +24,7 @@ h1 { font-size: 1.7rem; letter-spacing: -0.015em; }
 h2 { font-size: 1.3rem; letter-spacing: -0.01em; }
 h3 { font-size: 0.95rem; margin-bottom: 0.35rem; }
 a { color: inherit; text-decoration-color: var(--c); text-underline-offset: 0.2em; }
-p { margin: 0.4rem 0; max-width: 46rem; }
+p { margin: 0.4rem 0; max-width: 60rem; }
 .quiet, .note, caption { color: var(--quiet); }
 header { margin-bottom: 1.75rem; }
 header p { margin: 0.35rem 0 0; }
@@ -39,8 +39,9 @@ dl.facts dd { margin: 0; font-size: 1.45rem; line-height: 1.3; letter-spacing: -
 dl.facts dd small { display: block; font-size: 0.8rem; letter-spacing: 0; color: var(--quiet); line-height: 1.4; }
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 1.75rem 2.5rem; }
 .pair > * { min-width: 0; }
-.pair + .pair, .pair + details, figure + .pair { margin-top: 1.75rem; }
-figure { margin: 0; }
+section > .pair { margin-top: 1.75rem; }
+figure { margin: 0; padding-bottom: 1.6rem; }
+section > figure { margin-top: 1.25rem; }
 figcaption { font-size: 0.85rem; margin-bottom: 0.5rem; min-height: 1.4em; }
 figcaption b { font-weight: 600; }
 figcaption .note { display: block; font-size: 0.8rem; }
@@ -53,7 +54,7 @@ figcaption .note { display: block; font-size: 0.8rem; }
 .key.c::before { border-color: var(--c); }
 .key.d::before { border-color: var(--ink); }
 .key.mark::before { border-top: 1px dashed var(--quiet); }
-.plot { position: relative; height: 11rem; margin: 0 0 1.5rem 3.4rem; }
+.plot { position: relative; height: 11rem; margin-left: 3.4rem; }
 .plot > svg { display: block; width: 100%; height: 100%; overflow: visible; }
 .plot .y, .plot .x { color: var(--quiet); font-size: 0.72rem; line-height: 1; white-space: nowrap; }
 .plot .y span { position: absolute; right: 100%; margin-right: 0.5rem; transform: translateY(50%); }
@@ -61,6 +62,7 @@ figcaption .note { display: block; font-size: 0.8rem; }
 svg * { vector-effect: non-scaling-stroke; }
 .grid { stroke: var(--faint); stroke-width: 1; }
 .level { stroke: var(--quiet); stroke-width: 1; stroke-dasharray: 3 3; }
+.mean { stroke: var(--ink); stroke-width: 1; }
 .line { fill: none; stroke: var(--a); stroke-width: 1.6; stroke-linejoin: round; }
 .dot { fill: none; stroke: var(--a); stroke-width: 5; stroke-linecap: round; }
 .area { fill: var(--a); fill-opacity: 0.16; }
@@ -79,9 +81,11 @@ th, td {
   padding: 0.28rem 0.75rem 0.28rem 0; text-align: left; vertical-align: middle;
   border-bottom: 1px solid var(--faint);
 }
+th:last-child, td:last-child { padding-right: 0; }
 th { font-weight: 500; color: var(--quiet); font-size: 0.78rem; border-bottom-color: var(--rule); }
 tbody th { color: inherit; font-size: inherit; font-weight: 400; border-bottom-color: var(--faint); }
 td.n, th.n { text-align: right; white-space: nowrap; }
+td.n + td:not(.n), th.n + th:not(.n) { padding-left: 1rem; }
 td.name, tbody th { overflow-wrap: anywhere; min-width: 6rem; }
 td.bars { width: 34%; min-width: 5rem; }
 td.went { width: 9rem; }
@@ -97,6 +101,9 @@ footer { margin-top: 3rem; color: var(--quiet); font-size: 0.8rem; }
   dl.facts { grid-template-columns: 1fr 1fr; gap: 0.75rem 1rem; }
   dl.facts dd { font-size: 1.2rem; }
   .plot { height: 9rem; margin-left: 2.9rem; }
+  table { font-size: 0.8rem; }
+  th, td { padding-right: 0.5rem; }
+  td.bars { width: 20%; min-width: 3rem; }
 }
 @media print {
   body { max-width: none; padding: 0; }

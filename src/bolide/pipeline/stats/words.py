@@ -65,10 +65,19 @@ def span(span_ms: float) -> str:
 def share(part: float) -> str:
     """
     >>> share(0), share(0.0004), share(0.5), share(1)
-    ('0 %', '< 0.1 %', '50 %', '100 %')
+    ('0 %', '< 0.1 %', '50.0 %', '100 %')
     """
     if 0 < part < 0.001:
         return "< 0.1 %"
+    return short_share(part) if part in (0, 1) else f"{part * 100:.1f} %"
+
+
+def short_share(part: float) -> str:
+    """For an axis.
+
+    >>> short_share(0.4)
+    '40 %'
+    """
     return f"{part * 100:.3g} %"
 
 

@@ -80,8 +80,19 @@ def test_a_scale_by_decades_has_room_for_zero() -> None:
     scale = scale_for([0, 10_000], is_log=True)
     assert scale.marks() == [0, 1, 10, 100, 1000, 10_000]
     assert scale(0) == 0
-    assert scale(10_000) == 1
-    assert len(Scale(10**15, is_log=True).marks()) <= 7
+    assert 0.9 < scale(10_000) < 1
+    assert len(Scale(10**15, None).marks()) <= 7
+
+
+@pytest.mark.parametrize(
+    ("most_ms", "marks"),
+    [
+        (400, ["0 ms", "100 ms", "200 ms", "300 ms", "400 ms"]),
+        (240_000, ["0 ms", "1 min", "2 min", "3 min", "4 min"]),
+    ],
+)
+def test_marks_of_spans_are_round_in_their_units(most_ms: float, marks: list[str]) -> None:
+    assert [words.span(mark) for mark in scale_for([most_ms], is_span=True).marks()] == marks
 
 
 @pytest.mark.parametrize(
