@@ -16,7 +16,7 @@ LOOKS = "abdc"
 def lag_section(report: Report) -> Html:
     if not report.lags and not report.lag_history:
         return Html("")
-    groups = list(dict.fromkeys([one.group for one in (*report.lags, *report.lag_history)]))
+    groups = dict.fromkeys([*(lag.group for lag in report.lags), *(one.group for one in report.lag_history)])
     parts = [tag("h2", "Groups")]
     parts.append(_now(report.lags))
     for group in groups:

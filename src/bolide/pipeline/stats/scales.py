@@ -14,8 +14,8 @@ HEADROOM = 1.3
 
 @dataclass(frozen=True)
 class Scale:
-    """Values from 0 to `top` as heights from 0 to 1, with a mark at every `step`.  Without one it goes by decades, each as
-    high as the next, and zero is below them."""
+    """Values from 0 to `top` as heights from 0 to 1, with a mark at every `step`.  Without one it goes by decades, each
+    as high as the next, and zero is below them."""
 
     top: float
     step: float | None

@@ -61,9 +61,22 @@ ORDERS = TopicFigures(
 
 NOTHING = replace(
     ORDERS,
-    **dict.fromkeys(("messages", "bytes", "negative", "packed", "bad_bodies", "keyed", "tagged"), 0),
-    **dict.fromkeys(("first_ms", "last_ms", "size", "latency", "latency_min")),
-    **dict.fromkeys(("windows", "keys", "tags", "sizes"), ()),
+    messages=0,
+    bytes=0,
+    negative=0,
+    packed=0,
+    bad_bodies=0,
+    keyed=0,
+    tagged=0,
+    first_ms=None,
+    last_ms=None,
+    size=None,
+    latency=None,
+    latency_min=None,
+    windows=(),
+    keys=(),
+    tags=(),
+    sizes=(),
     queues=[QueueFigures("broker-a", 0, 0, 0, 0.0)],
 )
 

@@ -39,7 +39,7 @@ def test_the_figures_stand_on_the_page_as_people_write_them() -> None:
         "40 ms",
         "1.5 s",
         "customer-7",
-        "7.29 %",
+        "7.3 %",
         "PAID",
         "2 of 4,321",
     ):
