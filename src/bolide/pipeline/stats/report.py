@@ -102,7 +102,7 @@ def _made(spark: "SparkSession", source: Source, wish: Wish, asked: Asked, now_m
     messages = source.frame(spark, wish.span)
     with sums_of(messages, slot_width(wish.window_ms), with_keys=wish.top > 0) as sums:
         small = sums.small()
-        topics, notes = _chosen(small, source.topics)
+        topics, notes = chosen_topics(small, source.topics)
         times = [
             time for row in small if row.kind == QUEUE for time in (row.low, row.high) if time is not None
         ]
@@ -125,7 +125,7 @@ def _made(spark: "SparkSession", source: Source, wish: Wish, asked: Asked, now_m
     )
 
 
-def _chosen(small: Iterable[Sum], named: Sequence[str]) -> tuple[list[str], list[str]]:
+def chosen_topics(small: Iterable[Sum], named: Sequence[str]) -> tuple[list[str], list[str]]:
     """The topics that are shown, those that were named first and with or without messages."""
     counts: dict[str, int] = defaultdict(int)
     for row in small:
