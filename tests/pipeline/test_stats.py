@@ -7,11 +7,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark import Accumulator
 from pyspark.sql import DataFrame, SparkSession
 
 from bolide import Message, MessageQueue, Producer
@@ -42,6 +44,8 @@ class Rows:
 
     rows: Sequence[dict[str, Any]]
     topics: Sequence[str] = ()
+    reads: "Accumulator[int] | None" = None
+    """Counts what is read."""
 
     def __str__(self) -> str:
         return "rows of a test"
@@ -50,9 +54,14 @@ class Rows:
         return {}
 
     def frame(self, spark: SparkSession, span: Span) -> DataFrame:
-        return spark.createDataFrame(
-            [tuple(row[name] for name in COLUMNS) for row in self.rows], native_schema(COLUMNS)
-        )
+        rows = spark.sparkContext.parallelize([tuple(row[name] for name in COLUMNS) for row in self.rows])
+        counted = rows if self.reads is None else rows.map(partial(_counted, self.reads))
+        return spark.createDataFrame(counted, native_schema(COLUMNS))
+
+
+def _counted(reads: "Accumulator[int]", row: tuple[Any, ...]) -> tuple[Any, ...]:
+    reads.add(1)
+    return row
 
 
 def row(
@@ -149,14 +158,18 @@ def test_percentiles_of_large_values_are_within_one_percent_and_never_beyond_the
     assert topic.size == Spread(100_000, 100_000, 100_000)
 
 
-def test_hostile_times_and_names_make_a_report_and_a_page_as_any_others(spark: SparkSession) -> None:
+def test_hostile_times_and_names_make_a_report_and_a_page_as_any_others_in_one_read(
+    spark: SparkSession,
+) -> None:
     first, last = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
     rows = [
         row(0, storeTimestamp=first, bornTimestamp=last, tags=HOSTILE, keys=[HOSTILE, "", "x" * 5000]),
         row(0, storeTimestamp=last, bornTimestamp=first, topic=HOSTILE, brokerName=HOSTILE),
         row(0, body=None, keys=None),
     ]
-    report = report_of(spark, Rows(rows), Wish(window_ms=1000))
+    reads = spark.sparkContext.accumulator(0)
+    report = report_of(spark, Rows(rows, reads=reads), Wish(window_ms=1000))
+    assert reads.value == len(rows)
     assert sum(topic.messages for topic in report.topics) == 3
     (note,) = report.notes
     assert "of 1 s there would be more than 1000" in note

@@ -207,5 +207,5 @@ async def _ask(source: "Source", groups: Sequence[str], nameserver: str, history
     add_to_history(history, lags, at_ms)
     samples, unread = read_history(history, groups, source.topics)
     if unread:
-        notes.append(f"{counted(unread, 'line')} of {history} cannot be read and was passed over")
+        notes.append(f"{counted(unread, 'line')} of {history} cannot be read: passed over")
     return replace(asked, lag_history=samples)

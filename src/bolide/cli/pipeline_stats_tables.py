@@ -109,7 +109,7 @@ def _oddities(topic: "TopicFigures") -> list[str]:
 
     told = [f"the busiest of {len(topic.queues)} queues has {topic.skew:.2f} times the mean: {topic.verdict}"]
     if topic.keys_there is not None:
-        told.append(f"{topic.keyed} messages have keys, {topic.keys_there} different ones")
+        told.append(f"{topic.keyed} messages have keys; different ones: {topic.keys_there}")
     if topic.negative and topic.latency_min is not None:
         told.append(
             f"{topic.negative} messages were stored before they were born, by up to"

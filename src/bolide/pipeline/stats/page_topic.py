@@ -134,7 +134,7 @@ def _traffic(
         f" in the window from {words.moment(busiest.start_ms)}."
     )
     return TimeChart(
-        Caption(f"Messages in each {words.span(window_ms)}", about),
+        Caption(f"Messages in windows of {words.span(window_ms)}", about),
         span,
         [Line("messages", "a", [(window.start_ms, window.messages) for window in windows])],
         bands,
