@@ -16,6 +16,7 @@ from bolide.cli.outcome import ExitCode, Refused
 from bolide.cli.output import counted, say, write_json, write_json_line, write_line, write_table
 from bolide.cli.pipeline_archive import archive
 from bolide.cli.pipeline_audit import audit
+from bolide.cli.pipeline_stats import stats
 from bolide.cli.settings import parse_assignments
 from bolide.cli.since import format_moment
 from bolide.cli.spans import format_span
@@ -229,6 +230,9 @@ def status(
     for query in found.queries:
         if query.unknown:
             say(f"{query.name}: {query.unknown}")
+
+
+app.command()(stats)
 
 
 # ---- what commands share -----------------------------------------------------------------------------------------

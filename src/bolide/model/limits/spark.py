@@ -106,3 +106,27 @@ ARCHIVE_SPANS_MAX: Final = Limit(
     "separate spans of offsets that are listed of a batch or of an audit",
     "the batch, or the audit, fails",
 )
+STATS_WINDOWS_MAX: Final = Limit(
+    1_000,
+    Where.CLIENT,
+    "windows of a report of `bolide pipeline stats`",
+    "the windows are made wider, and the report says so",
+)
+STATS_TOPICS_MAX: Final = Limit(
+    100,
+    Where.CLIENT,
+    "topics of a report of `bolide pipeline stats`",
+    "those with the fewest messages are left out, and the report says so",
+)
+STATS_NAMES_MAX: Final = Limit(
+    1_000,
+    Where.CLIENT,
+    "keys, and tags, of a topic in a report of `bolide pipeline stats`",
+    "the option is refused",
+)
+STATS_HISTORY_BYTES_MAX: Final = Limit(
+    16 * MIB,
+    Where.CLIENT,
+    "bytes of a history of lag that a report of `bolide pipeline stats` reads",
+    "the newest are read; the file is left as it is",
+)
