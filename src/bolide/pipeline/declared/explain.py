@@ -8,7 +8,7 @@ from io import StringIO
 from pyspark.sql import DataFrame, SparkSession
 
 from bolide.pipeline.declared.build import build
-from bolide.pipeline.declared.definition import Definition, Source
+from bolide.pipeline.declared.definition import Dedup, Definition, Join, Source
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,8 @@ class Explained:
     columns: Mapping[str, str]
     plan: str = ""
     """Of a sink: how Spark will go about it."""
+    what: str = ""
+    """Of a step that keeps state of rows: of which, and for how long."""
 
 
 def explain(spark: SparkSession, definition: Definition) -> Sequence[Explained]:
@@ -28,7 +30,13 @@ def explain(spark: SparkSession, definition: Definition) -> Sequence[Explained]:
     parts = [
         Explained("source", part.name, (), _columns(built.frames[part.name]))
         if isinstance(part, Source)
-        else Explained("step", part.name, tuple(part.inputs), _columns(built.frames[part.name]))
+        else Explained(
+            "step",
+            part.name,
+            tuple(part.inputs),
+            _columns(built.frames[part.name]),
+            what=str(part.work) if isinstance(part.work, Dedup | Join) else "",
+        )
         for part in definition.in_order()
     ]
     return parts + [

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from bolide.model.errors import BolideError
 from bolide.pipeline.declared.checkpoint import Checkpoint
 from bolide.pipeline.declared.definition import AVAILABLE_NOW, Definition
+from bolide.pipeline.declared.kept import keep
 from bolide.pipeline.declared.progress import QueryProgress
 from bolide.pipeline.session import local_session
 
@@ -115,6 +116,7 @@ def run(
         ended: dict[str, Any] = {"state": "failed"}
         try:
             built = build(spark, definition)
+            keep(definition, checkpoint)
             checkpoint.write_state(**state, state="running")
             for planned in built.queries if not stop.is_asked else ():
                 trigger = AVAILABLE_NOW if once else planned.sink.trigger or definition.trigger
