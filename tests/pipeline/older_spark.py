@@ -49,8 +49,10 @@ def _stream_reads(spark: "pyspark.sql.SparkSession", options: dict[str, str], fo
 
 
 def _stream_writes(spark: "pyspark.sql.SparkSession", target: dict[str, str], folder: Path) -> bool:
-    stream = spark.readStream.format("rate").option("rowsPerSecond", "5").load()
-    return _runs(stream.selectExpr("cast(value AS string) AS body"), "rocketmq", target, folder / "write")
+    (folder / "texts").mkdir()
+    (folder / "texts" / "one.txt").write_text("a\nb\n")
+    stream = spark.readStream.format("text").load(str(folder / "texts"))
+    return _runs(stream.selectExpr("value AS body"), "rocketmq", target, folder / "write")
 
 
 def _runs(stream: "pyspark.sql.DataFrame", kind: str, options: dict[str, str], checkpoint: Path) -> bool:

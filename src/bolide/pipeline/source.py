@@ -8,7 +8,7 @@ This module is imported with all other sources, before anybody has asked for thi
 the rest of the room is imported when it is needed (`requirements.py` says why).
 """
 
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
 from typing import Any
 
 from pyspark.sql.datasource import (
@@ -17,6 +17,7 @@ from pyspark.sql.datasource import (
     DataSourceStreamReader,
     DataSourceStreamWriter,
     DataSourceWriter,
+    InputPartition,
 )
 from pyspark.sql.types import StructType
 
@@ -85,4 +86,7 @@ class NoStream(DataSourceStreamReader):
 
     @in_plain_words()
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # as it was before 4.2
+        raise self._error
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         raise self._error

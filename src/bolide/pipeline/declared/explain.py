@@ -5,10 +5,13 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from bolide.pipeline.declared.build import build
 from bolide.pipeline.declared.definition import Dedup, Definition, Join, Source
+
+NO_PLAN = "Spark shows the plan of a join of streams only while it runs"
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,9 @@ def _columns(frame: DataFrame) -> dict[str, str]:
 
 def _plan(frame: DataFrame) -> str:
     shown = StringIO()
-    with redirect_stdout(shown):
-        frame.explain()
+    try:
+        with redirect_stdout(shown):
+            frame.explain()
+    except AnalysisException:
+        return NO_PLAN
     return shown.getvalue()
