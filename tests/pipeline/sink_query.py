@@ -16,7 +16,7 @@ from pyspark.sql.functions import udf
 
 from bolide import PullConsumer
 from bolide.pipeline.session import local_session
-from bolide.pipeline.writer import BATCH_ID
+from bolide.pipeline.stream_writer import BATCH_ID
 from tests.peers.waiting import PATIENCE_SECONDS, wait_until
 
 DEADLY_ROW = 2000

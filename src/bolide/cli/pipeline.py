@@ -13,14 +13,16 @@ import typer
 
 from bolide.cli.options import AsJson
 from bolide.cli.outcome import ExitCode, Refused
-from bolide.cli.output import counted, say, write_json, write_json_line, write_line, write_table
+from bolide.cli.output import counted, say, write_json, write_line, write_table
 from bolide.cli.pipeline_archive import archive
 from bolide.cli.pipeline_audit import audit
+from bolide.cli.pipeline_recipes import dedup, join
+from bolide.cli.pipeline_running import counts_of, run_definition
 from bolide.cli.pipeline_stats import stats
 from bolide.cli.settings import parse_assignments
 from bolide.cli.since import format_moment
 from bolide.cli.spans import format_span
-from bolide.cli.spark_run import Master, SparkSettings, stop_signals
+from bolide.cli.spark_run import Master, SparkSettings
 from bolide.model.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -98,7 +100,7 @@ def check(file: File = Path(DEFAULT_FILE), as_json: AsJson = False) -> None:
             write_line(_told(file, problem))
         if not loaded.errors:
             assert loaded.definition is not None
-            write_line(f"{file} is sound: {_counts(loaded.definition)}")
+            write_line(f"{file} is sound: {counts_of(loaded.definition)}")
     if loaded.errors:
         raise typer.Exit(ExitCode.FAILED)
 
@@ -132,6 +134,8 @@ def explain(
         return
     for part in found:
         write_line(f"{part.kind} {part.name}" + (f" from {', '.join(part.inputs)}" if part.inputs else ""))
+        if part.what:
+            write_line(f"  {part.what}")
         for column, kind in part.columns.items():
             write_line(f"  {column}: {kind}")
         if plan and part.plan:
@@ -162,33 +166,8 @@ def run(
         bolide pipeline run orders.yaml --once
         bolide pipeline run orders.yaml --master spark://host:7077 --spark spark.executor.memory=4g
     """
-    from bolide.cli.pipeline_progress import Display
-    from bolide.net.clock import SystemClock
-    from bolide.pipeline.declared.checkpoint import Checkpoint
-    from bolide.pipeline.declared.run import Stop, Watch, session_of
-    from bolide.pipeline.declared.run import run as run_pipeline
-
     definition = _sound(file, spark_settings)
-    place = Checkpoint.of(definition, checkpoint)
-    place.check_free()
-    say(f"{definition.name}: starting Spark ({master}); checkpoints in {place.location}")
-    spark = session_of(definition, master)
-    stop = Stop()
-    try:
-        with stop_signals(stop), Display(definition) as display:
-            watch = Watch(
-                started=lambda: say(f"{definition.name}: {_counts(definition)}; Ctrl-C ends it"),
-                progress=display.show,
-                batch=lambda query, report: write_json_line({"query": query, **report}) if as_json else None,
-            )
-            queries = run_pipeline(
-                definition, spark, place, now_ms=SystemClock().now_ms, once=once, stop=stop, watch=watch
-            )
-    finally:
-        spark.stop()
-    display.tell_end(queries)
-    if stop.is_at_once:
-        raise typer.Exit(ExitCode.INTERRUPTED)
+    run_definition(definition, once=once, master=master, checkpoint=checkpoint, as_json=as_json)
 
 
 @app.command()
@@ -232,9 +211,6 @@ def status(
             say(f"{query.name}: {query.unknown}")
 
 
-app.command()(stats)
-
-
 # ---- what commands share -----------------------------------------------------------------------------------------
 
 
@@ -253,11 +229,6 @@ def _sound(file: Path, spark_settings: Sequence[str] | None) -> "Definition":
 
 def _told(file: Path, problem: "Problem") -> str:
     return f"{file}:{problem.line}: {'warning: ' if problem.is_warning else ''}{problem.text}"
-
-
-def _counts(definition: "Definition") -> str:
-    kinds = (("source", definition.sources), ("step", definition.steps), ("sink", definition.sinks))
-    return ", ".join(counted(len(parts), kind) for kind, parts in kinds)
 
 
 # ---- status ------------------------------------------------------------------------------------------------------
@@ -337,5 +308,5 @@ def _status_json(found: "PipelineStatus", now_ms: int) -> dict[str, Any]:
 
 # ---- ready-made pipelines ------------------------------------------------------------------------------------------
 
-app.command()(archive)
-app.command()(audit)
+for command in (archive, audit, stats, dedup, join):
+    app.command()(command)

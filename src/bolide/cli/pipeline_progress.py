@@ -55,7 +55,7 @@ class Display:
     def tell_end(self, queries: "Sequence[QueryProgress]") -> None:
         for query in queries:
             say(f"{query.name}: {counted(query.rows, 'row')} in {_batches(query.batches)}")
-        for text in self._unmet(queries):
+        for text in (*self._unmet(queries), *_late(queries)):
             say(text)
 
     def _unmet(self, queries: "Sequence[QueryProgress]") -> list[str]:
@@ -74,7 +74,7 @@ class Display:
 
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
         table.add_column("SINK")
-        for name in ("BATCH", "ROWS", "ROWS/S", "BEHIND"):
+        for name in ("BATCH", "ROWS", "ROWS/S", "BEHIND", "STATE"):
             table.add_column(name, justify="right")
         for query in queries:
             table.add_row(
@@ -83,8 +83,11 @@ class Display:
                 f"{query.rows:,}",
                 f"{query.rows_per_second:,.0f}",
                 "-" if query.behind is None else f"{query.behind:,}",
+                f"{query.state_rows:,}" if query.state_rows else "-",
             )
-        return Group(table, *(Text(line, style="yellow") for line in self._unmet(queries)))
+        return Group(
+            table, *(Text(line, style="yellow") for line in (*self._unmet(queries), *_late(queries)))
+        )
 
 
 def _batches(number: int) -> str:
@@ -94,3 +97,12 @@ def _batches(number: int) -> str:
 def _line(query: "QueryProgress") -> str:
     behind = "" if query.behind is None else f", {query.behind} behind"
     return f"{query.name}: {counted(query.rows, 'row')}, {query.rows_per_second:.0f} rows/s{behind}"
+
+
+def _late(queries: "Sequence[QueryProgress]") -> list[str]:
+    return [
+        f"{query.name}: {counted(query.late, 'row')} left out, too late for steps that keep state;"
+        " a longer `late` keeps them"
+        for query in queries
+        if query.late
+    ]

@@ -6,7 +6,7 @@ planned on the driver (`plan.py`), a stream (`stream.py`) is followed there (`fo
 decide with what asks nobody: `ranges.py`, `places.py`, `admission.py`, `filters.py`.  Tasks pull (`task.py`,
 `pulls.py`), and compiled code makes Arrow columns of what comes (`columns.py`, `schema.py`).
 
-A write (`writer.py`, `write_options.py`) is done by its tasks alone (`write_task.py`): rows are cut by topic
+A write (`writer.py`, of streams `stream_writer.py`) is done by its tasks alone (`write_task.py`): rows are cut by topic
 (`row_columns.py`), compiled code makes requests of them (`rows.py`), `sender.py` sends these and `account.py` knows
 what is stored already.  `session.py` starts a local Spark for those who have none.
 

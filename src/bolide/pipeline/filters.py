@@ -5,7 +5,6 @@ against all of them again.  So times may be taken with some slack: the clock of 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,8 +21,8 @@ from pyspark.sql.datasource import (
 
 from bolide.client import checks
 from bolide.model.errors import BolideError
-from bolide.model.offsets import MessageQueue
 from bolide.pipeline.options import ReadOptions
+from bolide.pipeline.pushed import Pushed
 
 TIME_SLACK_MS = 60_000
 TAGS_MAX = 100
@@ -39,30 +38,6 @@ _COLUMNS = {
     "timestamp": "time",
     "tags": "tags",
 }
-
-
-@dataclass(frozen=True)
-class Pushed:
-    """What all filters together leave; None leaves everything."""
-
-    topic: frozenset[str] | None = None
-    broker: frozenset[str] | None = None
-    queue: frozenset[int] | None = None
-    tags: frozenset[str] | None = None
-    offset_min: int | None = None
-    offset_max: int | None = None
-    time_min_ms: int | None = None
-    time_max_ms: int | None = None
-
-    def has(self, queue: MessageQueue) -> bool:
-        return (
-            (self.topic is None or queue.topic in self.topic)
-            and (self.broker is None or queue.broker_name in self.broker)
-            and (self.queue is None or queue.queue_id in self.queue)
-        )
-
-
-EVERYTHING = Pushed()
 
 
 def push(filters: Iterable[Filter], options: ReadOptions) -> Pushed:

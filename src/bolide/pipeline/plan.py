@@ -14,8 +14,8 @@ from bolide.model.offsets import MessageQueue
 from bolide.pipeline.bounds import EARLIEST, LATEST, Bound
 from bolide.pipeline.cluster import Cluster, listed
 from bolide.pipeline.errors import QueueRecreated
-from bolide.pipeline.filters import EVERYTHING, Pushed
 from bolide.pipeline.options import ReadOptions
+from bolide.pipeline.pushed import EVERYTHING, Pushed
 from bolide.pipeline.ranges import Ends, QueueRange, fit_range, report_loss, split_ranges
 
 

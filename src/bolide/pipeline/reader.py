@@ -5,17 +5,16 @@ Spark sends the reader to the tasks.  It is therefore plain data: it holds optio
 
 import asyncio
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from bolide.pipeline.errors import in_plain_words
-from bolide.pipeline.filters import EVERYTHING, push
 from bolide.pipeline.options import parse_options
 from bolide.pipeline.plan import plan_read
+from bolide.pipeline.pushed import EVERYTHING
 from bolide.pipeline.schema import arrow_schema, check_schema
 from bolide.pipeline.task import read_batches
 
@@ -42,19 +41,10 @@ class RocketMQReader(DataSourceReader):
             yield from read_batches(self._options, partition.value, arrow_schema(self._schema))
 
 
-class FilteringReader(RocketMQReader):
-    """Takes filters into account.  Spark refuses a reader that can, in sessions that do not push any."""
-
-    @in_plain_words()
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        self._pushed = push(filters, self._options)
-        if self._pushed.tags is not None:
-            tags = " || ".join(sorted(self._pushed.tags))
-            self._options = replace(self._options, wanted=replace(self._options.wanted, tags=tags))
-        return filters  # all of them are Spark's to check again: we only look in fewer places
-
-
 def batch_reader(options: dict[str, str], schema: StructType) -> RocketMQReader:
     """The reader for this session: Spark asks for one that filters in a worker of its own kind."""
-    kind = FilteringReader if PUSHING_WORKER in sys.modules else RocketMQReader
-    return kind(options, schema)
+    if PUSHING_WORKER not in sys.modules:
+        return RocketMQReader(options, schema)
+    from bolide.pipeline.filtering_reader import FilteringReader  # its names are newer than Spark's sources
+
+    return FilteringReader(options, schema)

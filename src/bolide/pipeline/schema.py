@@ -7,6 +7,7 @@ a timestamp cannot hold.
 
 import difflib
 from collections.abc import Collection, Mapping
+from inspect import signature
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -128,7 +129,9 @@ def check_schema(schema: StructType, options: ReadOptions | None = None) -> None
 
 def arrow_schema(schema: StructType) -> pa.Schema:
     """Exactly the schema that Spark expects of batches; it refuses any other."""
-    return to_arrow_schema(schema, timezone="UTC")
+    if "timezone" in signature(to_arrow_schema).parameters:
+        return to_arrow_schema(schema, timezone="UTC")
+    return to_arrow_schema(schema)  # older Sparks know no other zone
 
 
 def built_columns(schema: pa.Schema) -> list[str]:

@@ -2,13 +2,14 @@
 
 Spark makes a `RocketMQSource` on the driver.  `load()` asks it for the schema, the first action for a reader
 (`reader.py`), a started query for a stream (`stream.py`), a write for a writer
-(`writer.py`).
+(`writer.py`, `stream_writer.py`).
 
 This module is imported with all other sources, before anybody has asked for this one, so it must always be importable:
 the rest of the room is imported when it is needed (`requirements.py` says why).
 """
 
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
+from typing import Any
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -16,11 +17,12 @@ from pyspark.sql.datasource import (
     DataSourceStreamReader,
     DataSourceStreamWriter,
     DataSourceWriter,
+    InputPartition,
 )
 from pyspark.sql.types import StructType
 
-from bolide.pipeline.errors import in_plain_words
-from bolide.pipeline.requirements import check_requirements
+from bolide.pipeline.errors import RequirementMissing, in_plain_words
+from bolide.pipeline.requirements import check_requirements, check_stream_read, check_stream_write
 
 
 class RocketMQSource(DataSource):
@@ -57,11 +59,34 @@ class RocketMQSource(DataSource):
 
     @in_plain_words()
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        from bolide.pipeline.writer import RocketMQStreamWriter
+        check_stream_write()
+        from bolide.pipeline.stream_writer import RocketMQStreamWriter
 
         return RocketMQStreamWriter(dict(self.options), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        try:
+            check_stream_read()
+        except RequirementMissing as error:
+            return NoStream(error)
         from bolide.pipeline.stream import RocketMQStreamReader
 
         return RocketMQStreamReader(dict(self.options), schema)
+
+
+class NoStream(DataSourceStreamReader):
+    """Says why there is no stream, when it is first asked: an error before that is lost on the way to the user."""
+
+    def __init__(self, error: RequirementMissing) -> None:
+        self._error = error
+
+    @in_plain_words()
+    def initialOffset(self) -> dict[str, Any]:
+        raise self._error
+
+    @in_plain_words()
+    def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # as it was before 4.2
+        raise self._error
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        raise self._error

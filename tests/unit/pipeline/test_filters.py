@@ -19,9 +19,10 @@ from pyspark.sql.datasource import (
 )
 
 from bolide.model.offsets import MessageQueue
-from bolide.pipeline.filters import TIME_SLACK_MS, Pushed, push
+from bolide.pipeline.filtering_reader import FilteringReader
+from bolide.pipeline.filters import TIME_SLACK_MS, push
 from bolide.pipeline.options import parse_options
-from bolide.pipeline.reader import FilteringReader
+from bolide.pipeline.pushed import Pushed
 from bolide.pipeline.schema import whole_schema
 
 NEEDED = {"nameserver": "h:1", "subscribe": "orders"}

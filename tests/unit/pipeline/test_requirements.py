@@ -55,3 +55,62 @@ def test_newer_versions_are_taken(monkeypatch: pytest.MonkeyPatch, version: str)
     new.__dict__["__version__"] = version
     monkeypatch.setitem(sys.modules, "pyarrow", new)
     check_requirements()
+
+
+OLD_SPARK = """
+import sys
+import pyspark.sql.datasource as known
+for name in NAMES:
+    delattr(known, name)
+if NO_LIMITS:
+    sys.modules["pyspark.sql.streaming.datasource"] = None
+from pyspark.sql.types import StructType
+from pyspark_bolide import DefaultSource
+from pyspark_bolide_store import DefaultSource as StoreSource
+source = DefaultSource(options={"nameserver": "127.0.0.1:1", "subscribe": "orders"})
+target = DefaultSource(options={"nameserver": "127.0.0.1:1", "topic": "orders"})
+schema = StructType().add("body", "binary")
+source.reader(source.schema())
+target.writer(schema, False)
+StoreSource(options={"path": "."}).reader(source.schema())
+for ask in (lambda: source.streamReader(schema).initialOffset(), lambda: target.streamWriter(schema, False)):
+    try:
+        ask()
+    except Exception as error:
+        print(f"{type(error).__name__}: {error}")
+"""
+NAMES_OF_4_1 = [
+    "DataSourceStreamArrowWriter",
+    "EqualNullSafe",
+    "EqualTo",
+    "Filter",
+    "GreaterThan",
+    "GreaterThanOrEqual",
+    "In",
+    "LessThan",
+    "LessThanOrEqual",
+]
+
+
+@pytest.mark.parametrize(
+    ("missing", "told"),
+    [
+        (
+            NAMES_OF_4_1,
+            ["a stream of topics needs PySpark 4.2", "a stream that is written to topics needs PySpark 4.1"],
+        ),
+        ([], ["a stream of topics needs PySpark 4.2"]),
+    ],
+    ids=["4.0", "4.1"],
+)
+def test_an_older_spark_reads_and_writes_batches_and_says_what_it_cannot(
+    missing: list[str], told: list[str]
+) -> None:
+    """Names that this version does not have are taken away.  docs/spark.md says how real ones are tried."""
+    program = OLD_SPARK.replace("NAMES", repr(missing)).replace("NO_LIMITS", "True")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(told)
+    for line, words in zip(lines, told, strict=True):
+        assert line.startswith(f"RequirementMissing: {words} or newer, and in {sys.executable} it is ")

@@ -22,8 +22,10 @@ from bolide.pipeline.declared.definition import (
     TOPIC_FORMAT,
     Action,
     CodePlace,
+    Dedup,
     Definition,
     Function,
+    Join,
     Sink,
     Source,
     Sql,
@@ -32,7 +34,9 @@ from bolide.pipeline.declared.definition import (
     Watermark,
 )
 from bolide.pipeline.declared.files import MODULE_PREFIX, load_module
+from bolide.pipeline.declared.lateness import said_behind, wanted_of
 from bolide.pipeline.declared.progress import EXPECT, ROWS
+from bolide.pipeline.declared.state_steps import joined, without_duplicates
 from bolide.pipeline.option_table import Use
 from bolide.pipeline.write_options import parse_write
 
@@ -65,7 +69,7 @@ class Built:
 def needed_settings(definition: Definition) -> dict[str, str]:
     """Settings that Spark needs for what is declared; those of the definition win."""
     needed: dict[str, str] = {}
-    if any(isinstance(step.work, Stateful) for step in definition.steps.values()):
+    if any(isinstance(step.work, Stateful | Dedup | Join) for step in definition.steps.values()):
         needed["spark.sql.streaming.stateStore.providerClass"] = STATE_STORE
     places = (*definition.sources.values(), *definition.sinks.values(), definition.quarantine)
     if any(place is not None and place.format == "delta" for place in places):
@@ -140,6 +144,11 @@ def _work(
             if not isinstance(made, DataFrame):
                 raise ConfigError(f"{code} returns {type(made).__name__}, and a step is a DataFrame")
             return made
+        case Dedup() as work:
+            (frame,) = _in_time(definition, step, work, inputs)
+            return without_duplicates(frame, work)
+        case Join() as work:
+            return joined(spark, step, work, _in_time(definition, step, work, inputs))
         case Stateful() as work:
             return (
                 inputs[0]
@@ -151,6 +160,16 @@ def _work(
                     timeMode=work.time_mode,
                 )
             )
+
+
+def _in_time(
+    definition: Definition, step: Step, work: Dedup | Join, inputs: Sequence[DataFrame]
+) -> list[DataFrame]:
+    """The inputs with watermarks: those of the step where nothing behind it has said how late rows come."""
+    return [
+        frame if any(said_behind(definition, name)) else _late(frame, wanted)
+        for name, frame, wanted in zip(step.inputs, inputs, wanted_of(work), strict=True)
+    ]
 
 
 def _called(code: CodePlace, *inputs: DataFrame) -> Any:
@@ -255,7 +274,7 @@ def _as_messages(definition: Definition, part: Source | Step, frame: DataFrame) 
 @contextmanager
 def _told(definition: Definition, line: int, what: str) -> Iterator[None]:
     """What Spark says about a part becomes one sentence with the place in the file."""
-    place = f"{definition.file.name}:{line}: {what}"
+    place = f"{definition.place(line)}{what}"
     try:
         yield
     except PySparkException as error:

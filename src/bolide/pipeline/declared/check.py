@@ -11,6 +11,7 @@ from graphlib import CycleError
 from itertools import pairwise
 
 from bolide.model.errors import ConfigError
+from bolide.pipeline.declared.check_state import check_state
 from bolide.pipeline.declared.definition import (
     TOPIC_FORMAT,
     Action,
@@ -24,7 +25,7 @@ from bolide.pipeline.declared.definition import (
     Stateful,
     Step,
 )
-from bolide.pipeline.declared.parse import Problems, nearest
+from bolide.pipeline.declared.fields import Problems, nearest
 from bolide.pipeline.declared.sql_names import table_names
 
 FILE_FORMATS = ("parquet", "json", "csv", "orc", "text", "avro", "xml")
@@ -68,6 +69,7 @@ def check_definition(definition: Definition, problems: Problems) -> None:
     _check_quarantine(definition, problems)
     if not is_round:
         _check_use(definition, problems)
+        check_state(definition, problems)
 
 
 # ---- names and order ---------------------------------------------------------------------------------------------
@@ -126,22 +128,11 @@ def _check_cycles(definition: Definition, problems: Problems) -> bool:
 def _check_use(definition: Definition, problems: Problems) -> None:
     used: set[str] = set()
     for sink in definition.sinks.values():
-        used.update(part.name for part in _behind(definition, sink.input))
+        used.update(part.name for part in definition.behind(sink.input))
     for one in definition.parts:
         if one.name not in used and definition.sinks and one not in definition.quarantining():
             kind = "source" if isinstance(one, Source) else "step"
             problems.add(one.line, f"no sink gets rows of the {kind} {one.name}", is_warning=True)
-
-
-def _behind(definition: Definition, name: str) -> Iterator[Source | Step]:
-    """A source or step and all that it reads, each once."""
-    todo, seen = [name], set()
-    while todo:
-        part = definition.part(todo.pop())
-        if part is not None and part.name not in seen:
-            seen.add(part.name)
-            yield part
-            todo += part.inputs if isinstance(part, Step) else ()
 
 
 # ---- sources, steps and sinks ------------------------------------------------------------------------------------
@@ -281,7 +272,7 @@ def _check_format(kind: str, what: str, line: int, problems: Problems) -> None:
 
 
 def _check_flow(definition: Definition, sink: Sink, problems: Problems) -> None:
-    parts = list(_behind(definition, sink.input))
+    parts = list(definition.behind(sink.input))
     sources = [part for part in parts if isinstance(part, Source)]
     if sources and not any(source.is_stream for source in sources):
         problems.add(

@@ -3,7 +3,7 @@
 Nothing here knows of YAML or of Spark.  Every value has the line that it comes from, for errors.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -14,6 +14,18 @@ TOPIC_FORMAT = "rocketmq"
 """Of sources and sinks that are topics."""
 
 AVAILABLE_NOW = "available-now"
+
+UNITS_MS = {
+    "milliseconds": 1,
+    "seconds": 1000,
+    "minutes": 60_000,
+    "hours": 3_600_000,
+    "days": 86_400_000,
+}
+"""Of spans, as Spark is told them."""
+
+STORED = "storeTimestamp"
+"""The column of a topic that tells time for steps that keep state, unless they name another."""
 
 
 class Action(StrEnum):
@@ -96,10 +108,76 @@ class Stateful:
     output_mode: str
 
 
+class JoinType(StrEnum):
+    """What becomes of a row of the left side without a match: with `left` it goes on alone."""
+
+    INNER = "inner"
+    LEFT = "left"
+
+
+@dataclass(frozen=True)
+class Dedup:
+    """The first row of all that say the same; state of a row is kept for as long as another one may come."""
+
+    by: str
+    """`key`, `id`, `body` or an expression in SQL; a row for which it is null is like no other."""
+    within: str
+    late: str | None
+    time: str
+
+    @property
+    def watermark(self) -> Watermark:
+        """Spark drops duplicates for as long as rows may come late: there is one span for both."""
+        return Watermark(self.time, longer(self.within, self.late or self.within))
+
+    def __str__(self) -> str:
+        return f"dedup by {self.by} within {self.within} of {self.time}{_late(self.late)}"
+
+
+@dataclass(frozen=True)
+class Join:
+    """Pairs of rows of two streams that are no further apart in time than `within`."""
+
+    on: str
+    """`key`, a column that both have, or a condition in SQL."""
+    within: str
+    late: str | None
+    times: tuple[str, str]
+    """Of left and right."""
+    type: JoinType
+    select: str | None
+    """In SQL; without it a row is two structs, named as the sides."""
+
+    @property
+    def watermarks(self) -> Sequence[Watermark]:
+        return [Watermark(time, self.late or self.within) for time in self.times]
+
+    def __str__(self) -> str:
+        times = " and ".join(dict.fromkeys(self.times))
+        return f"{self.type} join on {self.on} within {self.within} of {times}{_late(self.late)}"
+
+
+def _late(late: str | None) -> str:
+    return "" if late is None else f", at most {late} late"
+
+
+def longer(span: str, other: str) -> str:
+    return max(span, other, key=span_ms)
+
+
+def span_ms(span: str) -> int:
+    """Of a span as Spark is told it: `10 minutes`."""
+    count, _, unit = span.partition(" ")
+    return int(count) * UNITS_MS.get(unit, 0) if count.isdigit() else 0
+
+
+Work = Sql | Function | Stateful | Dedup | Join
+
+
 @dataclass(frozen=True)
 class Step:
     name: str
-    work: Sql | Function | Stateful
+    work: Work
     inputs: Sequence[str]
     """Sources and steps that it reads, in order."""
     line: int
@@ -141,6 +219,10 @@ class Definition:
     checkpoint: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
 
+    def place(self, line: int) -> str:
+        """Before what is said about a line; nothing for a definition that no file has."""
+        return f"{self.file.name}:{line}: " if line else ""
+
     @property
     def folder(self) -> Path:
         return self.file.parent
@@ -168,6 +250,16 @@ class Definition:
             for one in self.expecting()
             if any(expected.action is Action.QUARANTINE for expected in one.expectations)
         ]
+
+    def behind(self, name: str) -> "Iterator[Source | Step]":
+        """A source or step and all that it reads, each once."""
+        todo, seen = [name], set[str]()
+        while todo:
+            part = self.part(todo.pop())
+            if part is not None and part.name not in seen:
+                seen.add(part.name)
+                yield part
+                todo += part.inputs if isinstance(part, Step) else ()
 
     def in_order(self) -> Sequence[Source | Step]:
         """All parts, each behind those that it reads; `graphlib.CycleError` where there is no such order."""

@@ -5,10 +5,13 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from bolide.pipeline.declared.build import build
-from bolide.pipeline.declared.definition import Definition, Source
+from bolide.pipeline.declared.definition import Dedup, Definition, Join, Source
+
+NO_PLAN = "Spark shows the plan of a join of streams only while it runs"
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,8 @@ class Explained:
     columns: Mapping[str, str]
     plan: str = ""
     """Of a sink: how Spark will go about it."""
+    what: str = ""
+    """Of a step that keeps state of rows: of which, and for how long."""
 
 
 def explain(spark: SparkSession, definition: Definition) -> Sequence[Explained]:
@@ -28,7 +33,13 @@ def explain(spark: SparkSession, definition: Definition) -> Sequence[Explained]:
     parts = [
         Explained("source", part.name, (), _columns(built.frames[part.name]))
         if isinstance(part, Source)
-        else Explained("step", part.name, tuple(part.inputs), _columns(built.frames[part.name]))
+        else Explained(
+            "step",
+            part.name,
+            tuple(part.inputs),
+            _columns(built.frames[part.name]),
+            what=str(part.work) if isinstance(part.work, Dedup | Join) else "",
+        )
         for part in definition.in_order()
     ]
     return parts + [
@@ -49,6 +60,9 @@ def _columns(frame: DataFrame) -> dict[str, str]:
 
 def _plan(frame: DataFrame) -> str:
     shown = StringIO()
-    with redirect_stdout(shown):
-        frame.explain()
+    try:
+        with redirect_stdout(shown):
+            frame.explain()
+    except AnalysisException:
+        return NO_PLAN
     return shown.getvalue()

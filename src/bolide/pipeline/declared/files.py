@@ -11,7 +11,8 @@ from types import ModuleType
 from bolide.model.errors import ConfigError, NothingFound
 from bolide.pipeline.declared.check import check_definition
 from bolide.pipeline.declared.definition import Definition, Problem
-from bolide.pipeline.declared.parse import Problems, parse_definition
+from bolide.pipeline.declared.fields import Problems
+from bolide.pipeline.declared.parse import parse_definition
 from bolide.pipeline.declared.python_form import Pipeline
 from bolide.pipeline.declared.tree import BadTree, Node, read_yaml
 

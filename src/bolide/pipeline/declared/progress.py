@@ -30,6 +30,10 @@ class QueryProgress:
     behind: int | None = None
     """Messages that its topics had more when the last batch was planned; None where a source does not say."""
     is_active: bool = True
+    state_rows: int = 0
+    """Rows that steps keep state of."""
+    late: int = 0
+    """Rows that came too late for steps that keep state, and were left out by them."""
     unmet: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By step and expectation, the rows that did not meet it."""
     seen: str = ""
@@ -45,6 +49,7 @@ class QueryProgress:
             self.seen = moment
             rows = int(report.get("numInputRows") or 0)
             self.behind = _behind(report)
+            self._count_state(report.get("stateOperators") or ())
             if rows:
                 self.batch = int(report["batchId"])
                 self.batches += 1
@@ -53,6 +58,11 @@ class QueryProgress:
                 self._count_unmet(report.get("observedMetrics") or {})
                 with_rows.append(report)
         return with_rows
+
+    def _count_state(self, operators: Iterable[Mapping[str, Any]]) -> None:
+        """A batch without rows counts, too: it is the one that forgets."""
+        self.state_rows = sum(int(one.get("numRowsTotal") or 0) for one in operators)
+        self.late += sum(int(one.get("numRowsDroppedByWatermark") or 0) for one in operators)
 
     def _count_unmet(self, observed: Mapping[str, Any]) -> None:
         for name, counts in observed.items():

@@ -26,7 +26,7 @@ class Pipeline:
         """`keys` are those at the top of a YAML file: nameserver, trigger, checkpoint, settings, quarantine."""
         self._line = _caller_line()
         self._keys: dict[str, Node] = {
-            key: _node(value, self._line) for key, value in {"name": name, **keys}.items()
+            key: node_of(value, self._line) for key, value in {"name": name, **keys}.items()
         }
 
     def source(self, name: str, **keys: Any) -> None:
@@ -51,6 +51,16 @@ class Pipeline:
         """A step with state: key, schema, time and output say how Spark's `StatefulProcessor` is run."""
         self._add("steps", name, {"state": processor, "from": input, **keys}, _caller_line())
 
+    def dedup(self, name: str, input: str, *, expect: Any = None, **keys: Any) -> None:
+        """A step that drops duplicates: by, within, late and time say which are."""
+        members = {"dedup": {"from": input, **keys}, "expect": expect}
+        self._add("steps", name, members, _caller_line())
+
+    def join(self, name: str, left: str, right: str, *, expect: Any = None, **keys: Any) -> None:
+        """A step that joins two streams: on, within, late, time, type and select say how."""
+        members = {"join": {"left": left, "right": right, **keys}, "expect": expect}
+        self._add("steps", name, members, _caller_line())
+
     def sink(self, name: str, input: str, **keys: Any) -> None:
         """Where rows go: topic, format, path, options, output, partition_by, trigger."""
         self._add("sinks", name, {"from": input, **keys}, _caller_line())
@@ -64,10 +74,11 @@ class Pipeline:
         assert isinstance(members, dict)
         if name in members:
             raise ValueError(f"{kind} has {name!r} already, from line {members[name].line}")
-        members[name] = _node(keys, line)
+        members[name] = node_of(keys, line)
 
 
-def _node(value: Any, line: int) -> Node:
+def node_of(value: Any, line: int) -> Node:
+    """Values of Python as a file would say them."""
     match value:
         case None:
             return Node(line, None)
@@ -76,9 +87,9 @@ def _node(value: Any, line: int) -> Node:
         case str() | int() | float():
             return Node(line, str(value), text_line=line)
         case Mapping():
-            return Node(line, {str(key): _node(item, line) for key, item in value.items()})
+            return Node(line, {str(key): node_of(item, line) for key, item in value.items()})
         case Sequence():
-            return Node(line, [_node(item, line) for item in value])
+            return Node(line, [node_of(item, line) for item in value])
     if callable(value):
         return Node(line, None, object=value)
     return Node(line, str(value), text_line=line)  # a path, for example

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from bolide.model.errors import BolideError
 from bolide.pipeline.declared.checkpoint import Checkpoint
 from bolide.pipeline.declared.definition import AVAILABLE_NOW, Definition
+from bolide.pipeline.declared.kept import keep
 from bolide.pipeline.declared.progress import QueryProgress
 from bolide.pipeline.session import local_session
 
@@ -113,7 +114,9 @@ def run(
     from bolide.pipeline.declared.build import build, start
 
     def begins() -> Iterator[Begin]:
-        for planned in build(spark, definition).queries:
+        built = build(spark, definition)
+        keep(definition, checkpoint)
+        for planned in built.queries:
             trigger = AVAILABLE_NOW if once else planned.sink.trigger or definition.trigger
             place = checkpoint.of_query(planned.name)
             yield planned.name, partial(start, definition, planned, checkpoint=place, trigger=trigger)

@@ -98,7 +98,10 @@ def test_a_sound_file_has_no_problems_and_says_what_it_is(tmp_path: Path) -> Non
         ),
         (("{topic: orders}", "{topic: orders, batch: perhaps}"), "4: batch is true or false, not 'perhaps'"),
         (("{topic: orders}", "orders"), "4: the source orders is keys and values ("),
-        ((QUERY, "from: orders"), "6: the step paid is one of sql, python and state, and says none of them"),
+        (
+            (QUERY, "from: orders"),
+            "6: the step paid is one of sql, python, state, dedup and join, and says none",
+        ),
         ((QUERY, "python: steps.py"), "7: python: 'steps.py' is no place in a file; steps.py:clean is one"),
         ((QUERY, "{python: 'steps.py:clean', from: orders}"), "6: the step paid: "),
         (
