@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bolide.cli import pipeline_dlq, pipeline_replay
 from bolide.cli.options import AsJson
 from bolide.cli.outcome import ExitCode, Refused
 from bolide.cli.output import counted, say, write_json, write_json_line, write_line, write_table
@@ -327,3 +328,9 @@ def _status_json(found: "PipelineStatus", now_ms: int) -> dict[str, Any]:
             for query in found.queries
         ],
     }
+
+
+# ---- ready-made pipelines ----------------------------------------------------------------------------------------
+
+app.command()(pipeline_replay.replay)
+app.add_typer(pipeline_dlq.app, name="dlq")
