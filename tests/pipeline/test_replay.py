@@ -1,4 +1,4 @@
-"""`bolide pipeline replay` with a real Spark and a real server: what is sent, what is kept, and that it is sent once."""
+"""`bolide pipeline replay` with a real Spark and a real server: what is sent, what stays as it was, and how often."""
 
 import json
 import os
