@@ -256,7 +256,7 @@ def test_messages_that_expire_meanwhile_end_it_and_can_be_left_out(
     """A range that lies beyond the queue stands for messages that are gone."""
     send(server, "rp-gone", 20)
     found = plan_topics(server.nameserver, Asked("rp-gone-copy", ("rp-gone",)), "gone", "replay-gone", 0)
-    ranges = [replace(one, end=one.end + 5) for one in found.ranges]
+    ranges = tuple(replace(one, end=one.end + 5) for one in found.ranges)
     found, folder = replace(found, ranges=ranges), ReplayFolder.of("gone", str(tmp_path))
     with pytest.raises(ReplayFailed, match=r"slice 1 of 1: .*QueueRecreated"):
         run(found, folder, spark, Target(server.nameserver))

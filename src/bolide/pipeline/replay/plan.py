@@ -6,7 +6,7 @@ offsets; of an archive it is a span of time.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -92,8 +92,8 @@ class Replay:
     """How many there are at most: of an archive exactly, of topics before tags, keys and SQL are looked at."""
     slices: int
     tasks: int = 1
-    ranges: Sequence[QueueRange] = ()
-    moments_ms: Sequence[int] = ()
+    ranges: tuple[QueueRange, ...] = ()
+    moments_ms: tuple[int, ...] = ()
 
     def ranges_of(self, first: int, end: int) -> list[QueueRange]:
         """What slices from one to before another have of each queue."""
@@ -177,12 +177,13 @@ def decode_replay(text: str, name: str) -> Replay:
         asked = tree.pop("asked")
         chosen = asked.pop("selection")
         selection = Selection(**{**chosen, "tags": tuple(chosen["tags"]), "keys": tuple(chosen["keys"])})
-        ranges = [
+        ranges = tuple(
             QueueRange(MessageQueue(topic, broker, int(queue)), int(begin), int(end))
             for topic, broker, queue, begin, end in tree.pop("ranges")
-        ]
+        )
+        moments_ms = tuple(map(int, tree.pop("moments_ms")))
         asked = Asked(**{**asked, "topics": tuple(asked["topics"])}, selection=selection)
-        return Replay(**tree, asked=asked, ranges=ranges)
+        return Replay(**tree, asked=asked, ranges=ranges, moments_ms=moments_ms)
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ConfigError(f"{name} cannot be read as a replay ({error}): give another --id") from error
 

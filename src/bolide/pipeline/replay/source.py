@@ -30,7 +30,7 @@ IS_SENDABLE = f"bodyError IS NULL AND length(body) BETWEEN 1 AND {BODY_BYTES_MAX
 
 def plan_topics(nameserver: str, asked: Asked, replay_id: str, writer: str, made_ms: int) -> Replay:
     """A replay of topics, its ends fixed by what the queues have now.  Needs no Spark."""
-    ranges = asyncio.run(plan_read(parse_options(_between(nameserver, asked))))
+    ranges = tuple(asyncio.run(plan_read(parse_options(_between(nameserver, asked)))))
     messages = sum(one.length for one in ranges)
     slices = slices_of_ranges(messages, asked.rate) if messages else 0
     return Replay(replay_id, writer, asked, made_ms, messages, slices, ranges=ranges)
@@ -45,7 +45,7 @@ def plan_archive(spark: SparkSession, asked: Asked, replay_id: str, writer: str,
         raise ConfigError(
             f"the archive has messages of more than {STEPS_MAX} minutes: give --from and --until"
         )
-    moments_ms = moments_of(counts, STEP_MS, asked.rate)
+    moments_ms = tuple(moments_of(counts, STEP_MS, asked.rate))
     messages, slices = sum(counts.values()), max(0, len(moments_ms) - 1)
     return Replay(replay_id, writer, asked, made_ms, messages, slices, moments_ms=moments_ms)
 
