@@ -2,48 +2,21 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from bolide import Message, Producer, PushConsumer
-from bolide.cli.main import main
 from bolide.model.message import StoredMessage
 from bolide.pipeline.dead_letters.letters import with_causes
 from bolide.pipeline.dead_letters.report import DAY_MS, HOUR_MS, report
 from bolide.testing import EmbeddedServer
 from tests.peers.waiting import PATIENCE_SECONDS, wait_until
+from tests.pipeline.conftest import Bolide
 from tests.pipeline.test_write import stored
 
 pytestmark = pytest.mark.needs("java")
-
-Bolide = Callable[..., Any]
-
-
-@pytest.fixture
-def bolide(
-    spark: SparkSession,
-    server: EmbeddedServer,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> Bolide:
-    """The command in this process, with the Spark of all tests, which it does not end; gives what it writes."""
-    monkeypatch.setattr(SparkSession, "stop", lambda self: None)
-    monkeypatch.setenv("BOLIDE_NAMESERVER", server.nameserver)
-    monkeypatch.chdir(tmp_path)
-
-    def bolide(*words: str, code: int = 0) -> Any:
-        capfd.readouterr()
-        ended = main(["pipeline", "dlq", *words])
-        shown = capfd.readouterr()
-        assert ended == code, shown.err
-        return json.loads(shown.out) if "--json" in words else shown.out + shown.err
-
-    return bolide
 
 
 def bury(server: EmbeddedServer, topic: str, group: str, tags: list[str]) -> None:
@@ -71,7 +44,7 @@ def test_a_report_a_plan_a_redrive_and_the_consumer_gets_them(
     bolide: Bolide, server: EmbeddedServer, tmp_path: Path
 ) -> None:
     bury(server, "dl-orders", "dl-billing", ["paid"] * 6 + ["open"] * 3)
-    told = bolide("report", "dl-billing", "--json")
+    told = bolide("dlq", "report", "dl-billing", "--json")
     assert told["letters"] == 9
     causes = {one["tag"]: one for one in told["causes"]}
     assert {tag: one["letters"] for tag, one in causes.items()} == {"paid": 6, "open": 3}
@@ -79,14 +52,14 @@ def test_a_report_a_plan_a_redrive_and_the_consumer_gets_them(
     assert (paid["topic"], paid["last_host"], paid["attempts"]) == ("dl-orders", "127.0.0.1", 1)
     assert paid["ages"] == {"< 1 h": 6, "< 1 d": 0, "< 7 d": 0, ">= 7 d": 0}
     assert (sum(paid["trend"]), sum(told["trend"])) == (6, 9)
-    shown = bolide("report", "%DLQ%dl-billing")
+    shown = bolide("dlq", "report", "%DLQ%dl-billing")
     assert paid["cause"] in shown
     assert "9 dead letters, by hour" in shown
 
-    made = bolide("plan", "dl-billing", "--cause", paid["cause"], "--out", "plan.json", "--json")
+    made = bolide("dlq", "plan", "dl-billing", "--cause", paid["cause"], "--out", "plan.json", "--json")
     assert (made["letters"], made["not_planned"]) == (6, 0)
-    assert "is there already" in bolide("plan", "dl-billing", "--out", "plan.json", code=1)
-    assert "6 dead letters would go to dl-orders" in bolide("redrive", "plan.json", "--preview")
+    assert "is there already" in bolide("dlq", "plan", "dl-billing", "--out", "plan.json", code=1)
+    assert "6 dead letters would go to dl-orders" in bolide("dlq", "redrive", "plan.json", "--preview")
     assert not (tmp_path / "plan.sent.jsonl").exists()
 
     got: Counter[bytes] = Counter()
@@ -94,11 +67,11 @@ def test_a_report_a_plan_a_redrive_and_the_consumer_gets_them(
         server.nameserver, group="dl-others", listener=lambda messages: got.update(m.body for m in messages)
     ) as consumer:
         consumer.subscribe("dl-orders")
-        assert "say --yes" in bolide("redrive", "plan.json", code=2)
-        assert bolide("redrive", "plan.json", "--rate", "1000", "--yes", "--json")["sent"] == 6
+        assert "say --yes" in bolide("dlq", "redrive", "plan.json", code=2)
+        assert bolide("dlq", "redrive", "plan.json", "--rate", "1000", "--yes", "--json")["sent"] == 6
         expected = {json.dumps({"number": at, "version": at % 2}).encode() for at in range(6)}
         wait_until(lambda: got.keys() >= expected, PATIENCE_SECONDS, "the redriven ones are delivered")
-    again = bolide("redrive", "plan.json", "--yes", "--json")
+    again = bolide("dlq", "redrive", "plan.json", "--yes", "--json")
     assert (again["sent"], again["sent_before"]) == (0, 6)
     assert len(stored(server.nameserver, "dl-orders")) == 9 + 6
 
@@ -109,18 +82,24 @@ def test_a_plan_is_chosen_by_tag_age_and_sql_and_says_when_nothing_is_left(
     bury(server, "dl-chosen", "dl-choosers", ["a", "b", "b", "c"])
     version = "get_json_object(cast(body AS string), '$.version')"
     by_version = {
-        one["why"]: one for one in bolide("report", "dl-choosers", "--by", version, "--json")["causes"]
+        one["why"]: one for one in bolide("dlq", "report", "dl-choosers", "--by", version, "--json")["causes"]
     }
     assert {one["why"] for one in by_version.values()} == {"0", "1"}
     cause = next(
         one["cause"]
-        for one in bolide("report", "dl-choosers", "--by", version, "--json")["causes"]
+        for one in bolide("dlq", "report", "dl-choosers", "--by", version, "--json")["causes"]
         if one["tag"] == "b" and one["why"] == "1"
     )
-    bolide("plan", "dl-choosers", "--by", version, "--cause", cause, "--out", "by.json")
-    bolide("plan", "dl-choosers", "--tag", "b", "--tag", "c", "--out", "tags.json")
+    bolide("dlq", "plan", "dl-choosers", "--by", version, "--cause", cause, "--out", "by.json")
+    bolide("dlq", "plan", "dl-choosers", "--tag", "b", "--tag", "c", "--out", "tags.json")
     bolide(
-        "plan", "dl-choosers", "--where", "attempts = 1 AND array_contains(keys, 'k0')", "--out", "sql.json"
+        "dlq",
+        "plan",
+        "dl-choosers",
+        "--where",
+        "attempts = 1 AND array_contains(keys, 'k0')",
+        "--out",
+        "sql.json",
     )
     counts = {
         name: len(json.loads((tmp_path / f"{name}.json").read_text())["letters"])
@@ -128,24 +107,26 @@ def test_a_plan_is_chosen_by_tag_age_and_sql_and_says_when_nothing_is_left(
     }
     assert counts == {"by": 1, "tags": 3, "sql": 1}
     assert "no dead letters that are meant" in bolide(
-        "plan", "dl-choosers", "--older", "1h", "--out", "old.json", code=4
+        "dlq", "plan", "dl-choosers", "--older", "1h", "--out", "old.json", code=4
     )
     assert not (tmp_path / "old.json").exists()
-    assert "--by is SQL" in bolide("report", "dl-choosers", "--by", "nonsense", code=2)
-    assert "--where is SQL" in bolide("plan", "dl-choosers", "--where", "nonsense", "--out", "x", code=2)
-    assert "no dead letters" in bolide("report", "dl-choosers", "--since", "1ms", code=4)
-    assert "has a group 'dl-nobody'" in bolide("report", "dl-nobody", code=4)
+    assert "--by is SQL" in bolide("dlq", "report", "dl-choosers", "--by", "nonsense", code=2)
+    assert "--where is SQL" in bolide(
+        "dlq", "plan", "dl-choosers", "--where", "nonsense", "--out", "x", code=2
+    )
+    assert "no dead letters" in bolide("dlq", "report", "dl-choosers", "--since", "1ms", code=4)
+    assert "has a group 'dl-nobody'" in bolide("dlq", "report", "dl-nobody", code=4)
 
 
 def test_letters_that_are_gone_are_named_and_the_code_says_it(
     bolide: Bolide, server: EmbeddedServer, tmp_path: Path
 ) -> None:
     bury(server, "dl-gone", "dl-gone-group", ["a", "b"])
-    bolide("plan", "dl-gone-group", "--out", "plan.json")
+    bolide("dlq", "plan", "dl-gone-group", "--out", "plan.json")
     tree = json.loads((tmp_path / "plan.json").read_text())
     tree["letters"][0]["offset"] = 777
     (tmp_path / "plan.json").write_text(json.dumps(tree))
-    told = bolide("redrive", "plan.json", "--yes", "--json", code=1)
+    told = bolide("dlq", "redrive", "plan.json", "--yes", "--json", code=1)
     assert told["sent"] == 1
     (missing,) = told["missing"]
     assert (missing["offset"], missing["why"]) == (777, "it is not there any more: it has expired")

@@ -1,22 +1,22 @@
 """`bolide pipeline replay` with a real Spark and a real server: what is sent, what stays as it was, and how often."""
 
-import json
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from bolide import Message, MessageQueue, Producer
-from bolide.cli.main import main
+from bolide.admin.connection import AdminConnection
+from bolide.admin.topics import list_topics
 from bolide.model.message import StoredMessage
+from bolide.net.clock import SystemClock
 from bolide.pipeline.declared.run import Stop
 from bolide.pipeline.replay import plan
 from bolide.pipeline.replay.folder import ReplayFolder
@@ -25,37 +25,13 @@ from bolide.pipeline.replay.run import ReplayFailed, Target, run
 from bolide.pipeline.replay.source import plan_topics
 from bolide.testing import EmbeddedServer
 from tests.peers.waiting import PATIENCE_SECONDS, wait_until
-from tests.pipeline.conftest import ORDERS
+from tests.pipeline.conftest import ORDERS, Bolide
 from tests.pipeline.sink_query import stored as count_stored
 from tests.pipeline.test_write import bodies, stored
 
 pytestmark = pytest.mark.needs("java")
 
 EVERYTHING = Counter([b"large " * 2000, *(b"order %d" % number for number in range(ORDERS))])
-
-Bolide = Callable[..., Any]
-
-
-@pytest.fixture
-def bolide(
-    spark: SparkSession,
-    server: EmbeddedServer,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> Bolide:
-    """The command in this process, with the Spark of all tests, which it does not end; gives what it writes."""
-    monkeypatch.setattr(SparkSession, "stop", lambda self: None)
-    monkeypatch.setenv("BOLIDE_NAMESERVER", server.nameserver)
-
-    def bolide(*words: str, code: int = 0) -> Any:
-        capfd.readouterr()
-        ended = main(["pipeline", "replay", *words, "--checkpoint", str(tmp_path / "replays")])
-        shown = capfd.readouterr()
-        assert ended == code, shown.err
-        return json.loads(shown.out) if "--json" in words and code == 0 else shown.err + shown.out
-
-    return bolide
 
 
 def send(server: EmbeddedServer, topic: str, count: int, first: int = 0) -> None:
@@ -70,7 +46,7 @@ def numbers(server: EmbeddedServer, topic: str) -> Counter[int]:
 def test_a_preview_counts_and_shows_and_sends_nothing(
     bolide: Bolide, server: EmbeddedServer, tmp_path: Path
 ) -> None:
-    words = ("--from-topic", "orders", "--to", "rp-preview", "--tag", "paid", "--rate", "100", "--preview")
+    words = "replay --from-topic orders --to rp-preview --tag paid --rate 100 --preview".split()
     found = bolide(*words, "--json")
     assert (found["messages"], found["topics"], found["tags"]) == (1000, {"orders": 1000}, {"paid": 1000})
     assert found["bytes"] == sum(len(b"order %d" % number) for number in range(0, ORDERS, 3))
@@ -81,27 +57,22 @@ def test_a_preview_counts_and_shows_and_sends_nothing(
     shown = bolide(*words)
     assert "takes    10 s at 100 a second" in shown
     assert "1000 messages would go to rp-preview. Nothing was sent" in shown
-    assert not (tmp_path / "replays").exists()
-    assert "rp-preview" not in server_topics(server)
+    assert not (tmp_path / ".bolide").exists()
+    assert "rp-preview" not in topics(server)
 
 
-def server_topics(server: EmbeddedServer) -> str:
-    import asyncio
-
-    from bolide.admin.connection import AdminConnection
-    from bolide.admin.topics import list_topics
-
+def topics(server: EmbeddedServer) -> list[str]:
     async def ask() -> list[str]:
         async with AdminConnection(server.nameserver) as servers:
             return list(await list_topics(servers))
 
-    return " ".join(asyncio.run(ask()))
+    return asyncio.run(ask())
 
 
 def test_copies_keep_what_they_say_and_tell_where_they_come_from(
     bolide: Bolide, server: EmbeddedServer
 ) -> None:
-    told = bolide("--from-topic", "orders", "--to", "rp-kept", "--id", "kept", "--yes", "--json")
+    told = bolide("replay", "--from-topic", "orders", "--to", "rp-kept", "--id", "kept", "--yes", "--json")
     assert (told["finished"], told["sent"], told["stored_before"]) == (True, ORDERS + 1, 0)
     copies = stored(server.nameserver, "rp-kept")
     assert bodies(copies) == EVERYTHING
@@ -112,42 +83,48 @@ def test_copies_keep_what_they_say_and_tell_where_they_come_from(
         assert copy.properties.get("city") == original.properties.get("city")
         place = f"orders {original.broker_name} {original.queue_id} {original.queue_offset}"
         assert (copy.properties["REPLAY_FROM"], copy.properties["REPLAY_ID"]) == (place, "kept")
-    again = bolide("--from-topic", "orders", "--to", "rp-kept", "--id", "kept", "--yes", "--json")
+    again = bolide("replay", "--from-topic", "orders", "--to", "rp-kept", "--id", "kept", "--yes", "--json")
     assert (again["sent"], again["finished"]) == (ORDERS + 1, True)
     assert len(stored(server.nameserver, "rp-kept")) == ORDERS + 1
 
 
 def test_tags_keys_and_sql_choose(bolide: Bolide, server: EmbeddedServer) -> None:
     where = "cast(substring(cast(body AS string), 7) AS int) < 300"
-    bolide("--from-topic", "orders", "--tag", "paid", "--where", where, "--to", "rp-chosen", "--yes")
-    bolide("--from-topic", "orders", "--key", "k1", "--key", "k2999", "--to", "rp-chosen", "--yes")
+    bolide(
+        "replay", "--from-topic", "orders", "--tag", "paid", "--where", where, "--to", "rp-chosen", "--yes"
+    )
+    bolide("replay", "--from-topic", "orders", "--key", "k1", "--key", "k2999", "--to", "rp-chosen", "--yes")
     expected = Counter(b"order %d" % number for number in (*range(0, 300, 3), 1, 2999))
     assert bodies(stored(server.nameserver, "rp-chosen")) == expected
     assert "--where is SQL over the columns topic" in bolide(
-        "--from-topic", "orders", "--where", "nonsense = 1", "--to", "rp-none", "--preview", code=2
+        "replay", "--from-topic", "orders", "--where", "nonsense = 1", "--to", "rp-none", "--preview", code=2
     )
 
 
 def test_a_time_range_is_what_was_stored_in_it(bolide: Bolide, server: EmbeddedServer) -> None:
     send(server, "rp-times", 5)
     last_ms = max(message.store_timestamp_ms for message in stored(server.nameserver, "rp-times"))
-    wait_until(lambda: clock_ms() > last_ms + 1, PATIENCE_SECONDS, "a later millisecond")
+    wait_until(lambda: SystemClock().now_ms() > last_ms + 1, PATIENCE_SECONDS, "a later millisecond")
     send(server, "rp-times", 5, first=5)
-    bolide("--from-topic", "rp-times", "--until", str(last_ms + 1), "--to", "rp-early", "--yes")
-    bolide("--from-topic", "rp-times", "--from", str(last_ms + 1), "--to", "rp-late", "--yes")
+    bolide("replay", "--from-topic", "rp-times", "--until", str(last_ms + 1), "--to", "rp-early", "--yes")
+    bolide("replay", "--from-topic", "rp-times", "--from", str(last_ms + 1), "--to", "rp-late", "--yes")
     assert numbers(server, "rp-early") == Counter(range(5))
     assert numbers(server, "rp-late") == Counter(range(5, 10))
-    words = ("--from-topic", "rp-times", "--from", str(last_ms + 10), "--until", str(last_ms), "--to", "x")
+    words = (
+        "replay",
+        "--from-topic",
+        "rp-times",
+        "--from",
+        str(last_ms + 10),
+        "--until",
+        str(last_ms),
+        "--to",
+        "x",
+    )
     assert "is not behind" in bolide(*words, code=2)
     assert "nothing to replay" in bolide(
-        "--from-topic", "rp-times", "--until", "2001-01-01", "--to", "x", "--yes", code=4
+        "replay", "--from-topic", "rp-times", "--until", "2001-01-01", "--to", "x", "--yes", code=4
     )
-
-
-def clock_ms() -> int:
-    from bolide.net.clock import SystemClock
-
-    return SystemClock().now_ms()
 
 
 def test_into_the_topic_that_is_read_only_when_it_is_said_and_then_it_does_not_chase_itself(
@@ -155,7 +132,7 @@ def test_into_the_topic_that_is_read_only_when_it_is_said_and_then_it_does_not_c
 ) -> None:
     monkeypatch.setattr(plan, "REPLAY_SLICE_MESSAGES_MAX", 40)
     send(server, "rp-circle", 100)
-    words = ("--from-topic", "rp-circle", "--to", "rp-circle", "--yes")
+    words = ("replay", "--from-topic", "rp-circle", "--to", "rp-circle", "--yes")
     assert "--same-topic allows it" in bolide(*words, code=1)
     assert len(stored(server.nameserver, "rp-circle")) == 100
     bolide(*words, "--same-topic")
@@ -197,20 +174,12 @@ def test_a_slice_that_was_sent_and_not_noted_is_not_sent_again(
 
 
 def test_a_killed_replay_that_is_started_again_has_every_message_once(
-    bolide: Bolide, server: EmbeddedServer, tmp_path: Path
+    bolide: Bolide, server: EmbeddedServer
 ) -> None:
-    words = ["--from-topic", "orders", "--to", "rp-killed", "--id", "killed", "--yes"]
-    program = [sys.executable, "-m", "bolide.cli.main", "pipeline", "replay", *words, "--rate", "400"]
+    words = "replay --from-topic orders --to rp-killed --id killed --yes".split()
+    program = [sys.executable, "-m", "bolide.cli.main", "pipeline", *words, "--rate", "400"]
     running = subprocess.Popen(
-        [
-            *program,
-            "--checkpoint",
-            str(tmp_path / "replays"),
-            "--master",
-            "local[2]",
-            "-n",
-            server.nameserver,
-        ],
+        [*program, "--master", "local[2]"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         start_new_session=True,
@@ -219,7 +188,7 @@ def test_a_killed_replay_that_is_started_again_has_every_message_once(
     def has_begun() -> bool:
         if running.poll() is not None:
             raise AssertionError(running.stderr.read())  # type: ignore[union-attr]
-        return "rp-killed" in server_topics(server) and count_stored(server.nameserver, "rp-killed") > 100
+        return "rp-killed" in topics(server) and count_stored(server.nameserver, "rp-killed") > 100
 
     try:
         wait_until(has_begun, PATIENCE_SECONDS, "some are sent")
@@ -240,7 +209,7 @@ def test_what_was_in_one_queue_stays_in_order(bolide: Bolide, server: EmbeddedSe
             queue = MessageQueue("rp-order", "broker-a", number % 3)
             sharding = {"__SHARDINGKEY": f"s{number % 5}"} if number % 3 == 2 else {}
             producer.send(Message("rp-order", b"%d" % number, properties=sharding), queue=queue)
-    bolide("--from-topic", "rp-order", "--to", "rp-ordered", "--keep-order", "--yes")
+    bolide("replay", "--from-topic", "rp-order", "--to", "rp-ordered", "--keep-order", "--yes")
     lines: dict[str, list[StoredMessage]] = {}
     for copy in stored(server.nameserver, "rp-ordered"):
         lines.setdefault(copy.properties["__SHARDINGKEY"], []).append(copy)
@@ -278,16 +247,20 @@ def test_an_archive_comes_back_into_its_topic(
     )
     archive = str(tmp_path / "archive")
     reader.load().write.parquet(archive)
-    words = ("--from-archive", archive, "--from-topic", "rp-archived", "--to", "rp-archived")
+    words = ("replay", "--from-archive", archive, "--from-topic", "rp-archived", "--to", "rp-archived")
     assert bolide(*words, "--preview", "--json")["topics"] == {"rp-archived": 250}
-    assert bolide(*words, "--tag", "t1", "--yes", "--json")["sent"] == 125
+    assert (
+        bolide(*words, "--tag", "t1", "--id", "back", "--checkpoint", "kept", "--yes", "--json")["sent"]
+        == 125
+    )
+    assert (tmp_path / "kept" / "back" / "done.json").exists()
     assert numbers(server, "rp-archived") == Counter(range(250)) + Counter(range(1, 250, 2))
     assert "cannot be read as an archive" in bolide(
-        "--from-archive", str(tmp_path / "none"), "--to", "x", "--yes", code=2
+        "replay", "--from-archive", str(tmp_path / "none"), "--to", "x", "--yes", code=2
     )
 
 
 def test_a_topic_that_is_not_there_and_nothing_to_read_are_said_at_once(bolide: Bolide) -> None:
-    assert "rp-nowhere" in bolide("--from-topic", "rp-nowhere", "--to", "x", "--yes", code=4)
-    assert "--from-topic TOPIC, or --from-archive DIR" in bolide("--to", "x", code=2)
-    assert "say --yes" in bolide("--from-topic", "orders", "--to", "x", code=2)
+    assert "rp-nowhere" in bolide("replay", "--from-topic", "rp-nowhere", "--to", "x", "--yes", code=4)
+    assert "--from-topic TOPIC, or --from-archive DIR" in bolide("replay", "--to", "x", code=2)
+    assert "say --yes" in bolide("replay", "--from-topic", "orders", "--to", "x", code=2)

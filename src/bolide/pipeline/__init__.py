@@ -7,8 +7,8 @@ decide with what asks nobody: `ranges.py`, `places.py`, `admission.py`, `filters
 `pulls.py`), and compiled code makes Arrow columns of what comes (`columns.py`, `schema.py`).
 
 A write (`writer.py`, `write_options.py`) is done by its tasks alone (`write_task.py`): rows are cut by topic
-(`row_columns.py`), compiled code makes requests of them (`rows.py`), `sender.py` sends these, at a `pace.py` if there is
-a rate, and `account.py` knows what is stored already.  `session.py` starts a local Spark for those who have none.
+(`row_columns.py`), compiled code makes requests of them (`rows.py`), `sender.py` sends these, with a rate at its
+`pace.py`, and `account.py` knows what is stored already.  `session.py` starts a local Spark for those who have none.
 
 Pipelines that are written down in one file are in `declared`; `replay` and `dead_letters` are ready-made ones.
 """

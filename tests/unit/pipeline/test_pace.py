@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from bolide.model.errors import ConfigError
-from bolide.pipeline import sender
 from bolide.pipeline.option_table import Use
 from bolide.pipeline.pace import Pace
 from bolide.pipeline.write_options import WriteOptions, parse_write
@@ -68,7 +68,7 @@ def test_a_task_asks_its_pace_before_every_request_and_makes_small_ones(
     async def turn(self: Pace, messages: int) -> None:
         asked.append(messages)
 
-    monkeypatch.setattr(sender.Pace, "turn", turn)
+    monkeypatch.setattr(Pace, "turn", turn)
     rows = pa.record_batch({"body": pa.array([b"row %d" % at for at in range(105)], pa.binary())})
     with EmbeddedServer() as server:
         written = write_batches(WriteOptions(server.nameserver, topic="slow", rate=200), None, iter([rows]))
@@ -77,8 +77,6 @@ def test_a_task_asks_its_pace_before_every_request_and_makes_small_ones(
 
 
 def test_the_option_is_a_number_of_messages() -> None:
-    from pyspark.sql.types import BinaryType, StructField, StructType
-
     schema = StructType([StructField("body", BinaryType())])
     given = {"nameserver": "127.0.0.1:9876", "topic": "t"}
     assert parse_write({**given, "maxMessagesPerSecond": "50"}, schema, Use.WRITE).rate == 50

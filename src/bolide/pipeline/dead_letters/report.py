@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
 from bolide.model.limits.spark import DEAD_LETTER_CAUSES_MAX
-from bolide.pipeline.dead_letters.letters import CAUSE, CAUSE_COLUMNS
+from bolide.pipeline.dead_letters.letters import ATTEMPTS, CAUSE, CAUSE_COLUMNS, HOST, ORIGIN, TAG, WHY
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -75,22 +75,27 @@ def report(letters: DataFrame, now_ms: int) -> Report:
     bin_ms = bin_of(min(row["first"] for row in rows), last_ms)
     from_ms = last_ms // bin_ms * bin_ms - (BINS - 1) * bin_ms
     trends = _trends(told, from_ms, bin_ms)
-    causes = [
-        Cause(
-            row[CAUSE],
-            *(row[name] for name in CAUSE_COLUMNS),
-            letters=row["letters"],
-            first_ms=row["first"],
-            last_ms=row["last"],
-            ages={name: row[name] for name in (*AGES, OLDER)},
-            example=row["example"],
-            trend=trends.get(row[CAUSE], [0] * BINS),
-        )
-        for row in rows
-    ]
+    causes = [_cause(row, trends.get(row[CAUSE], [0] * BINS)) for row in rows]
     whole = [sum(numbers) for numbers in zip(*trends.values(), strict=True)] or [0] * BINS
     letters_in_all = sum(one.letters for one in causes) if all_causes == len(causes) else told.count()
     return Report(letters_in_all, causes, all_causes - len(causes), bin_ms, from_ms, whole)
+
+
+def _cause(row: Row, trend: Sequence[int]) -> Cause:
+    return Cause(
+        cause=row[CAUSE],
+        topic=row[ORIGIN],
+        tag=row[TAG],
+        last_host=row[HOST],
+        attempts=row[ATTEMPTS],
+        why=row[WHY],
+        letters=row["letters"],
+        first_ms=row["first"],
+        last_ms=row["last"],
+        ages={name: row[name] for name in (*AGES, OLDER)},
+        example=row["example"],
+        trend=trend,
+    )
 
 
 def bin_of(first_ms: int, last_ms: int) -> int:
