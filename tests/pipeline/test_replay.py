@@ -46,7 +46,18 @@ def numbers(server: EmbeddedServer, topic: str) -> Counter[int]:
 def test_a_preview_counts_and_shows_and_sends_nothing(
     bolide: Bolide, server: EmbeddedServer, tmp_path: Path
 ) -> None:
-    words = "replay --from-topic orders --to rp-preview --tag paid --rate 100 --preview".split()
+    words = [
+        "replay",
+        "--from-topic",
+        "orders",
+        "--to",
+        "rp-preview",
+        "--tag",
+        "paid",
+        "--rate",
+        "100",
+        "--preview",
+    ]
     found = bolide(*words, "--json")
     assert (found["messages"], found["topics"], found["tags"]) == (1000, {"orders": 1000}, {"paid": 1000})
     assert found["bytes"] == sum(len(b"order %d" % number) for number in range(0, ORDERS, 3))
@@ -176,7 +187,7 @@ def test_a_slice_that_was_sent_and_not_noted_is_not_sent_again(
 def test_a_killed_replay_that_is_started_again_has_every_message_once(
     bolide: Bolide, server: EmbeddedServer
 ) -> None:
-    words = "replay --from-topic orders --to rp-killed --id killed --yes".split()
+    words = ["replay", "--from-topic", "orders", "--to", "rp-killed", "--id", "killed", "--yes"]
     program = [sys.executable, "-m", "bolide.cli.main", "pipeline", *words, "--rate", "400"]
     running = subprocess.Popen(
         [*program, "--master", "local[2]"],
