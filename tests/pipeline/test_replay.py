@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
 from bolide import Message, MessageQueue, Producer
 from bolide.admin.connection import AdminConnection
@@ -245,30 +247,34 @@ def test_messages_that_expire_meanwhile_end_it_and_can_be_left_out(
 
 
 def test_an_archive_comes_back_into_its_topic(
-    bolide: Bolide,
-    spark: SparkSession,
-    server: EmbeddedServer,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    bolide: Bolide, server: EmbeddedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plan, "REPLAY_SLICE_MESSAGES_MAX", 100)
     send(server, "rp-archived", 250)
-    reader = spark.read.format("rocketmq").options(
-        nameserver=server.nameserver, subscribe="rp-archived,orders"
-    )
-    archive = str(tmp_path / "archive")
-    reader.load().write.parquet(archive)
-    words = ("replay", "--from-archive", archive, "--from-topic", "rp-archived", "--to", "rp-archived")
+    bolide("archive", "rp-archived", "--to", "archive", "--once")
+    words = ("replay", "--from-archive", "archive", "--from-topic", "rp-archived", "--to", "rp-archived")
     assert bolide(*words, "--preview", "--json")["topics"] == {"rp-archived": 250}
-    assert (
-        bolide(*words, "--tag", "t1", "--id", "back", "--checkpoint", "kept", "--yes", "--json")["sent"]
-        == 125
-    )
+    told = bolide(*words, "--tag", "t1", "--id", "back", "--checkpoint", "kept", "--yes", "--json")
+    assert (told["sent"], told["folder"]) == (125, "kept/back")
     assert (tmp_path / "kept" / "back" / "done.json").exists()
     assert numbers(server, "rp-archived") == Counter(range(250)) + Counter(range(1, 250, 2))
-    assert "cannot be read as an archive" in bolide(
-        "replay", "--from-archive", str(tmp_path / "none"), "--to", "x", "--yes", code=2
-    )
+
+
+def test_parquet_with_the_columns_of_a_topic_is_an_archive_too(
+    bolide: Bolide, spark: SparkSession, server: EmbeddedServer, tmp_path: Path
+) -> None:
+    reader = spark.read.format("rocketmq").options(nameserver=server.nameserver, subscribe="orders")
+    orders = reader.load().where("array_contains(keys, 'k7')")
+    orders.withColumn("more", F.lit(1)).write.parquet(str(tmp_path / "table"))
+    assert bolide("replay", "--from-archive", "table", "--to", "rp-parquet", "--yes", "--json")["sent"] == 1
+    assert bodies(stored(server.nameserver, "rp-parquet")) == Counter([b"order 7"])
+    orders.select("body").write.parquet(str(tmp_path / "bodies"))
+    for place, complaint in (
+        ("bodies", "brokerName, .* are missing"),
+        ("none", "cannot be read as an archive"),
+    ):
+        told = bolide("replay", "--from-archive", place, "--to", "rp-none", "--yes", code=2)
+        assert re.search(complaint, told)
 
 
 def test_a_topic_that_is_not_there_and_nothing_to_read_are_said_at_once(bolide: Bolide) -> None:

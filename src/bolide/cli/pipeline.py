@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bolide.cli import pipeline_dlq, pipeline_replay
 from bolide.cli.options import AsJson
 from bolide.cli.outcome import ExitCode, Refused
 from bolide.cli.output import counted, say, write_json, write_json_line, write_line, write_table
+from bolide.cli.pipeline_archive import archive
+from bolide.cli.pipeline_audit import audit
+from bolide.cli.pipeline_dlq import app as dlq_app
+from bolide.cli.pipeline_replay import replay
 from bolide.cli.settings import parse_assignments
 from bolide.cli.since import format_moment
 from bolide.cli.spans import format_span
@@ -330,7 +333,9 @@ def _status_json(found: "PipelineStatus", now_ms: int) -> dict[str, Any]:
     }
 
 
-# ---- ready-made pipelines ----------------------------------------------------------------------------------------
+# ---- ready-made pipelines ------------------------------------------------------------------------------------------
 
-app.command()(pipeline_replay.replay)
-app.add_typer(pipeline_dlq.app, name="dlq")
+app.command()(archive)
+app.command()(audit)
+app.command()(replay)
+app.add_typer(dlq_app, name="dlq")

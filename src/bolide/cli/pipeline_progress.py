@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 class Display:
     """A context manager around a run; `show` is called again and again, `tell_end` once behind it."""
 
-    def __init__(self, definition: "Definition") -> None:
+    def __init__(self, definition: "Definition | None") -> None:
+        """Without a definition nothing is expected of rows."""
         self._actions = {
             (part.name, one.name): one.action.value
-            for part in definition.expecting()
+            for part in (definition.expecting() if definition is not None else ())
             for one in part.expectations
         }
         self._live: Any = None

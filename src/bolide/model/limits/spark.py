@@ -125,3 +125,12 @@ DEAD_LETTER_CAUSES_MAX: Final = Limit(
     "causes in a report on dead letters",
     "the largest are told, and how many more there are",
 )
+ARCHIVE_ENTRY_BYTES_MAX: Final = Limit(
+    256 * MIB, Where.CLIENT, "characters of an entry in the manifest of an archive", "the archive is refused"
+)
+ARCHIVE_SPANS_MAX: Final = Limit(
+    100_000,
+    Where.CLIENT,
+    "separate spans of offsets that are listed of a batch or of an audit",
+    "the batch, or the audit, fails",
+)

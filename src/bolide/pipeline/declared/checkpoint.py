@@ -49,10 +49,15 @@ class Checkpoint:
         text = given or definition.checkpoint
         if text is None:
             return cls(str(Path(DEFAULT_ROOT).expanduser() / definition.name))
+        return cls.at(text, Path.cwd() if given else definition.folder)
+
+    @classmethod
+    def at(cls, text: str, folder: Path) -> "Checkpoint":
+        """A path beside a folder, or an address."""
         if _scheme(text) not in ("", "file"):
             return cls(text.rstrip("/"))
         path = Path(unquote(urlsplit(text).path) if _scheme(text) else text).expanduser()
-        return cls(str((Path.cwd() if given else definition.folder) / path))
+        return cls(str(folder / path))
 
     @property
     def folder(self) -> Path | None:

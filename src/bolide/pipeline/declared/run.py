@@ -6,7 +6,7 @@ another broker than ours) has rows twice.  So a stop waits for the batch to end,
 
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,10 @@ BEGUN_IN_VAIN_MAX = 10
 
 INITIALIZING = ("Initializing StreamExecution", "Initializing sources", "Initializing", "")
 """What Spark says of a query whose sources are not there yet."""
+
+
+Begin = tuple[str, Callable[[], Any]]
+"""A query's name, and what starts it: Spark's query."""
 
 
 class PipelineFailed(BolideError):
@@ -108,19 +112,36 @@ def run(
     """Runs until it is stopped, until all is read (`once`), or until a query fails: `PipelineFailed`."""
     from bolide.pipeline.declared.build import build, start
 
+    def begins() -> Iterator[Begin]:
+        for planned in build(spark, definition).queries:
+            trigger = AVAILABLE_NOW if once else planned.sink.trigger or definition.trigger
+            place = checkpoint.of_query(planned.name)
+            yield planned.name, partial(start, definition, planned, checkpoint=place, trigger=trigger)
+
+    named = {"name": definition.name, "file": str(definition.file)}
+    return run_queries(begins, checkpoint, named, now_ms=now_ms, stop=stop, watch=watch)
+
+
+def run_queries(
+    begins: Callable[[], Iterable[Begin]],
+    checkpoint: Checkpoint,
+    named: Mapping[str, str],
+    *,
+    now_ms: Callable[[], int],
+    stop: Stop | None = None,
+    watch: Watch | None = None,
+) -> Sequence[QueryProgress]:
+    """Begins queries one after the other and follows them to their ends; `named` is what `state.json` says of them."""
     stop, watch = stop or Stop(), watch or Watch()
     with checkpoint.held():
-        state = {"name": definition.name, "file": str(definition.file), "started_ms": now_ms()}
+        state = {**named, "started_ms": now_ms()}
         queries: list[_Query] = []
         ended: dict[str, Any] = {"state": "failed"}
         try:
-            built = build(spark, definition)
+            planned = list(begins())
             checkpoint.write_state(**state, state="running")
-            for planned in built.queries if not stop.is_asked else ():
-                trigger = AVAILABLE_NOW if once else planned.sink.trigger or definition.trigger
-                place = checkpoint.of_query(planned.name)
-                begin = partial(start, definition, planned, checkpoint=place, trigger=trigger)
-                queries.append(_Query(QueryProgress(planned.name), begin, begin()))
+            for name, begin in planned if not stop.is_asked else ():
+                queries.append(_Query(QueryProgress(name), begin, begin()))
                 _wait_for_sources(queries[-1], stop)
             watch.started()
             _follow(queries, stop, watch)

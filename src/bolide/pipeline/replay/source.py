@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -12,6 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from bolide.model.errors import ConfigError
 from bolide.model.limits.spark import REPLAY_SLICES_MAX
 from bolide.model.message import BODY_BYTES_MAX
+from bolide.pipeline.archive.place import HEAD
+from bolide.pipeline.archive.read import archived
 from bolide.pipeline.declared.build import first_words
 from bolide.pipeline.options import parse_options
 from bolide.pipeline.plan import plan_read
@@ -91,8 +94,13 @@ def chosen_by(frame: DataFrame, where: str | None) -> DataFrame:
         ) from error
 
 
-def archived(spark: SparkSession, place: str, topics: Sequence[str] | None = None) -> DataFrame:
-    """Parquet with the columns of a topic; others that it has are left alone."""
+def _archive(spark: SparkSession, asked: Asked) -> DataFrame:
+    """An archive of ours, or else Parquet with the columns of a topic; other columns that it has are left alone."""
+    place = asked.archive
+    assert place is not None
+    topics = asked.topics or None
+    if "://" not in place and (Path(place) / HEAD).exists():
+        return archived(spark, place, topics)
     try:
         frame = spark.read.parquet(place)
     except PySparkException as error:
@@ -100,12 +108,7 @@ def archived(spark: SparkSession, place: str, topics: Sequence[str] | None = Non
     if missing := [name for name in COLUMNS if name not in frame.columns]:
         raise ConfigError(f"{place} is no archive of messages: the columns {', '.join(missing)} are missing")
     frame = frame.select(*(F.col(name).cast(kind) for name, kind in COLUMNS.items()))
-    return frame if not topics else frame.where(F.col("topic").isin(list(topics)))
-
-
-def _archive(spark: SparkSession, asked: Asked) -> DataFrame:
-    assert asked.archive is not None
-    return archived(spark, asked.archive, asked.topics or None)
+    return frame if topics is None else frame.where(F.col("topic").isin(list(topics)))
 
 
 def _moment(moment_ms: int) -> Any:

@@ -1,0 +1,196 @@
+"""`bolide pipeline archive`: topics to files, every message once.  The work is in `bolide.pipeline.archive`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bolide.cli import complete
+from bolide.cli.options import DEFAULT_NAMESERVER, AsJson, Nameserver
+from bolide.cli.outcome import ExitCode
+from bolide.cli.output import counted, say, write_json, write_line, write_table
+from bolide.cli.settings import parse_assignments
+from bolide.cli.spans import format_bytes
+from bolide.cli.spark_run import Master, SparkSettings, stop_signals
+from bolide.model.errors import ConfigError
+from bolide.model.limit import MIB
+from bolide.model.names import check_topic
+
+if TYPE_CHECKING:
+    from bolide.pipeline.archive.place import Place
+    from bolide.pipeline.archive.run import Done
+
+Topics = Annotated[
+    list[str],
+    typer.Argument(metavar="TOPIC...", help="Which topics.", autocompletion=complete.topics),
+]
+
+
+def archive(
+    topics: Topics,
+    to: Annotated[
+        str,
+        typer.Option("--to", metavar="DIR", help="The archive: a new folder, or one that goes on."),
+    ],
+    format_: Annotated[
+        str | None,
+        typer.Option("--format", metavar="parquet|delta", help="Of a new archive; parquet unless given."),
+    ] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="Archive all that is there now, then end; else until told to stop.")
+    ] = False,
+    trigger: Annotated[
+        str,
+        typer.Option(
+            "--trigger", metavar="SPAN", help="How often a batch begins: '10 seconds', '5 minutes'."
+        ),
+    ] = "1 minute",
+    compact: Annotated[
+        bool, typer.Option("--compact", help="Make few large files of the small ones of days that are over.")
+    ] = False,
+    file_mib: Annotated[
+        int, typer.Option("--file-size", metavar="MIB", min=1, help="How large compacted files shall be.")
+    ] = 128,
+    batch_mib: Annotated[
+        int, typer.Option("--batch-size", metavar="MIB", min=1, help="About how much a batch takes at most.")
+    ] = 1024,
+    allow_gaps: Annotated[
+        bool,
+        typer.Option("--allow-gaps", help="Go on when messages have expired before they were archived."),
+    ] = False,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option("--checkpoint", metavar="DIR", help="Of Spark's stream, instead of DIR/checkpoint."),
+    ] = None,
+    master: Master = "local[*]",
+    spark_settings: SparkSettings = None,
+    as_json: AsJson = False,
+    nameserver: Nameserver = DEFAULT_NAMESERVER,
+) -> None:
+    """Keep topics as Parquet or Delta, by date and topic, every message exactly once, with a manifest that proves it.
+
+    Ctrl-C and SIGTERM let the batch in hand end; a second one does not wait.  The next run goes on from there, and
+    finishes what a killed one has begun.  [bold]bolide pipeline audit[/bold] holds an archive against its topics.
+
+    [bold]Examples[/bold]
+
+        bolide pipeline archive orders --to /archive/orders
+        bolide pipeline archive orders payments --to /archive/shop --once --compact
+        bolide pipeline archive orders --to /archive/lake --format delta --trigger '5 minutes'
+    """
+    from bolide.net.clock import SystemClock
+    from bolide.pipeline.archive.place import open_or_make
+    from bolide.pipeline.declared.checkpoint import Checkpoint
+    from bolide.pipeline.declared.parse import parse_span
+    from bolide.pipeline.declared.run import Stop
+    from bolide.pipeline.session import local_session
+
+    names = unique_topics(topics)
+    span = parse_span(trigger)
+    if span is None:
+        raise ConfigError(f"--trigger: {trigger!r} is no span of time; 10 seconds is one")
+    settings = parse_assignments(spark_settings or (), "--spark")
+    _check_format(to, format_)
+    place = open_or_make(to, format_)
+    place.check_free()
+    kept = Checkpoint.at(checkpoint or str(place.folder / "checkpoint"), Path.cwd())
+    say(f"starting Spark ({master}); {place.format.capitalize()} in {place.folder}")
+    spark = local_session("bolide archive", master=master, settings=settings)
+    stop = Stop()
+    try:
+        from bolide.pipeline.archive.run import Wanted, run_archive
+
+        wanted = Wanted(
+            names,
+            nameserver,
+            span,
+            once=once,
+            allow_gaps=allow_gaps,
+            batch_bytes=batch_mib * MIB,
+            target_bytes=file_mib * MIB if compact else None,
+        )
+        with stop_signals(stop), _display() as display:
+            done = run_archive(
+                spark,
+                place,
+                kept,
+                wanted,
+                now_ms=SystemClock().now_ms,
+                stop=stop,
+                watch=_watch(names, display),
+            )
+    finally:
+        spark.stop()
+    _tell(place, done, as_json=as_json)
+    if stop.is_at_once:
+        raise typer.Exit(ExitCode.INTERRUPTED)
+
+
+def unique_topics(topics: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(check_topic(topic) for topic in topics))
+
+
+def _check_format(to: str, format_: str | None) -> None:
+    """Before anything is made."""
+    from bolide.pipeline.archive.delta import check_library
+    from bolide.pipeline.archive.place import DELTA, FORMATS, HEAD, folder_of, open_place
+
+    if format_ is not None and format_ not in FORMATS:
+        raise ConfigError(f"--format is one of {', '.join(FORMATS)}, not {format_!r}")
+    is_there = (folder_of(to) / HEAD).exists()
+    if (open_place(to).format if is_there else format_) == DELTA:
+        check_library()
+
+
+def _display() -> Any:
+    from bolide.cli.pipeline_progress import Display
+
+    return Display(None)
+
+
+def _watch(names: Sequence[str], display: Any) -> Any:
+    from bolide.pipeline.declared.run import Watch
+
+    return Watch(
+        started=lambda: say(f"archiving {counted(len(names), 'topic')}; Ctrl-C ends it"),
+        progress=display.show,
+    )
+
+
+def _tell(place: "Place", done: "Done", *, as_json: bool) -> None:
+    compacted = done.compacted
+    if as_json:
+        write_json(
+            {
+                "archive": str(place.folder),
+                "format": place.format,
+                "topics": {
+                    topic: {"rows": one.rows, "files": one.files, "bytes": one.size_bytes}
+                    for topic, one in sorted(done.added.items())
+                },
+                "compacted": None
+                if compacted is None
+                else {
+                    "partitions": compacted.partitions,
+                    "files_before": compacted.files_before,
+                    "files_after": compacted.files_after,
+                },
+            }
+        )
+        return
+    if done.added:
+        write_table(
+            ("TOPIC", "ROWS", "FILES", "SIZE"),
+            [
+                (topic, one.rows, one.files, format_bytes(one.size_bytes))
+                for topic, one in sorted(done.added.items())
+            ],
+        )
+    rows = sum(one.rows for one in done.added.values())
+    write_line(f"{counted(rows, 'row')} archived in {place.data}")
+    if compacted is not None:
+        write_line(
+            f"{counted(compacted.partitions, 'partition')} compacted:"
+            f" {counted(compacted.files_before, 'file')} became {compacted.files_after}"
+        )

@@ -1,0 +1,148 @@
+"""The folder of an archive: what lies where in it, and who may change it.
+
+    PLACE/archive.json       what this is: its version and format
+    PLACE/lock               held by the system while somebody writes or compacts
+    PLACE/manifest/          what is committed (`manifest.py`)
+    PLACE/staging/NUMBER/    files of a commit that is under way
+    PLACE/data/              date=…/topic=…/NUMBER-PART.parquet, and `_delta_log` in an archive of Delta
+    PLACE/checkpoint/        how far the stream is, Spark's; unless it is kept elsewhere
+
+A folder that this machine and all of Spark's workers see under the same path; an address of another file system is
+refused, because a commit is a rename.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from bolide.model.errors import BolideError, ConfigError, NothingFound
+from bolide.pipeline.declared.checkpoint import AlreadyRunning, Checkpoint
+
+PARQUET, DELTA = "parquet", "delta"
+FORMATS = (PARQUET, DELTA)
+VERSION = 1
+HEAD = "archive.json"
+_FOLDERS = ("data", "manifest", "staging")
+
+
+class ArchiveDamaged(BolideError):
+    """An archive is not what its manifest says; `bolide pipeline audit` tells where."""
+
+
+@dataclass(frozen=True)
+class Place:
+    folder: Path
+    format: str = PARQUET
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def manifest(self) -> Path:
+        return self.folder / "manifest"
+
+    @property
+    def staging(self) -> Path:
+        return self.folder / "staging"
+
+    def staged(self, number: int) -> Path:
+        return self.staging / f"{number:012}"
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """While this lasts nobody else changes the archive; `AlreadyRunning` when somebody does."""
+        try:
+            with Checkpoint(str(self.folder)).held():
+                yield
+        except AlreadyRunning as error:
+            raise AlreadyRunning(
+                f"somebody else writes to this archive: {self.folder}/lock is held; stop that run first,"
+                " or give this one another --to"
+            ) from error
+
+    def check_free(self) -> None:
+        """Says early what `held` would say."""
+        if Checkpoint(str(self.folder)).is_held():
+            with self.held():
+                pass
+
+
+def folder_of(text: str | Path) -> Path:
+    """A path of this machine; `ConfigError` for an address."""
+    if "://" in str(text):
+        raise ConfigError(
+            f"{text}: an archive is a folder that this machine and Spark's workers see under the same path;"
+            f" mount the {urlsplit(str(text)).scheme} storage there"
+        )
+    return Path(text).expanduser().absolute()
+
+
+def open_place(text: str | Path) -> Place:
+    """An archive that is there."""
+    folder = folder_of(text)
+    try:
+        told = json.loads((folder / HEAD).read_text())
+    except FileNotFoundError:
+        raise NothingFound(
+            f"{folder} is no archive: it has no {HEAD}; `bolide pipeline archive TOPIC --to {folder}` makes one"
+        ) from None
+    except ValueError as error:
+        raise ArchiveDamaged(f"{folder / HEAD} cannot be read: {error}") from error
+    if not isinstance(told, dict) or told.get("version") != VERSION or told.get("format") not in FORMATS:
+        raise ConfigError(f"{folder / HEAD} is of another version than this bolide knows ({VERSION})")
+    return Place(folder, told["format"])
+
+
+def open_or_make(text: str | Path, format_: str | None = None) -> Place:
+    """An archive, made in an empty folder when there is none; what is there keeps its format."""
+    folder = folder_of(text)
+    if (folder / HEAD).exists():
+        place = open_place(folder)
+        if format_ not in (None, place.format):
+            raise ConfigError(
+                f"{folder} is an archive of {place.format}, and stays one: --format {place.format}"
+            )
+        return place
+    if not _is_vacant(folder):
+        raise ConfigError(f"{folder} is there, and is neither empty nor an archive: choose another folder")
+    place = Place(folder, format_ or PARQUET)
+    for name in _FOLDERS:
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    write_whole(folder / HEAD, json.dumps({"version": VERSION, "format": place.format}) + "\n")
+    return place
+
+
+def _is_vacant(folder: Path) -> bool:
+    """Nothing there, or what a run has left that was killed while it made the folder."""
+    if not folder.exists():
+        return True
+    return folder.is_dir() and all(
+        one.name in ("lock", f"{HEAD}.new") or (one.name in _FOLDERS and not any(one.iterdir()))
+        for one in folder.iterdir()
+    )
+
+
+def write_whole(file: Path, text: str, ready: Callable[[], None] = lambda: None) -> None:
+    """A file that is there with all of its text, durably, or not at all; `ready` is called before it is there."""
+    new = file.with_name(f"{file.name}.new")
+    with new.open("w") as opened:
+        opened.write(text)
+        opened.flush()
+        os.fsync(opened.fileno())
+    ready()
+    new.replace(file)
+    sync_folder(file.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """What was made, moved or removed in a folder is durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,147 @@
+"""`bolide pipeline archive` and `audit` on real topics: restarts, kills, a broker that goes in mid-batch."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bolide import Message, Producer, PullConsumer
+from bolide.cli.main import main as command
+from bolide.model.offsets import MessageQueue
+from bolide.net.clock import SystemClock
+from bolide.pipeline.archive.place import DELTA, PARQUET, Place, open_or_make, open_place
+from bolide.pipeline.archive.run import Done, Wanted, run_archive
+from bolide.pipeline.declared.checkpoint import AlreadyRunning, Checkpoint
+from bolide.testing import EmbeddedServer
+from tests.peers.waiting import PATIENCE_MS, PATIENCE_SECONDS
+from tests.pipeline import archive_run
+from tests.pipeline.archive_rows import kept, plain
+
+pytestmark = pytest.mark.needs("java")
+
+ROOT = Path(__file__).parents[2]
+BROKER = "broker-a"
+
+
+def send(server: EmbeddedServer, topic: str, numbers: range) -> None:
+    """Spread over all queues, some hundred bytes each."""
+    with Producer(server.nameserver, group="shop", timeout_ms=PATIENCE_MS) as producer:
+        for number in numbers:
+            producer.send(Message(topic, b"%04d %s" % (number, b"x" * 100), keys=[f"k{number}"], tags="t"))
+
+
+def numbers(found: list[str]) -> list[int]:
+    return [int(text.split()[0]) for text in found]
+
+
+def archive_once(
+    spark: SparkSession,
+    server: EmbeddedServer,
+    place: Place,
+    *topics: str,
+    checkpoint: str = "checkpoint",
+    **how: Any,
+) -> Done:
+    wanted = Wanted(topics, server.nameserver, "1 second", once=True)
+    kept_at = Checkpoint(str(place.folder / checkpoint))
+    return run_archive(spark, place, kept_at, wanted, now_ms=SystemClock().now_ms, **how)
+
+
+@pytest.mark.parametrize("kind", [PARQUET, DELTA])
+def test_runs_go_on_from_one_another_with_and_without_their_checkpoint(
+    kind: str, spark: SparkSession, server: EmbeddedServer, tmp_path: Path
+) -> None:
+    topic, other = f"arch-{kind}", f"arch-{kind}-too"
+    place = open_or_make(tmp_path / "a", kind)
+    send(server, topic, range(20))
+    assert archive_once(spark, server, place, topic).added[topic].rows == 20
+    send(server, topic, range(20, 30))
+    assert archive_once(spark, server, place, topic).added[topic].rows == 10
+    send(server, topic, range(30, 35))
+    send(server, other, range(100, 103))
+    added = archive_once(spark, server, place, topic, other, checkpoint="another").added
+    assert {name: one.rows for name, one in added.items()} == {topic: 5, other: 3}
+    assert numbers(kept(spark, place)) == [*range(35), *range(100, 103)]
+    assert plain(place) == kept(spark, place)
+
+
+def test_a_broker_that_restarts_in_mid_batch_costs_no_row_and_doubles_none(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with EmbeddedServer() as server:
+        send(server, "restarted", range(50))
+        place = open_or_make(tmp_path / "a")
+
+        def restart(step: str) -> None:
+            if step == "stage":  # planned, and not read yet
+                server.stop()
+                server.start()
+
+        archive_once(spark, server, place, "restarted", before=restart)
+        assert numbers(kept(spark, place)) == list(range(50))
+
+
+def test_a_second_run_on_the_same_place_is_refused(
+    spark: SparkSession, server: EmbeddedServer, tmp_path: Path
+) -> None:
+    place = open_or_make(tmp_path / "a")
+    with place.held(), pytest.raises(AlreadyRunning, match="somebody else writes to this archive"):
+        archive_once(spark, server, place, "orders", checkpoint="another")
+
+
+def run(*words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
+        },
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE_SECONDS,
+        check=False,
+    )
+
+
+def test_a_killed_run_is_finished_by_the_command_and_the_audit_says_so(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Killed with its JVM when the second batch is committed and no file of it is moved, nor its offsets kept."""
+    folder = str(tmp_path / "a")
+    with EmbeddedServer() as server:
+        send(server, "killed", range(60))
+        died = run(str(archive_run.__file__), server.nameserver, "killed", folder, "committed", "2")
+        assert died.returncode != 0, died.stderr
+        place = open_place(folder)
+        assert len(list(place.manifest.glob("*.json"))) == 2, died.stderr
+        bolide = ["-m", "bolide.cli.main", "pipeline"]
+        done = run(*bolide, "archive", "killed", "--to", folder, "-n", server.nameserver, "--once", "--json")
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["archive"] == folder
+        assert numbers(kept(spark, place)) == numbers(plain(place)) == list(range(60))
+
+        audit = [*bolide, "audit", "killed", "--archive", folder, "-n", server.nameserver]
+        assert command(["group", "create", "readers", "-n", server.nameserver]) == 0
+        consume(server, "killed", "readers", leave=1)
+        proof = run(*audit, "--group", "readers", "--deep", "--json")
+        assert proof.returncode == 1, proof.stderr
+        told = json.loads(proof.stdout)
+        assert [one["kind"] for queue in told["queues"] for one in queue["findings"]] == ["not-consumed"]
+        consume(server, "killed", "readers")
+        proof = run(*audit, "--group", "readers", "--deep")
+        assert proof.returncode == 0, proof.stdout + proof.stderr
+        assert "all equal" in proof.stdout
+
+
+def consume(server: EmbeddedServer, topic: str, group: str, leave: int = 0) -> None:
+    """The group has consumed everything, but for some messages of the first queue."""
+    with PullConsumer(server.nameserver, group=group) as consumer:
+        for queue in consumer.queues(topic):
+            end = consumer.max_offset(queue)
+            consumer.commit(queue, end - (leave if queue == MessageQueue(topic, BROKER, 0) else 0))

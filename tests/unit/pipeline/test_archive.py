@@ -1,0 +1,137 @@
+"""The folder and the manifest of an archive, without Spark: what is refused, what is believed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bolide.model.errors import ConfigError, NothingFound
+from bolide.model.offsets import MessageQueue
+from bolide.pipeline.archive.compare import QueueAudit, compare_archived, compare_consumed
+from bolide.pipeline.archive.manifest import DataFile, Entry, Range, base_of, commit, drop_before, read_state
+from bolide.pipeline.archive.place import DELTA, ArchiveDamaged, Place, open_or_make, open_place
+from bolide.pipeline.archive.spans import Span
+
+QUEUE = MessageQueue("orders", "broker-a", 0)
+
+
+def entry(number: int, first: int, end: int, **more: object) -> Entry:
+    file = DataFile(f"date=2024-10-04/topic=orders/{number:012}-00000.parquet", end - first, 10)
+    return Entry(number, "batch", 1000, [file], [Range(QUEUE, first, end, 2**63 + number)], **more)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    place = open_or_make(tmp_path / "a")
+    for number in range(3):
+        commit(place, entry(number, number * 5, number * 5 + 5))
+    return place
+
+
+def test_a_state_is_all_entries_together(place: Place) -> None:
+    state = read_state(place)
+    assert state.spans(QUEUE) == [Span(0, 15)]
+    assert (state.next_number, state.end_of(QUEUE), len(state.files)) == (3, 15, 3)
+    assert read_state(place, up_to=1).end_of(QUEUE) == 10
+
+
+def test_a_base_says_the_same_as_all_before_it(place: Place) -> None:
+    """Before and after the entries that it replaces are gone; checksums are sums modulo 2^64."""
+    before = read_state(place)
+    commit(place, base_of(before, 2000, keeps=lambda file: True))
+    for _ in range(2):
+        state = read_state(place)
+        assert state.files == before.files
+        assert state.ranges == {QUEUE: [Range(QUEUE, 0, 15, 2**63 + 3)]}
+        drop_before(place, 3)
+    assert [file.name for file in place.manifest.iterdir()] == ["000000000003.base.json"]
+    commit(place, entry(4, 15, 16))
+    assert read_state(place).end_of(QUEUE) == 16
+
+
+@pytest.mark.parametrize(
+    ("harm", "told"),
+    [
+        (lambda file: file.unlink(), "000000000001.json is missing"),
+        (lambda file: file.write_text("{"), "cannot be read"),
+        (lambda file: file.write_text(file.read_text().replace('"number": 1', '"number": 7')), "entry 7"),
+        (lambda file: file.write_text(file.read_text().replace('"first": 5', '"first": 3')), "twice"),
+        (
+            lambda file: file.write_text(file.read_text().replace("date=2024-10-04", "..")),
+            "out of the archive",
+        ),
+    ],
+)
+def test_a_manifest_that_is_not_whole_is_an_error_that_names_the_file(
+    place: Place, harm: object, told: str
+) -> None:
+    harm(place.manifest / "000000000001.json")  # type: ignore[operator]
+    with pytest.raises(ArchiveDamaged, match=told):
+        read_state(place)
+
+
+def test_what_was_begun_and_not_committed_is_not_there(place: Place) -> None:
+    (place.manifest / "000000000003.json.new").write_text("{")
+    assert read_state(place).next_number == 3
+
+
+def test_an_entry_is_never_written_over(place: Place) -> None:
+    with pytest.raises(ArchiveDamaged, match="somebody else writes"):
+        commit(place, entry(2, 10, 15))
+
+
+def test_a_newer_version_is_refused(place: Place) -> None:
+    file = place.manifest / "000000000000.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "version": 2}))
+    with pytest.raises(ConfigError, match="version 2"):
+        read_state(place)
+
+
+def test_an_archive_is_made_in_an_empty_folder_only_and_keeps_its_format(tmp_path: Path) -> None:
+    made = open_or_make(tmp_path / "a", DELTA)
+    assert open_or_make(tmp_path / "a") == open_place(tmp_path / "a") == made
+    with pytest.raises(ConfigError, match="an archive of delta, and stays one"):
+        open_or_make(tmp_path / "a", "parquet")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "precious").touch()
+    with pytest.raises(ConfigError, match="neither empty nor an archive"):
+        open_or_make(tmp_path / "b")
+    with pytest.raises(ConfigError, match="mount the s3 storage"):
+        open_or_make("s3://bucket/a")
+    with pytest.raises(NothingFound, match="is no archive"):
+        open_place(tmp_path / "b")
+
+
+def test_a_folder_that_was_being_made_when_its_process_died_is_made_again(tmp_path: Path) -> None:
+    open_or_make(tmp_path / "a")
+    (tmp_path / "a" / "archive.json").rename(tmp_path / "a" / "archive.json.new")
+    (tmp_path / "a" / "lock").touch()
+    assert open_or_make(tmp_path / "a", DELTA).format == DELTA
+
+
+@pytest.mark.parametrize(
+    ("stored", "archived", "consumed", "findings"),
+    [
+        (Span(0, 10), [Span(0, 10)], 10, []),
+        (Span(5, 10), [Span(0, 10)], 10, []),  # expired, and archived
+        (Span(5, 10), [Span(5, 10)], 10, []),  # expired before the archive began
+        (Span(10, 10), [], 10, []),
+        (None, [Span(0, 10)], None, []),
+        (Span(0, 10), [], 10, ["0..9 not-archived"]),
+        (Span(0, 10), [Span(0, 8)], 10, ["8..9 not-archived"]),
+        (Span(0, 10), [Span(0, 2), Span(4, 10)], 10, ["2..3 not-archived"]),
+        (Span(5, 10), [Span(0, 2), Span(4, 10)], 10, ["2..3 lost"]),
+        (Span(3, 10), [Span(0, 2), Span(4, 10)], 10, ["2 lost", "3 not-archived"]),
+        (Span(0, 5), [Span(0, 10)], 5, ["5..9 beyond-the-end"]),
+        (Span(5, 10), [Span(0, 10)], 3, ["3..9 not-consumed"]),
+        (Span(5, 10), [Span(0, 10)], None, ["5..9 not-consumed"]),
+        (Span(5, 10), [Span(0, 10)], 12, ["10..11 consumed-beyond"]),
+    ],
+)
+def test_what_is_stored_archived_and_consumed_is_compared_by_spans(
+    stored: Span | None, archived: list[Span], consumed: int | None, findings: list[str]
+) -> None:
+    one = QueueAudit(QUEUE, stored, archived, consumed)
+    compare_archived(one)
+    compare_consumed(one)
+    assert [f"{found.span} {found.kind}" for found in sorted(one.findings)] == findings
