@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +24,7 @@ from bolide.pipeline.declared.run import Stop
 from bolide.pipeline.replay import plan
 from bolide.pipeline.replay.folder import ReplayFolder
 from bolide.pipeline.replay.plan import Asked, Selection
-from bolide.pipeline.replay.run import ReplayFailed, Target, run
+from bolide.pipeline.replay.run import Broken, ReplayFailed, Target, run
 from bolide.pipeline.replay.source import plan_topics
 from bolide.testing import EmbeddedServer
 from tests.peers.waiting import PATIENCE_SECONDS, wait_until
@@ -99,6 +100,8 @@ def test_copies_keep_what_they_say_and_tell_where_they_come_from(
     again = bolide("replay", "--from-topic", "orders", "--to", "rp-kept", "--id", "kept", "--yes", "--json")
     assert (again["sent"], again["finished"]) == (ORDERS + 1, True)
     assert len(stored(server.nameserver, "rp-kept")) == ORDERS + 1
+    words = ("replay", "--from-topic", "orders", "--to", "rp-kept", "--id", "kept", "--preview")
+    assert "has sent everything" in bolide(*words, code=4)
 
 
 def test_tags_keys_and_sql_choose(bolide: Bolide, server: EmbeddedServer) -> None:
@@ -170,6 +173,30 @@ def test_a_replay_that_is_stopped_goes_on_where_it_was_and_its_ends_stay_where_t
     done = run(kept, folder, spark, target)
     assert (done.slices, done.sent) == (3, 300)
     assert numbers(server, "rp-ends-copy") == Counter(range(300))
+
+
+def test_a_second_stop_does_not_wait_for_the_slice_and_doubles_nothing(
+    spark: SparkSession, server: EmbeddedServer, tmp_path: Path
+) -> None:
+    """At five a second the slice would take longer than the test waits."""
+    send(server, "rp-hasty", 5 * PATIENCE_SECONDS)
+    found = plan_topics(server.nameserver, Asked("rp-hasty-copy", ("rp-hasty",)), "hasty", "replay-hasty", 0)
+    folder, stop = ReplayFolder.of("hasty", str(tmp_path)), Stop()
+
+    def stop_when_begun() -> None:
+        wait_until(lambda: "rp-hasty-copy" in topics(server), PATIENCE_SECONDS, "some are sent")
+        stop.ask()
+        stop.ask()
+
+    stopping = threading.Thread(target=stop_when_begun)
+    stopping.start()
+    with pytest.raises(Broken):
+        run(found, folder, spark, Target(server.nameserver, rate=5), stop=stop)
+    stopping.join()
+    assert folder.done().slices == 0
+    done = run(found, folder, spark, Target(server.nameserver))
+    assert done.sent + done.stored_before == 5 * PATIENCE_SECONDS
+    assert numbers(server, "rp-hasty-copy") == Counter(range(5 * PATIENCE_SECONDS))
 
 
 def test_a_slice_that_was_sent_and_not_noted_is_not_sent_again(
@@ -281,3 +308,4 @@ def test_a_topic_that_is_not_there_and_nothing_to_read_are_said_at_once(bolide: 
     assert "rp-nowhere" in bolide("replay", "--from-topic", "rp-nowhere", "--to", "x", "--yes", code=4)
     assert "--from-topic TOPIC, or --from-archive DIR" in bolide("replay", "--to", "x", code=2)
     assert "say --yes" in bolide("replay", "--from-topic", "orders", "--to", "x", code=2)
+    assert "tags: " in bolide("replay", "--from-topic", "orders", "--tag", "a b", "--to", "x", code=2)

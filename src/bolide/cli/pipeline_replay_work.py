@@ -101,6 +101,8 @@ class ReplayWork:
         from bolide.pipeline.replay.source import slices_frame
         from bolide.pipeline.replay.summary import summarise
 
+        if self.done.slices == self.replay.slices:
+            raise NothingFound(f"the replay {self._id} has sent everything: {self.done.sent} messages")
         frame = slices_frame(
             self._session.get(), self._nameserver, self.replay, self.done.slices, self.replay.slices
         )

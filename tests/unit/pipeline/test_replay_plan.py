@@ -37,6 +37,16 @@ def test_slices_have_every_offset_of_every_queue_once_and_in_order() -> None:
     assert REPLAY.ranges_of(0, REPLAY.slices) == list(RANGES)
 
 
+def test_of_many_short_queues_every_slice_has_some() -> None:
+    queues = (MessageQueue("orders", "broker-a", number) for number in range(1000))
+    short = replace(REPLAY, ranges=tuple(QueueRange(queue, 3, 4) for queue in queues))
+    counts = [sum(one.length for one in short.ranges_of(at, at + 1)) for at in range(short.slices)]
+    assert (sum(counts), set(counts)) == (1000, {100})
+    assert [number for number in range(10) if replace(REPLAY, ranges=RANGES[1:2]).is_empty(number)] == [
+        *range(9)
+    ]
+
+
 @pytest.mark.parametrize(
     ("messages", "rate", "slices"), [(1, None, 1), (250_000, None, 3), (250_000, 10, 834)]
 )

@@ -96,16 +96,24 @@ class Replay:
     moments_ms: tuple[int, ...] = ()
 
     def ranges_of(self, first: int, end: int) -> list[QueueRange]:
-        """What slices from one to before another have of each queue."""
+        """What slices from one to before another have of each queue, which may be nothing.
+
+        Queues are not all cut at the same places: of many short ones each slice has some.
+        """
+
+        def cut(at: int, one: QueueRange, slice_number: int) -> int:
+            shift = at * self.slices // len(self.ranges)
+            return one.begin + (one.length * slice_number + shift) // self.slices
+
         parts = [
-            replace(
-                one,
-                begin=one.begin + one.length * first // self.slices,
-                end=one.begin + one.length * end // self.slices,
-            )
-            for one in self.ranges
+            replace(one, begin=cut(at, one, first), end=cut(at, one, end))
+            for at, one in enumerate(self.ranges)
         ]
         return [part for part in parts if part.length > 0]
+
+    def is_empty(self, number: int) -> bool:
+        """Whether a slice is known to have nothing."""
+        return self.asked.archive is None and not self.ranges_of(number, number + 1)
 
     def span_of(self, first: int, end: int) -> tuple[int, int]:
         return self.moments_ms[first], self.moments_ms[end]

@@ -95,6 +95,8 @@ def _patiently(spark: SparkSession, replay: Replay, target: Target, number: int)
 
 
 def _send(spark: SparkSession, replay: Replay, target: Target, number: int) -> tuple[int, int]:
+    if replay.is_empty(number):
+        return 0, 0
     frame = slices_frame(
         spark, target.nameserver, replay, number, number + 1, skip_expired=target.skip_expired
     )

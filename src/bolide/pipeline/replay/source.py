@@ -117,7 +117,7 @@ def _moment(moment_ms: int) -> Any:
 
 def _between(nameserver: str, asked: Asked) -> dict[str, str]:
     """Options of a read between the two times, or from end to end."""
-    options = {"nameserver": nameserver, "subscribe": ",".join(asked.topics)}
+    options = {"nameserver": nameserver, "subscribe": ",".join(asked.topics), **_tags(asked.selection.tags)}
     if asked.selection.from_ms is not None:
         options["startingTimestamp"] = str(asked.selection.from_ms)
         options["startingOffsetsByTimestampStrategy"] = "latest"
@@ -136,12 +136,15 @@ def _of_ranges(nameserver: str, ranges: Sequence[QueueRange], tags: Sequence[str
         queues.setdefault(topic, {}).setdefault(broker, []).append(queue_id)
         begins.setdefault(topic, {}).setdefault(broker, {})[str(queue_id)] = one.begin
         ends.setdefault(topic, {}).setdefault(broker, {})[str(queue_id)] = one.end
-    options = {
+    return {
         "nameserver": nameserver,
         "assign": json.dumps(queues),
         "startingOffsets": json.dumps(begins),
         "endingOffsets": json.dumps(ends),
+        **_tags(tags),
     }
-    if tags:
-        options["tags"] = " || ".join(tags)
-    return options
+
+
+def _tags(tags: Sequence[str]) -> dict[str, str]:
+    """Brokers leave messages with other tags out."""
+    return {"tags": " || ".join(tags)} if tags else {}
