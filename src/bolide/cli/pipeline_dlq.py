@@ -18,6 +18,7 @@ from bolide.cli.options import DEFAULT_NAMESERVER, AsJson, GroupName, Nameserver
 from bolide.cli.outcome import ExitCode, Partly, Refused
 from bolide.cli.output import counted, say, write_json, write_line, write_table
 from bolide.cli.pipeline_replay import Rate, Tags, Where
+from bolide.cli.pipeline_replay_work import stamp
 from bolide.cli.progress import status_line
 from bolide.cli.settings import parse_assignments
 from bolide.cli.since import format_moment, parse_since, parse_span
@@ -282,8 +283,7 @@ def _write_plan(
 
     told = [{**entry, "died": format_moment(entry["died"] or 0)} for entry in entries]
     made = format_moment(now_ms)
-    plan_id = f"{group[:40].replace('%', '').replace('|', '')}-{now_ms}-{secrets.token_hex(4)}"
-    write_plan(out, plan_id, group, made, said, told)
+    write_plan(out, f"{stamp(now_ms)}-{secrets.token_hex(4)}", group, made, said, told)
 
 
 def _write_report(group: str, found: "Report") -> None:

@@ -64,7 +64,7 @@ class ReplayWork:
         from bolide.pipeline.replay.folder import ReplayFolder
 
         self._nameserver, self._session, self._asked = nameserver, session, asked
-        self._id = replay_id or f"{asked.to[:40].strip('%|')}-{_stamp(now_ms)}-{secrets.token_hex(2)}"
+        self._id = replay_id or f"{stamp(now_ms)}-{secrets.token_hex(2)}"
         self.folder = ReplayFolder.of(self._id, checkpoint)
         self.folder.check_free()
         found = self.folder.replay()
@@ -229,9 +229,10 @@ class ReplayWork:
         return "" if self._asked.rate is None else f" at {self._asked.rate} a second"
 
 
-def _stamp(now_ms: int) -> str:
-    """
-    >>> _stamp(0)
+def stamp(now_ms: int) -> str:
+    """A moment in a name.
+
+    >>> stamp(0)
     '19700101-000000'
     """
     return format_moment(now_ms)[:19].replace("-", "").replace(":", "").replace("T", "-")

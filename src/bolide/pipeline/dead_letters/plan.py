@@ -2,7 +2,7 @@
 
 People may look at it and change it: take letters out, or give them another topic.  Each letter has a line of its own.
 
-    {"kind": "bolide redrive plan", "version": 1, "id": "billing-…", "group": "billing", "made": "2026-11-17T…Z",
+    {"kind": "bolide redrive plan", "version": 1, "id": "20261117-…", "group": "billing", "made": "2026-11-17T…Z",
      "chosen": {"--tag": "PAID"},
      "letters": [
       {"broker": "broker-a", "queue": 0, "offset": 12, "id": "7F00…", "to": "orders", "tag": "PAID", "died": "2026-…Z"}

@@ -1,6 +1,6 @@
 """The record of a redrive, beside its plan: a line of JSON for every letter that was sent, with its receipt.
 
-    {"plan": "billing-20261117-104500-1f2e", "to": null}
+    {"plan": "20261117-104500-5e0c91aa", "to": null}
     {"broker": "broker-a", "queue": 0, "offset": 12, "id": "7F00…", "to": "orders", "at": "2026-11-17T10:45:01.123Z",
      "new_id": "3C1A…", "stored": {"broker": "broker-a", "queue": 3, "offset": 871}}
 

@@ -41,7 +41,8 @@ def plan_topics(nameserver: str, asked: Asked, replay_id: str, writer: str, made
 
 def plan_archive(spark: SparkSession, asked: Asked, replay_id: str, writer: str, made_ms: int) -> Replay:
     """A replay of an archive, its ends fixed by what the archive has now."""
-    chosen = selected(_archive(spark, asked), asked.selection).where(IS_SENDABLE)
+    chosen = selected(_archive(spark, asked), asked.selection)
+    chosen = chosen.where(IS_SENDABLE).where("storeTimestamp IS NOT NULL")
     minutes = chosen.groupBy(F.unix_millis(F.date_trunc(STEP, "storeTimestamp")).alias("at")).count()
     counts = {row["at"]: row["count"] for row in minutes.limit(STEPS_MAX + 1).collect()}
     if len(counts) > STEPS_MAX:
