@@ -4,11 +4,14 @@ import re
 from pathlib import Path
 
 import pytest
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from bolide.broker.config import BrokerConfig
 from bolide.model import limits
 from bolide.model.errors import ConfigError
+from bolide.pipeline.option_table import Use
 from bolide.pipeline.options import parse_options
+from bolide.pipeline.write_options import WriteOptions, parse_write
 from tests.docs import limits_page
 
 SOURCES = Path(limits.__file__).parents[1]
@@ -39,12 +42,18 @@ def test_an_option_of_spark_goes_up_to_the_limit_that_bounds_it_and_no_further()
         for key in limit.bounds
         if key not in BrokerConfig.settings()
     ]
-    assert {key for key, _ in named} == {"minPartitions", "maxBytesPerPull"}
+    of_writes = {"maxMessagesPerSecond"}
+    assert {key for key, _ in named} == {"minPartitions", "maxBytesPerPull"} | of_writes
     for key, limit in named:
-        options = {"nameserver": "127.0.0.1:9876", "subscribe": "orders"}
-        parse_options({**options, key: str(limit)})
+        parse = parse_write_options if key in of_writes else parse_options
+        options = {"nameserver": "127.0.0.1:9876", "topic": "orders"}
+        parse({**options, key: str(limit)})
         with pytest.raises(ConfigError, match=key):
-            parse_options({**options, key: str(limit + 1)})
+            parse({**options, key: str(limit + 1)})
+
+
+def parse_write_options(options: dict[str, str]) -> WriteOptions:
+    return parse_write(options, StructType([StructField("body", BinaryType())]), Use.WRITE)
 
 
 def test_no_other_number_has_the_name_of_a_limit() -> None:

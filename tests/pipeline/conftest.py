@@ -1,19 +1,25 @@
 """One Spark and one server for all tests of the pipeline: starting them is most of the time."""
 
+import json
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from bolide import Message, Producer
+from bolide.cli.main import main
 from bolide.pipeline.session import local_session
 from bolide.testing import EmbeddedServer
 from tests.peers.waiting import PATIENCE_MS, PATIENCE_SECONDS, wait_until
 
 ORDERS = 3000
 STARTS_MAX = 10
+
+Bolide = Callable[..., Any]
 
 
 @pytest.fixture(scope="session")
@@ -28,6 +34,33 @@ def server() -> Iterator[EmbeddedServer]:
     with EmbeddedServer() as server:
         fill(server.nameserver)
         yield server
+
+
+@pytest.fixture
+def bolide(
+    spark: SparkSession,
+    server: EmbeddedServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> Bolide:
+    """`bolide pipeline …` in this process, at home in `tmp_path`, with the Spark of all tests, which it does not end.
+
+    Gives what it writes, as JSON where that was asked for.
+    """
+    monkeypatch.setattr(SparkSession, "stop", lambda self: None)
+    monkeypatch.setenv("BOLIDE_NAMESERVER", server.nameserver)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+    def bolide(*words: str, code: int = 0) -> Any:
+        capfd.readouterr()
+        ended = main(["pipeline", *words])
+        shown = capfd.readouterr()
+        assert ended == code, shown.err
+        return json.loads(shown.out) if "--json" in words and shown.out else shown.out + shown.err
+
+    return bolide
 
 
 def started(begin: Callable[[], StreamingQuery]) -> StreamingQuery:

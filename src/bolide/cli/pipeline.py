@@ -16,7 +16,9 @@ from bolide.cli.outcome import ExitCode, Refused
 from bolide.cli.output import counted, say, write_json, write_line, write_table
 from bolide.cli.pipeline_archive import archive
 from bolide.cli.pipeline_audit import audit
+from bolide.cli.pipeline_dlq import app as dlq_app
 from bolide.cli.pipeline_recipes import dedup, join
+from bolide.cli.pipeline_replay import replay
 from bolide.cli.pipeline_running import counts_of, run_definition
 from bolide.cli.pipeline_stats import stats
 from bolide.cli.settings import parse_assignments
@@ -308,5 +310,6 @@ def _status_json(found: "PipelineStatus", now_ms: int) -> dict[str, Any]:
 
 # ---- ready-made pipelines ------------------------------------------------------------------------------------------
 
-for command in (archive, audit, stats, dedup, join):
+for command in (archive, audit, replay, stats, dedup, join):
     app.command()(command)
+app.add_typer(dlq_app, name="dlq")

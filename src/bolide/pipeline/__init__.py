@@ -7,10 +7,11 @@ decide with what asks nobody: `ranges.py`, `places.py`, `admission.py`, `filters
 `pulls.py`), and compiled code makes Arrow columns of what comes (`columns.py`, `schema.py`).
 
 A write (`writer.py`, of streams `stream_writer.py`) is done by its tasks alone (`write_task.py`): rows are cut by topic
-(`row_columns.py`), compiled code makes requests of them (`rows.py`), `sender.py` sends these and `account.py` knows
-what is stored already.  `session.py` starts a local Spark for those who have none.
+(`row_columns.py`), compiled code makes requests of them (`rows.py`), `sender.py` sends these, with a rate at its
+`pace.py`, and `account.py` knows what is stored already.  `session.py` starts a local Spark for those who have none.
 
-Pipelines that are written down in one file are in `declared`; `archive` keeps topics as files, and proves it.
+Pipelines that are written down in one file are in `declared`.  Ready-made ones are `archive`, which keeps topics as
+files and proves it, `replay`, `dead_letters` and `stats`; each is a command of its own.
 """
 
 from bolide.pipeline.declared.python_form import Pipeline

@@ -3,6 +3,7 @@
 import struct
 from dataclasses import dataclass, replace
 
+from bolide.model.message import parse_properties
 from bolide.pipeline.rows import IdSet
 from bolide.record.layout import BATCH_ITEM, BATCH_ITEM_FIXED_BYTES
 
@@ -25,11 +26,14 @@ class Frame:
         left = [item for item in _items(self.data) if _id_of(item) not in stored]
         return replace(self, data=b"".join(left), rows=len(left))
 
+    def properties(self) -> list[dict[str, str]]:
+        """Of each message, in order."""
+        return [parse_properties(_properties_of(item)) for item in _items(self.data)]
+
     def only_message(self) -> tuple[bytes, str]:
         """Body and properties of the one message."""
         *_, body_length = BATCH_ITEM.unpack_from(self.data)
-        body_end = BATCH_ITEM.size + body_length
-        return self.data[BATCH_ITEM.size : body_end], self.data[body_end + _U16.size :].decode()
+        return self.data[BATCH_ITEM.size : BATCH_ITEM.size + body_length], _properties_of(self.data)
 
 
 def _items(data: bytes) -> list[bytes]:
@@ -39,6 +43,11 @@ def _items(data: bytes) -> list[bytes]:
         items.append(data[at : at + size])
         at += size
     return items
+
+
+def _properties_of(item: bytes) -> str:
+    *_, body_length = BATCH_ITEM.unpack_from(item)
+    return item[BATCH_ITEM.size + body_length + _U16.size :].decode()
 
 
 def _id_of(item: bytes) -> int:

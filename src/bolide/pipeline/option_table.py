@@ -69,6 +69,7 @@ OPTIONS = (
     Option("producerGroup", Use.ANY_WRITE, ("group", "groupId")),
     Option("writeTimeout", Use.ANY_WRITE, ("timeout", "sendMsgTimeout", "kafka.delivery.timeout.ms")),
     Option("idempotent", Use.STREAM_WRITE, ("exactlyOnce", "semantics", "kafka.enable.idempotence")),
+    Option("maxMessagesPerSecond", Use.ANY_WRITE, ("rate", "rateLimit", "maxRowsPerSecond")),
     Option("checkpointLocation", Use.STREAM_WRITE),
     Option("queryName", Use.STREAM_WRITE),
     # ---- from where to where

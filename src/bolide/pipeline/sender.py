@@ -29,12 +29,13 @@ from bolide.net.ticks import pause
 from bolide.pipeline.account import Account, Scope
 from bolide.pipeline.errors import WriteInDoubt
 from bolide.pipeline.frames import Frame
+from bolide.pipeline.pace import Pace
 from bolide.pipeline.rows import IdSet
 from bolide.pipeline.write_options import WriteOptions
 from bolide.rules.choose import QueueTurn
 from bolide.wire.codes import RequestCode, ResponseCode
 from bolide.wire.command import Command
-from bolide.wire.headers.send import SendRequest
+from bolide.wire.headers.send import SendAnswer, SendRequest
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +47,9 @@ START_TIMEOUT_MS = 10_000
 
 PAUSE_FIRST_MS = 50
 PAUSE_MAX_MS = 1_000
+
+Receipts = Callable[[Frame, MessageQueue, int], None]
+"""Called with a frame that is stored, its queue, and the offset of its first message; the others follow that."""
 
 
 @dataclass
@@ -76,12 +80,20 @@ class Target:
 
 class Sender:
     def __init__(
-        self, instance: ClientInstance, options: WriteOptions, scope: Scope | None, *, delays: bool
+        self,
+        instance: ClientInstance,
+        options: WriteOptions,
+        scope: Scope | None,
+        *,
+        delays: bool,
+        receipts: Receipts | None = None,
     ) -> None:
         self._instance = instance
         self._options = options
         self._scope = scope
         self._delays = delays
+        self._receipts = receipts
+        self._pace = Pace(options.rate, instance.clock)
         self._targets: dict[str, Target] = {}
         self._accounts: dict[str, Account] = {}
         self._turn = QueueTurn(instance.surroundings.random.randrange(1 << 16))
@@ -136,6 +148,7 @@ class Sender:
 
     async def send(self, frame: Frame) -> None:
         """Send; returns when there is room for another one.  Errors of frames before it come here, too."""
+        await self._pace.turn(frame.rows)
         size = len(frame.data)
         while self._under_way and (
             len(self._under_way) >= SPARK_WRITE_AHEAD_MAX
@@ -193,6 +206,8 @@ class Sender:
         if answer.code == ResponseCode.SYSTEM_ERROR:  # it may have happened behind the store
             link.abort()
         self._check(answer)
+        if self._receipts is not None:
+            self._receipts(frame, queue, SendAnswer.decode(answer.fields).queue_offset)
 
     def _check(self, answer: Command) -> None:
         if answer.code not in STORED:

@@ -19,6 +19,7 @@ from pyspark.sql.types import (
 
 from bolide.model.addresses import parse_addresses
 from bolide.model.errors import ConfigError
+from bolide.model.limits.spark import SPARK_WRITE_RATE_MAX
 from bolide.model.names import check_group, check_topic
 from bolide.pipeline.option_table import CLOSE, OptionTexts, Use, named, quoted
 
@@ -53,6 +54,8 @@ class WriteOptions:
     group: str = GROUP_DEFAULT
     timeout_ms: int = TIMEOUT_DEFAULT_MS
     idempotent: bool = True
+    rate: float | None = None
+    """How many messages a second a task sends at most."""
 
 
 def parse_write(given: Mapping[str, str], schema: StructType, use: Use) -> WriteOptions:
@@ -65,6 +68,7 @@ def parse_write(given: Mapping[str, str], schema: StructType, use: Use) -> Write
         group=hear("", named, "producerGroup", check_group, texts.get("producerGroup") or GROUP_DEFAULT),
         timeout_ms=hear(0, _timeout_ms, texts),
         idempotent=hear(True, _idempotent, texts),
+        rate=hear(None, texts.number, "maxMessagesPerSecond", 1, SPARK_WRITE_RATE_MAX, None),
     )
     texts.complaints.extend(_wrong_with(schema, has_topic="topic" in texts))
     texts.say()

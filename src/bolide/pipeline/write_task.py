@@ -22,9 +22,10 @@ from bolide.model.limits import (
 from bolide.pipeline.account import Scope
 from bolide.pipeline.errors import BadRow
 from bolide.pipeline.frames import Frame
+from bolide.pipeline.pace import messages_at_once
 from bolide.pipeline.row_columns import Rows, cut
 from bolide.pipeline.rows import RowEncoder
-from bolide.pipeline.sender import Sender, Target
+from bolide.pipeline.sender import Receipts, Sender, Target
 from bolide.pipeline.write_options import WriteOptions
 
 T = TypeVar("T")
@@ -39,8 +40,13 @@ class Written:
     stored_before: int = 0
 
 
-def write_batches(options: WriteOptions, scope: Scope | None, batches: Iterator[pa.RecordBatch]) -> Written:
-    """Write all rows; returns when every message is acknowledged."""
+def write_batches(
+    options: WriteOptions,
+    scope: Scope | None,
+    batches: Iterator[pa.RecordBatch],
+    receipts: Receipts | None = None,
+) -> Written:
+    """Write all rows; returns when every message is acknowledged.  `receipts` hears of each acknowledgement."""
     first = next((batch for batch in batches if batch.num_rows), None)
     if first is None:
         return Written()
@@ -50,8 +56,8 @@ def write_batches(options: WriteOptions, scope: Scope | None, batches: Iterator[
         instance = ClientInstance(options.nameserver)
         instance.act_as_producer(options.group)
         delays = not {"delay_level", "deliver_at"}.isdisjoint(first.schema.names)
-        sender = Sender(instance, options, scope, delays=delays)
-        encoders = _Encoders(scope)
+        sender = Sender(instance, options, scope, delays=delays, receipts=receipts)
+        encoders = _Encoders(scope, messages_at_once(options.rate, SPARK_WRITE_FRAME_ROWS_MAX))
         run(instance.start())
         try:
             for batch in _from(first, batches):
@@ -74,8 +80,9 @@ def _from(first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> Iterator[p
 class _Encoders:
     """An encoder for each topic, and one more for its messages that wait."""
 
-    def __init__(self, scope: Scope | None) -> None:
+    def __init__(self, scope: Scope | None, frame_rows_max: int) -> None:
         self._scope = scope
+        self._frame_rows_max = frame_rows_max
         self._encoders: dict[tuple[str, bool], RowEncoder] = {}
         self._rows = 0
 
@@ -133,7 +140,7 @@ class _Encoders:
             stored=target.stored,
             queues=len(target.queues),
             queue_ids=target.queue_ids,
-            rows_max=1 if delayed else SPARK_WRITE_FRAME_ROWS_MAX,
+            rows_max=1 if delayed else self._frame_rows_max,
             size_bytes_max=SPARK_WRITE_FRAME_BYTES_MAX,
         )
         return found

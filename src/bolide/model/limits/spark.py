@@ -97,6 +97,34 @@ SPARK_WRITE_TOPICS_MAX: Final = Limit(
     "topics that a Spark task writes to",
     "the task fails: sort by topic, or use the option topic",
 )
+SPARK_WRITE_RATE_MAX: Final = Limit(
+    1_000_000,
+    Where.CLIENT,
+    "messages a second that a Spark task may be told to keep to",
+    "the write is refused",
+    bounds=("maxMessagesPerSecond",),
+)
+REPLAY_SLICE_MESSAGES_MAX: Final = Limit(
+    100_000,
+    Where.CLIENT,
+    "messages of a replay that are sent before it takes note of how far it has come",
+    "the rest is a slice of its own; of an archive, a minute is never cut",
+)
+REPLAY_SLICES_MAX: Final = Limit(
+    100_000, Where.CLIENT, "slices of a replay", "slices are larger, or the replay is refused"
+)
+REPLAY_FILE_BYTES_MAX: Final = Limit(
+    64 * MIB, Where.CLIENT, "bytes of a file that a replay or a plan of a redrive is kept in", "it is refused"
+)
+REDRIVE_MESSAGES_MAX: Final = Limit(
+    100_000, Where.CLIENT, "dead letters of one plan of a redrive", "the oldest are planned, and it is said"
+)
+DEAD_LETTER_CAUSES_MAX: Final = Limit(
+    1_000,
+    Where.CLIENT,
+    "causes in a report on dead letters",
+    "the largest are told, and how many more there are",
+)
 ARCHIVE_ENTRY_BYTES_MAX: Final = Limit(
     256 * MIB, Where.CLIENT, "characters of an entry in the manifest of an archive", "the archive is refused"
 )

@@ -1,0 +1,131 @@
+"""The plan of a redrive: a file that names every dead letter that is to be sent again, and where to.
+
+People may look at it and change it: take letters out, or give them another topic.  Each letter has a line of its own.
+
+    {"kind": "bolide redrive plan", "version": 1, "id": "20261117-…", "group": "billing", "made": "2026-11-17T…Z",
+     "chosen": {"--tag": "PAID"},
+     "letters": [
+      {"broker": "broker-a", "queue": 0, "offset": 12, "id": "7F00…", "to": "orders", "tag": "PAID", "died": "2026-…Z"}
+     ]}
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+
+from bolide.model.errors import BolideError, ConfigError
+from bolide.model.limits.spark import REDRIVE_MESSAGES_MAX, REPLAY_FILE_BYTES_MAX
+from bolide.model.names import check_group, check_topic
+from bolide.model.numbers import is_int32, is_int64
+from bolide.pipeline.dead_letters.letters import ORIGIN, TAG
+from bolide.pipeline.replay.folder import check_id
+
+KIND = "bolide redrive plan"
+VERSION = 1
+
+
+@dataclass(frozen=True, order=True)
+class Letter:
+    """A dead letter by its place, which no other message ever has, and by its id, so that no other is taken for it."""
+
+    broker: str
+    queue: int
+    offset: int
+    id: str
+    to: str
+    """The topic that it goes to; empty where nobody knows which one it was of."""
+
+    @property
+    def place(self) -> tuple[str, int, int]:
+        return self.broker, self.queue, self.offset
+
+
+@dataclass(frozen=True)
+class Plan:
+    id: str
+    group: str
+    letters: Sequence[Letter]
+
+
+def letters_of(frame: DataFrame) -> tuple[list[dict[str, Any]], int]:
+    """The oldest of a frame of `letters.py` as entries of a plan, and how many there are in all."""
+    died = F.unix_millis("storeTimestamp").alias("died")
+    rows = (
+        frame.select("brokerName", "queueId", "queueOffset", "msgId", ORIGIN, TAG, died)
+        .orderBy("died", "brokerName", "queueId", "queueOffset")
+        .limit(REDRIVE_MESSAGES_MAX)
+        .collect()
+    )
+    entries = [
+        {
+            "broker": row["brokerName"],
+            "queue": row["queueId"],
+            "offset": row["queueOffset"],
+            "id": row["msgId"],
+            "to": row[ORIGIN],
+            "tag": row[TAG],
+            "died": row["died"],
+        }
+        for row in rows
+    ]
+    return entries, len(entries) if len(entries) < REDRIVE_MESSAGES_MAX else frame.count()
+
+
+def write_plan(
+    path: Path,
+    plan_id: str,
+    group: str,
+    made: str,
+    chosen: Mapping[str, Any],
+    letters: Sequence[Mapping[str, Any]],
+) -> None:
+    """`FileExistsError` where there is a file already: it may be a plan that is under way."""
+    head = {"kind": KIND, "version": VERSION, "id": plan_id, "group": group, "made": made, "chosen": chosen}
+    lines = ",\n".join("  " + json.dumps(letter, ensure_ascii=False) for letter in letters)
+    begin = json.dumps(head, indent=1, ensure_ascii=False).removesuffix("\n}")
+    with path.open("x") as new:
+        new.write(f'{begin},\n "letters": [\n{lines}\n ]\n}}\n')
+
+
+def read_plan(path: Path) -> Plan:
+    """`ConfigError` says what is wrong with it, and with which letter."""
+    with path.open() as file:
+        text = file.read(REPLAY_FILE_BYTES_MAX + 1)
+    if len(text) > REPLAY_FILE_BYTES_MAX:
+        raise ConfigError(f"{path} is larger than a plan can be")
+    try:
+        tree = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} is no JSON: {error}") from error
+    if not isinstance(tree, dict) or (tree.get("kind"), tree.get("version")) != (KIND, VERSION):
+        raise ConfigError(f"{path} is no plan of a redrive: `bolide pipeline dlq plan` makes one")
+    entries = tree.get("letters")
+    if not isinstance(entries, list) or len(entries) > REDRIVE_MESSAGES_MAX:
+        raise ConfigError(f"{path}: letters is a list of {REDRIVE_MESSAGES_MAX} dead letters at most")
+    letters = [_letter(path, number, entry) for number, entry in enumerate(entries, 1)]
+    if len({letter.place for letter in letters}) != len(letters):
+        raise ConfigError(f"{path} names a letter twice")
+    try:
+        return Plan(check_id(str(tree.get("id"))), check_group(str(tree.get("group"))), sorted(letters))
+    except BolideError as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
+def _letter(path: Path, number: int, entry: object) -> Letter:
+    try:
+        if not isinstance(entry, dict):
+            raise ConfigError("it is no object")
+        broker, queue, offset, unique = (entry.get(name) for name in ("broker", "queue", "offset", "id"))
+        to = entry.get("to") or ""
+        if not isinstance(broker, str) or not isinstance(unique, str) or not isinstance(to, str):
+            raise ConfigError("broker, id and to are texts")
+        if not is_int32(queue) or not is_int64(offset) or queue < 0 or offset < 0:
+            raise ConfigError("queue and offset are numbers from 0 on")
+        return Letter(broker, queue, offset, unique, check_topic(to) if to else "")
+    except BolideError as error:
+        raise ConfigError(f"{path}: letter {number}: {error}") from error

@@ -1,0 +1,150 @@
+"""`bolide pipeline dlq` with a real Spark and a real server: from letters that died to a consumer that gets them."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bolide import Message, Producer, PushConsumer
+from bolide.model.message import StoredMessage
+from bolide.pipeline.dead_letters.letters import with_causes
+from bolide.pipeline.dead_letters.report import DAY_MS, HOUR_MS, report
+from bolide.testing import EmbeddedServer
+from tests.peers.waiting import PATIENCE_SECONDS, wait_until
+from tests.pipeline.conftest import Bolide
+from tests.pipeline.test_write import stored
+
+pytestmark = pytest.mark.needs("java")
+
+
+def bury(server: EmbeddedServer, topic: str, group: str, tags: list[str]) -> None:
+    def fail(messages: list[StoredMessage]) -> None:
+        raise ValueError("as tests want it")
+
+    def dead() -> int:
+        try:
+            return len(stored(server.nameserver, f"%DLQ%{group}"))
+        except Exception:
+            return 0
+
+    with Producer(server.nameserver, group="tests") as producer:
+        for number, tag in enumerate(tags):
+            body = json.dumps({"number": number, "version": number % 2}).encode()
+            producer.send(Message(topic, body, tag, [f"k{number}"]))
+    with PushConsumer(
+        server.nameserver, group=group, listener=fail, start_from="first", max_reconsume_times=0
+    ) as consumer:
+        consumer.subscribe(topic)
+        wait_until(lambda: dead() == len(tags), PATIENCE_SECONDS, "all are dead")
+
+
+def test_a_report_a_plan_a_redrive_and_the_consumer_gets_them(
+    bolide: Bolide, server: EmbeddedServer, tmp_path: Path
+) -> None:
+    bury(server, "dl-orders", "dl-billing", ["paid"] * 6 + ["open"] * 3)
+    told = bolide("dlq", "report", "dl-billing", "--json")
+    assert told["letters"] == 9
+    causes = {one["tag"]: one for one in told["causes"]}
+    assert {tag: one["letters"] for tag, one in causes.items()} == {"paid": 6, "open": 3}
+    paid = causes["paid"]
+    assert (paid["topic"], paid["last_host"], paid["attempts"]) == ("dl-orders", "127.0.0.1", 1)
+    assert paid["ages"] == {"< 1 h": 6, "< 1 d": 0, "< 7 d": 0, ">= 7 d": 0}
+    assert (sum(paid["trend"]), sum(told["trend"])) == (6, 9)
+    shown = bolide("dlq", "report", "%DLQ%dl-billing")
+    assert paid["cause"] in shown
+    assert "9 dead letters, by hour" in shown
+
+    made = bolide("dlq", "plan", "dl-billing", "--cause", paid["cause"], "--out", "plan.json", "--json")
+    assert (made["letters"], made["not_planned"]) == (6, 0)
+    assert "is there already" in bolide("dlq", "plan", "dl-billing", "--out", "plan.json", code=1)
+    assert "6 dead letters would go to dl-orders" in bolide("dlq", "redrive", "plan.json", "--preview")
+    assert not (tmp_path / "plan.sent.jsonl").exists()
+
+    got: Counter[bytes] = Counter()
+    with PushConsumer(
+        server.nameserver, group="dl-others", listener=lambda messages: got.update(m.body for m in messages)
+    ) as consumer:
+        consumer.subscribe("dl-orders")
+        assert "say --yes" in bolide("dlq", "redrive", "plan.json", code=2)
+        assert bolide("dlq", "redrive", "plan.json", "--rate", "1000", "--yes", "--json")["sent"] == 6
+        expected = {json.dumps({"number": at, "version": at % 2}).encode() for at in range(6)}
+        wait_until(lambda: got.keys() >= expected, PATIENCE_SECONDS, "the redriven ones are delivered")
+    again = bolide("dlq", "redrive", "plan.json", "--yes", "--json")
+    assert (again["sent"], again["sent_before"]) == (0, 6)
+    assert len(stored(server.nameserver, "dl-orders")) == 9 + 6
+
+
+def test_a_plan_is_chosen_by_tag_age_and_sql_and_says_when_nothing_is_left(
+    bolide: Bolide, server: EmbeddedServer, tmp_path: Path
+) -> None:
+    bury(server, "dl-chosen", "dl-choosers", ["a", "b", "b", "c"])
+    version = "get_json_object(cast(body AS string), '$.version')"
+    by_version = {
+        one["why"]: one for one in bolide("dlq", "report", "dl-choosers", "--by", version, "--json")["causes"]
+    }
+    assert {one["why"] for one in by_version.values()} == {"0", "1"}
+    cause = next(
+        one["cause"]
+        for one in bolide("dlq", "report", "dl-choosers", "--by", version, "--json")["causes"]
+        if one["tag"] == "b" and one["why"] == "1"
+    )
+    bolide("dlq", "plan", "dl-choosers", "--by", version, "--cause", cause, "--out", "by.json")
+    bolide("dlq", "plan", "dl-choosers", "--tag", "b", "--tag", "c", "--out", "tags.json")
+    bolide(
+        "dlq",
+        "plan",
+        "dl-choosers",
+        "--where",
+        "attempts = 1 AND array_contains(keys, 'k0')",
+        "--out",
+        "sql.json",
+    )
+    counts = {
+        name: len(json.loads((tmp_path / f"{name}.json").read_text())["letters"])
+        for name in ("by", "tags", "sql")
+    }
+    assert counts == {"by": 1, "tags": 3, "sql": 1}
+    assert "no dead letters that are meant" in bolide(
+        "dlq", "plan", "dl-choosers", "--older", "1h", "--out", "old.json", code=4
+    )
+    assert not (tmp_path / "old.json").exists()
+    assert "--by is SQL" in bolide("dlq", "report", "dl-choosers", "--by", "nonsense", code=2)
+    assert "--where is SQL" in bolide(
+        "dlq", "plan", "dl-choosers", "--where", "nonsense", "--out", "x", code=2
+    )
+    assert "no dead letters" in bolide("dlq", "report", "dl-choosers", "--since", "1ms", code=4)
+    assert "has a group 'dl-nobody'" in bolide("dlq", "report", "dl-nobody", code=4)
+
+
+def test_letters_that_are_gone_are_named_and_the_code_says_it(
+    bolide: Bolide, server: EmbeddedServer, tmp_path: Path
+) -> None:
+    bury(server, "dl-gone", "dl-gone-group", ["a", "b"])
+    bolide("dlq", "plan", "dl-gone-group", "--out", "plan.json")
+    tree = json.loads((tmp_path / "plan.json").read_text())
+    tree["letters"][0]["offset"] = 777
+    (tmp_path / "plan.json").write_text(json.dumps(tree))
+    told = bolide("dlq", "redrive", "plan.json", "--yes", "--json", code=1)
+    assert told["sent"] == 1
+    (missing,) = told["missing"]
+    assert (missing["offset"], missing["why"]) == (777, "it is not there any more: it has expired")
+
+
+def test_ages_and_trends_are_counted_by_when_letters_died(spark: SparkSession) -> None:
+    """Of made rows, a letter an hour for three days, so that days are told."""
+    now_ms = 1_800_000_000_000
+    frame = spark.range(72).selectExpr(
+        f"timestamp_millis({now_ms} - id * {HOUR_MS} - 1) AS storeTimestamp",
+        "map('RETRY_TOPIC', 'orders', 'BOLIDE_ATTEMPTS', '(2 earlier); t 10.0.0.7:1 3; t [::1]:2 dead') AS properties",
+        "'paid' AS tags",
+        "5 AS reconsumeTimes",
+        "cast(id AS string) AS msgId",
+    )
+    found = report(with_causes(frame), now_ms)
+    (cause,) = found.causes
+    assert (cause.topic, cause.tag, cause.last_host, cause.attempts) == ("orders", "paid", "[::1]", 5)
+    assert cause.ages == {"< 1 h": 1, "< 1 d": 23, "< 7 d": 48, ">= 7 d": 0}
+    assert (found.bin_ms, sum(found.trend), cause.example) == (DAY_MS, 72, "0")
+    assert [number for number in found.trend if number] == [number for number in cause.trend if number]

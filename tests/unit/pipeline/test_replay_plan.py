@@ -1,0 +1,101 @@
+"""A replay's slices have every message once, and its folder tells how far it has come."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bolide.model.errors import ConfigError
+from bolide.model.offsets import MessageQueue
+from bolide.pipeline.declared.checkpoint import AlreadyRunning
+from bolide.pipeline.ranges import QueueRange
+from bolide.pipeline.replay.folder import Done, ReplayFolder
+from bolide.pipeline.replay.plan import (
+    Asked,
+    Replay,
+    Selection,
+    decode_replay,
+    encode_replay,
+    moments_of,
+    slices_of_ranges,
+)
+
+RANGES = tuple(
+    QueueRange(MessageQueue("orders", "broker-a", queue), begin, end)
+    for queue, begin, end in ((0, 17, 1017), (1, 5, 6), (2, 0, 333))
+)
+ASKED = Asked("copy", ("orders",), selection=Selection(from_ms=5, tags=("a", "b"), where="true"), rate=7)
+REPLAY = Replay("r1", "replay-r1-00", ASKED, 1_700_000_000_000, 1334, 10, tasks=2, ranges=RANGES)
+
+
+def test_slices_have_every_offset_of_every_queue_once_and_in_order() -> None:
+    offsets: dict[MessageQueue, list[int]] = {}
+    for number in range(REPLAY.slices):
+        for one in REPLAY.ranges_of(number, number + 1):
+            offsets.setdefault(one.queue, []).extend(range(one.begin, one.end))
+    assert offsets == {one.queue: list(range(one.begin, one.end)) for one in RANGES}
+    assert REPLAY.ranges_of(0, REPLAY.slices) == list(RANGES)
+
+
+def test_of_many_short_queues_every_slice_has_some() -> None:
+    queues = (MessageQueue("orders", "broker-a", number) for number in range(1000))
+    short = replace(REPLAY, ranges=tuple(QueueRange(queue, 3, 4) for queue in queues))
+    counts = [sum(one.length for one in short.ranges_of(at, at + 1)) for at in range(short.slices)]
+    assert (sum(counts), set(counts)) == (1000, {100})
+    assert [number for number in range(10) if replace(REPLAY, ranges=RANGES[1:2]).is_empty(number)] == [
+        *range(9)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("messages", "rate", "slices"), [(1, None, 1), (250_000, None, 3), (250_000, 10, 834)]
+)
+def test_a_slice_is_half_a_minute_of_a_rate_or_a_hundred_thousand(
+    messages: int, rate: int | None, slices: int
+) -> None:
+    assert slices_of_ranges(messages, rate) == slices
+
+
+def test_an_archive_is_cut_between_minutes_and_none_is_left_out() -> None:
+    counts = {minute * 60_000: 40_000 for minute in (5, 6, 7, 90)}
+    assert moments_of(counts, 60_000, None) == [300_000, 420_000, 5_460_000]
+    assert moments_of({}, 60_000, None) == []
+
+
+def test_a_replay_is_the_same_after_its_file() -> None:
+    assert decode_replay(encode_replay(REPLAY), "f") == REPLAY
+    of_archive = replace(REPLAY, ranges=(), moments_ms=(1, 2, 3), asked=replace(ASKED, archive="/a"))
+    assert decode_replay(encode_replay(of_archive), "f") == of_archive
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"kind": "bolide replay", "version": 1}', "{" * 5000])
+def test_a_file_that_is_no_replay_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"^x.json cannot be read as a replay"):
+        decode_replay(text, "x.json")
+
+
+def test_another_question_under_the_same_id_is_noticed_and_a_rate_may_change() -> None:
+    assert not ASKED.differs(replace(ASKED, rate=100))
+    later = replace(ASKED, selection=replace(ASKED.selection, from_ms=6), words={"from": "2h"})
+    assert not later.differs(replace(ASKED, words={"from": "2h"}))  # the same words on another day
+    assert ASKED.differs(replace(ASKED, to="x", keep_order=True)) == ["--to", "--keep-order"]
+
+
+def test_a_folder_keeps_what_is_done_and_lets_one_in_at_a_time(tmp_path: Path) -> None:
+    folder = ReplayFolder.of("r1", str(tmp_path))
+    assert (folder.replay(), folder.done()) == (None, Done())
+    with folder.held():
+        folder.keep(REPLAY)
+        folder.note(Done().plus(10, 0).plus(3, 4))
+        with pytest.raises(AlreadyRunning), folder.held():
+            pass
+    assert (folder.replay(), folder.done()) == (REPLAY, Done(2, 13, 4))
+    (tmp_path / "r1" / "done.json").write_text("{")
+    with pytest.raises(ConfigError, match="nobody knows what was sent"):
+        folder.done()
+
+
+@pytest.mark.parametrize("text", ["", "..", "a/b", "a b", "x" * 81])
+def test_an_id_is_a_plain_name(text: str) -> None:
+    with pytest.raises(ConfigError, match="is no id"):
+        ReplayFolder.of(text)
