@@ -17,7 +17,7 @@ from tests.peers.server import HOST, READY_SECONDS
 
 VERSION = "4.3.1"
 SPARK_VERSION = "4.0.0"
-"""The newest connector for which Spark, token provider and client are there; PySpark is of the same version."""
+"""Of the connector, and of the PySpark that goes with it."""
 
 PARTITIONS = 4
 FORMAT_SECONDS = 120
