@@ -5,6 +5,7 @@ Python worker belongs to.
 """
 
 import json
+import signal
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
@@ -56,7 +57,9 @@ class SparkCluster:
         return self
 
     def stop(self) -> None:
-        """Workers first: each ends its executors."""
+        """All at once; each worker ends its executors."""
+        for process in self._processes:
+            process.signal(signal.SIGTERM)
         while self._processes:
             self._processes.pop().stop()
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import udf
+from pyspark.sql.streaming.query import StreamingQuery
 
 QUEUES = 4
 ALL_STOP_IN = 1
@@ -63,25 +64,37 @@ def stream(spark: SparkSession, query: str, places: dict[str, Any]) -> DataFrame
     return messages.select(wait(messages.body.cast("string"), "queueId", "queueOffset").alias("body"))
 
 
-def run(spark: SparkSession, query: str, places: dict[str, Any]) -> None:
-    """To the end of what is there, from the checkpoint.
+def start(spark: SparkSession, query: str, places: dict[str, Any]) -> StreamingQuery:
+    """From the checkpoint to the end of what is there."""
+    writing = (
+        stream(spark, query, places)
+        .writeStream.option("checkpointLocation", f"{places['folder']}/{query}-checkpoint")
+        .trigger(availableNow=True)
+    )
+    if query == "parquet":
+        return writing.format("parquet").start(f"{places['folder']}/rows")
+    options = {"nameserver": places["nameserver"], "topic": places["sink"]}
+    return writing.format("rocketmq").options(**options).start()
+
+
+def run(spark: SparkSession, places: dict[str, Any]) -> None:
+    """Both side by side; one that fails ends the driver, whatever the other waits for.
 
     Spark gives the Python beside a stream ten seconds to start: on a machine that is too busy it is begun again.
     """
-    frame = stream(spark, query, places)
-    writing = frame.writeStream.option("checkpointLocation", f"{places['folder']}/{query}-checkpoint")
-    if query == "topic":
-        writing = writing.format("rocketmq").option("nameserver", places["nameserver"])
-        writing = writing.option("topic", places["sink"])
-    else:
-        writing = writing.format("parquet").option("path", f"{places['folder']}/rows")
-    for left in reversed(range(STARTS_MAX)):
-        try:
-            writing.trigger(availableNow=True).start().awaitTermination()
-            return
-        except Exception as error:
-            if "worker failed to connect back" not in str(error) or not left:
-                raise
+    running = {query: start(spark, query, places) for query in ("parquet", "topic")}
+    starts = 0
+    while running:
+        for query, started in list(running.items()):
+            error = None if started.isActive else started.exception()
+            if error is not None and ("connect back" not in str(error) or starts == STARTS_MAX):
+                raise error
+            if error is not None:
+                starts += 1
+                running[query] = start(spark, query, places)
+            elif not started.isActive:
+                del running[query]
+        threading.Event().wait(POLL_SECONDS)
 
 
 def results(spark: SparkSession, places: dict[str, Any]) -> dict[str, Any]:
@@ -100,21 +113,7 @@ def main() -> None:
     folder = Path(places["folder"])
     (folder / "driver.pid").write_text(str(os.getpid()))
     spark = SparkSession.builder.appName("cluster").getOrCreate()
-    failed: list[BaseException] = []
-
-    def run_one(query: str) -> None:
-        try:
-            run(spark, query, places)
-        except BaseException as error:
-            failed.append(error)
-
-    queries = [threading.Thread(target=run_one, args=(query,)) for query in ("parquet", "topic")]
-    for query in queries:
-        query.start()
-    for query in queries:
-        query.join()
-    if failed:
-        raise failed[0]
+    run(spark, places)
     (folder / "results.json").write_text(json.dumps(results(spark, places)))
     spark.stop()
 
