@@ -8,10 +8,10 @@ from pathlib import Path
 from tests.bench import report
 from tests.bench.attacks.kinds import ATTACKS
 from tests.bench.descriptors import limit_descriptors
-from tests.bench.rows import CALLBACKS, KEYS
+from tests.bench.rows import CALLBACKS, KEYS, SPARK
 from tests.bench.run import run
 from tests.bench.scale import FULL, QUICK, SMOKE
-from tests.bench.sides import KINDS, OURS
+from tests.bench.sides import OURS, SIDES
 from tests.peers import java
 from tests.peers.built import ROOT
 
@@ -21,14 +21,14 @@ BUSY_LOAD = 0.7
 def main() -> int:
     options = _parser().parse_args()
     scale = SMOKE if options.smoke else QUICK if options.quick else FULL
-    chosen, sides = _listed(options.rows, KEYS), _listed(options.sides, tuple(KINDS))
+    chosen, sides = _listed(options.rows, KEYS), _listed(options.sides, SIDES)
     attacks = _listed(options.attacks, tuple(ATTACKS))
     if report.LOAD_AT_START > BUSY_LOAD:
         _say(f"warning: the machine is busy (load average {report.LOAD_AT_START:.2f}); ratios will suffer")
     if OURS in sides and not Path(sys.executable).with_name("bolide").exists():
         _say("error: bolide is not installed beside this interpreter; run `make setup`")
         return 2
-    if set(chosen) - {CALLBACKS}:
+    if set(chosen) - {CALLBACKS, SPARK}:
         java.build(java.LATEST)
     limit_descriptors()
     with tempfile.TemporaryDirectory(prefix="bolide-bench-", dir=options.dir) as home:
@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--attacks", default=",".join(ATTACKS), help="which of the row attacks, in this order"
     )
-    parser.add_argument("--sides", default=",".join(KINDS), help="servers to run, of bolide, apache")
+    parser.add_argument("--sides", default=",".join(SIDES), help=f"servers to run, of {', '.join(SIDES)}")
     parser.add_argument("--out", type=Path, default=ROOT / "bench-results", help="where the results go")
     parser.add_argument("--dir", type=Path, help="where the stores live while it runs (some gigabytes)")
     parser.add_argument("--enforce", action="store_true", help="exit with 1 if a bar is missed")

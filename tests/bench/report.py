@@ -4,6 +4,7 @@ import json
 import os
 import platform
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -11,10 +12,10 @@ from typing import Any
 from tests.bench.rows import ROWS, Row
 from tests.bench.run import Samples
 from tests.bench.scale import Scale
-from tests.bench.sides import OURS, THEIRS
-from tests.peers import java
+from tests.bench.sides import KAFKA, OURS, THEIRS
+from tests.peers import java, kafka
 
-HEADER = ("measured", "bolide / Apache", "bar", "", "bolide", f"Apache {java.LATEST}", "unit")
+PEERS = {THEIRS: ("Apache", java.LATEST), KAFKA: ("Kafka", kafka.VERSION)}
 
 
 @dataclass(frozen=True)
@@ -54,13 +55,13 @@ class Line:
 def lines_of(samples: Samples) -> list[Line]:
     """The rows that have any figure."""
     lines = [
-        Line(row, *(samples.of(side, row.workload, row.figure) for side in (OURS, THEIRS))) for row in ROWS
+        Line(row, *(samples.of(side, row.workload, row.figure) for side in (OURS, row.peer))) for row in ROWS
     ]
     return [line for line in lines if line.ours or line.theirs]
 
 
 def markdown(lines: list[Line], samples: Samples, scale: Scale) -> str:
-    table = [HEADER, tuple("---" for _ in HEADER), *(line.cells() for line in lines)]
+    tables = [line for peer in PEERS for line in _table(peer, lines)]
     facts = machine()
     notes = [
         f"{facts['cores']} cores, {facts['processor']}, Linux {facts['kernel']}, load average at the start "
@@ -74,11 +75,22 @@ def markdown(lines: list[Line], samples: Samples, scale: Scale) -> str:
         f"and go: {scale.passing_topics:,}. Longest callbacks: {scale.scene_topics:,} topics, "
         f"{scale.scene_groups:,} groups, {scale.held_pulls:,} held pulls. Timed messages that wait: "
         f"{scale.pending_messages:,}.",
+        f"Spark: local[2], {scale.spark_messages:,} messages of 128 bytes in 4 queues or partitions; PySpark "
+        f"{version('pyspark')} on our side, {kafka.SPARK_VERSION} on Kafka's. The cost of a row: {scale.spark_many:,} "
+        f"messages over {scale.spark_few:,}.",
         *_failures(samples),
         *(["", *samples.notes] if samples.notes else []),
     ]
-    text = ["| " + " | ".join(cells) + " |" for cells in table]
-    return "\n".join(["# bolide and Apache RocketMQ in one run", "", *text, "", *notes, ""])
+    return "\n".join(["# bolide and its peers in one run", "", *tables, *notes, ""])
+
+
+def _table(peer: str, lines: list[Line]) -> list[str]:
+    """The rows in which this peer stands beside us; nothing where there are none."""
+    name, number = PEERS[peer]
+    header = ("measured", f"bolide / {name}", "bar", "", "bolide", f"{name} {number}", "unit")
+    cells = [line.cells() for line in lines if line.row.peer == peer]
+    table = [header, tuple("---" for _ in header), *cells] if cells else []
+    return [*("| " + " | ".join(row) + " |" for row in table), *([""] if table else [])]
 
 
 def as_json(lines: list[Line], samples: Samples, scale: Scale) -> dict[str, Any]:
@@ -94,7 +106,8 @@ def as_json(lines: list[Line], samples: Samples, scale: Scale) -> dict[str, Any]
                 "bar": line.row.bar.text if line.row.bar else None,
                 "passed": line.passed,
                 "bolide": line.ours,
-                "apache": line.theirs,
+                "peer": line.row.peer,
+                "theirs": line.theirs,
             }
             for line in lines
         ],

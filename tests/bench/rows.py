@@ -11,7 +11,7 @@ from tests.bench import breadth, durable, features, pending, rolls, workloads
 from tests.bench.attacks.kinds import ATTACKS
 from tests.bench.callbacks.kinds import KINDS
 from tests.bench.scale import Scale
-from tests.bench.sides import ASYNC_FLUSH, Side
+from tests.bench.sides import ASYNC_FLUSH, KAFKA, THEIRS, Side
 from tests.bench.workloads import Figures
 
 Workload = Callable[[Side, Scale], Figures]
@@ -50,7 +50,8 @@ OWN_WORKLOADS: dict[str, Workload] = {
 START = "start"
 CALLBACKS = "callbacks"
 ATTACKED = "attacks"
-KEYS = (*WORKLOADS, START, *FRESH_WORKLOADS, *OWN_WORKLOADS, CALLBACKS, ATTACKED)
+SPARK = "spark"
+KEYS = (*WORKLOADS, START, *FRESH_WORKLOADS, *OWN_WORKLOADS, CALLBACKS, ATTACKED, SPARK)
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table; `digits` says how its figures are rounded."""
+    """One line of a table; `digits` says how its figures are rounded, `peer` whose stand beside ours."""
 
     workload: str
     figure: str
@@ -72,6 +73,7 @@ class Row:
     unit: str
     digits: int = 0
     bar: Bar | None = None
+    peer: str = THEIRS
 
 
 def ratio_at_least(limit: float) -> Bar:
@@ -131,6 +133,10 @@ def _attacked(key: str, title: str) -> tuple[Row, ...]:
         ),
         Row(ATTACKED, f"{key}_mb", f"under attack, {title}: more memory", "MB", bar=at_most(256, "MB")),
     )
+
+
+def _of_spark(figure: str, title: str, at_least_ratio: float) -> Row:
+    return Row(SPARK, figure, f"Spark: {title}", "rows/s", bar=ratio_at_least(at_least_ratio), peer=KAFKA)
 
 
 ROWS = (
@@ -214,4 +220,17 @@ ROWS = (
         for key, title in KINDS.items()
     ),
     *itertools.chain.from_iterable(_attacked(key, attack.title) for key, attack in ATTACKS.items()),
+    _of_spark("noop", "a topic to noop", 2.5),
+    _of_spark("parquet", "a topic to Parquet, all columns", 1.5),
+    _of_spark("kafka_columns", "a topic to Parquet, Kafka's columns on both sides", 2.0),
+    _of_spark("stream", "a stream (AvailableNow) to Parquet", 1.5),
+    _of_spark("store", "store files to noop, beside a topic of Kafka's", 2.0),
+    _of_spark("write", "rows to a topic", 1.5),
+    Row(
+        *(SPARK, "growth", "Spark: cost of a row to noop, 20 times the messages / once", "x", 2),
+        bar=at_most(1.15, "x"),
+        peer=KAFKA,
+    ),
+    Row(SPARK, "idle_ms", "Spark: a trigger without new data", "ms", 1, below(100, "ms"), KAFKA),
+    Row(SPARK, "worker_mb", "Spark: peak memory of a Python worker", "MB", 0, below(300, "MB"), KAFKA),
 )

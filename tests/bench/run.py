@@ -8,9 +8,10 @@ from tests.bench.attacks.kinds import ATTACKS
 from tests.bench.attacks.measure import prepare, under_attack
 from tests.bench.callbacks.measure import longest_callbacks, table_of
 from tests.bench.callbacks.scene import Scene
-from tests.bench.rows import ATTACKED, CALLBACKS, FRESH_WORKLOADS, OWN_WORKLOADS, START, WORKLOADS
+from tests.bench.rows import ATTACKED, CALLBACKS, FRESH_WORKLOADS, OWN_WORKLOADS, SPARK, START, WORKLOADS
 from tests.bench.scale import Scale
-from tests.bench.sides import OURS, THEIRS, running_side
+from tests.bench.sides import KAFKA, KINDS, OURS, THEIRS, running_side
+from tests.bench.spark.measure import spark_figures
 from tests.bench.starting import seconds_to_first_send
 from tests.bench.workloads import warm_up
 
@@ -40,31 +41,35 @@ def run(
     say: Say,
     attacks: Collection[str] = tuple(ATTACKS),
 ) -> Samples:
-    """A-B, B-A, A-B …: the order turns every round so that neither side always comes first."""
     samples = Samples()
-    for number in range(scale.rounds):
-        order = [side for side in ((OURS, THEIRS) if number % 2 else (THEIRS, OURS)) if side in sides]
-        for side in order:
+    for number in range(scale.rounds) if WORKLOADS.keys() & set(chosen) else ():
+        for side in _in_turn(number, THEIRS, sides):
             say(f"round {number + 1} of {scale.rounds}: {side}")
             _run_workloads(side, chosen, scale, home, samples, say)
+    servers = [side for side in sides if side in KINDS]
     if START in chosen:
-        _run_starts(sides, scale, home, samples, say)
-    _run_fresh(chosen, sides, scale, home, samples, say)
+        _run_starts(servers, scale, home, samples, say)
+    _run_fresh(chosen, servers, scale, home, samples, say)
     if OURS in sides:
         _run_own(chosen, scale, home, samples, say)
     if OURS in sides and CALLBACKS in chosen:
         _run_callbacks(scale, home, samples, say)
-    for side in sides if ATTACKED in chosen else ():
+    for side in servers if ATTACKED in chosen else ():
         _run_attacks(side, attacks, scale, home / f"{ATTACKED}-{side}", samples, say)
+    if SPARK in chosen:
+        _run_spark(sides, scale, home, samples, say)
     return samples
+
+
+def _in_turn(number: int, peer: str, sides: Collection[str]) -> list[str]:
+    """A-B, B-A, A-B …: the order turns every round so that neither side always comes first."""
+    return [side for side in ((OURS, peer) if number % 2 else (peer, OURS)) if side in sides]
 
 
 def _run_workloads(
     name: str, chosen: Collection[str], scale: Scale, home: Path, samples: Samples, say: Say
 ) -> None:
     wanted = {key: workload for key, workload in WORKLOADS.items() if key in chosen}
-    if not wanted:
-        return
     with running_side(name, home / name) as side:
         warm_up(side, scale)
         for key, workload in wanted.items():
@@ -133,6 +138,14 @@ def _run_attacks(
                 raise
             samples.notes.append(f"{name} did not get through the attack {kind!r}: {type(error).__name__}")
             say(f"attack {kind} on {name}: {error}")
+
+
+def _run_spark(sides: Collection[str], scale: Scale, home: Path, samples: Samples, say: Say) -> None:
+    for number in range(scale.rounds):
+        for side in _in_turn(number, KAFKA, sides):
+            figures = spark_figures(side, scale, home / f"{SPARK}-{side}")
+            samples.add(side, SPARK, figures)
+            say(f"Spark on {side}, {number + 1} of {scale.rounds}: {_brief(figures)}")
 
 
 def _brief(figures: dict[str, float]) -> str:

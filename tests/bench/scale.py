@@ -26,6 +26,9 @@ class Scale:
     held_pulls: int
     attack_seconds: int
     pending_messages: int
+    spark_messages: int
+    spark_few: int
+    spark_many: int
 
 
 FULL = Scale(
@@ -48,6 +51,9 @@ FULL = Scale(
     held_pulls=1_000,
     attack_seconds=10,
     pending_messages=10_000_000,
+    spark_messages=5_000_000,
+    spark_few=1_000_000,
+    spark_many=20_000_000,
 )
 QUICK = Scale(
     name="quick",
@@ -69,6 +75,9 @@ QUICK = Scale(
     held_pulls=1_000,
     attack_seconds=4,
     pending_messages=500_000,
+    spark_messages=200_000,
+    spark_few=200_000,
+    spark_many=4_000_000,
 )
 SMOKE = Scale(
     name="smoke",
@@ -90,4 +99,7 @@ SMOKE = Scale(
     held_pulls=70,
     attack_seconds=1,
     pending_messages=2_000,
+    spark_messages=5_000,
+    spark_few=1_000,
+    spark_many=20_000,
 )

@@ -15,8 +15,11 @@ from tests.peers.bolide import Bolide
 from tests.peers.server import ServerKind, Together
 from tests.peers.witness import Witness
 
-OURS, THEIRS = "bolide", "apache"
+OURS, THEIRS, KAFKA = "bolide", "apache", "kafka"
 KINDS: dict[str, ServerKind] = {OURS: Bolide(), THEIRS: Apache(java.LATEST, BENCH_FLAGS)}
+SIDES = (*KINDS, KAFKA)
+"""Kafka is the peer of the rows of Spark alone, the original that of all others."""
+
 QUEUES = 4
 LOAD_JVM_FLAGS = ("-Xms1g", "-Xmx1g", "-XX:+UseG1GC")
 ANSWER_SECONDS = 600

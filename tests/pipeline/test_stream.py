@@ -16,12 +16,27 @@ from bolide.admin.connection import AdminConnection
 from bolide.admin.topics import TopicChange, create_topic, delete_topic, update_topic
 from bolide.model.topic import TopicConfig
 from bolide.testing import EmbeddedServer
+from bolide.wire.codes import RequestCode
 from tests.peers.waiting import PATIENCE_MS, PATIENCE_SECONDS, wait_until
 from tests.pipeline.conftest import started
 
 pytestmark = pytest.mark.needs("java")
 
 T = TypeVar("T")
+
+QUICK_TO_DELETE = {
+    "mappedFileSizeCommitLog": 256 * 1024,
+    "mappedFileSizeConsumeQueue": 2000,
+    "deleteWhen": ";".join(f"{hour:02d}" for hour in range(24)),
+    "cleanResourceInterval": 20,
+    "flushIntervalCommitLog": 10,
+    "deleteCommitLogFilesInterval": 0,
+}
+EVERYTHING_IS_OLD: tuple[RequestCode, dict[str, str], bytes] = (
+    RequestCode.UPDATE_BROKER_CONFIG,
+    {},
+    b"fileReservedTime=0",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -174,3 +189,41 @@ def test_what_a_stream_cannot_take_is_said_when_it_starts(
     )
     frame = stream(spark, server, subscribe="nothing-there")
     assert "no broker has the topic 'nothing-there'" in said(start(frame, tmp_path / "2", availableNow=True))
+
+
+def test_messages_that_expire_under_a_running_stream_end_it_and_those_left_can_be_read(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A minimum that is never reached holds the stream back until what it has not read is gone."""
+    with EmbeddedServer(settings=QUICK_TO_DELETE) as server:
+        send(server, "short-lived", range(20))
+        waiting = stream(
+            spark, server, subscribe="short-lived", minOffsetsPerTrigger="100000", maxTriggerDelay="1h"
+        )
+        query = start(waiting, tmp_path, processingTime="100 milliseconds")
+        until(lambda: found(spark, tmp_path) == list(range(20)), query)
+        with Producer(server.nameserver, group="shop", timeout_ms=PATIENCE_MS) as producer:
+            for number in range(20, 500):
+                producer.send(Message("short-lived", b"%-2000d" % number))
+        ask(server, lambda servers: servers.ask(server.broker, *EVERYTHING_IS_OLD))
+        text = said(query)
+        assert "OffsetsExpired" in text
+        assert "fileReservedTime" in text
+        drain(stream(spark, server, subscribe="short-lived", failOnDataLoss="false"), tmp_path)
+        rows = found(spark, tmp_path)
+        assert rows[:20] == list(range(20))
+        assert (rows[20] > 20, rows[-1]) == (True, 499)
+        assert len(set(rows)) == len(rows)
+
+
+def test_a_stream_waits_for_its_minimum_but_not_for_longer_than_it_may(
+    spark: SparkSession, server: EmbeddedServer, tmp_path: Path
+) -> None:
+    send(server, "few", range(5))
+    options = {"subscribe": "few", "minOffsetsPerTrigger": "1000", "maxTriggerDelay": "2s"}
+    query = start(stream(spark, server, **options), tmp_path, processingTime="100 milliseconds")
+    until(lambda: found(spark, tmp_path) == list(range(5)), query)
+    send(server, "few", range(5, 8))
+    until(lambda: found(spark, tmp_path) == list(range(8)), query)
+    sizes = [one.numInputRows for one in query.recentProgress if one.numInputRows]
+    assert sizes == [5, 3]
