@@ -11,7 +11,8 @@ import sys
 
 from bolide.net.clock import SystemClock
 from bolide.pipeline.archive.place import open_or_make
-from bolide.pipeline.archive.run import Wanted, run_archive
+from bolide.pipeline.archive.run import run_archive
+from bolide.pipeline.archive.wanted import Wanted
 from bolide.pipeline.declared.checkpoint import Checkpoint
 from bolide.pipeline.session import local_session
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from bolide.model.offsets import MessageQueue
@@ -90,10 +91,10 @@ def test_a_batch_is_there_once_wherever_its_process_was_killed(
     begin = open_or_make(tmp_path / "begin", kind)
     opened(begin).append(first)
     before, after = bodies(first), bodies(first.union(second))
-    for step in (1, 2):  # while files are staged
-        place = copied(begin, tmp_path / f"staged-{step}")
+    for number in (1, 2):  # while files are staged
+        place = copied(begin, tmp_path / f"staged-{number}")
         with pytest.raises(Killed):
-            opened(place, before=Deadly(step)).append(second)
+            opened(place, before=Deadly(number)).append(second)
         assert held(place) == plain(place) == before
         opened(place)
         assert image(place) == image(begin)
@@ -199,6 +200,9 @@ def test_columns_come_back_as_they_were_and_topics_are_chosen(spark: SparkSessio
         assert sorted(map(repr, found.collect())) == sorted(map(repr, frame.collect()))
         assert archived(spark, place.folder, ["2024", odd]).count() == 3
         assert archived(spark, place.folder, []).count() == 0
+    table = DeltaTable(str(tmp_path / DELTA / "data")).to_pyarrow_table()  # as somebody else reads it
+    assert sorted(table["topic"].to_pylist()) == [odd, odd, "2024", "orders"]
+    assert {str(day) for day in table["date"].to_pylist()} == {"None", "2024-10-04", "2024-10-05"}
 
 
 def test_what_is_archived_already_is_left_out_and_the_rest_goes_in(

@@ -1,5 +1,6 @@
 """The audit of an archive: equal when it is, and otherwise which offsets of which queue, and which files."""
 
+import asyncio
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -141,7 +142,7 @@ def test_a_file_that_nobody_committed_is_named(spark: SparkSession, tmp_path: Pa
     """A plain read of the folder has its rows."""
     place = open_or_make(tmp_path / "a")
     opened(place).append(rows(spark, [message(at) for at in range(3)]))
-    (file,) = place.data.rglob("*.parquet")
+    file = next(place.data.rglob("*.parquet"))
     shutil.copy(file, file.with_name("more.parquet"))
     found = audit(spark, place, Stored({FIRST: Span(0, 3)}))
     assert [(Path(one.path).name, one.problem) for one in found.files] == [("more.parquet", "foreign")]
@@ -170,6 +171,4 @@ def test_a_deep_audit_finds_what_the_topic_says_otherwise(
 
 
 def asked(server: EmbeddedServer, topics: Sequence[str]) -> Stored:
-    import asyncio
-
     return asyncio.run(ask_stored(server.nameserver, topics, None))

@@ -1,8 +1,9 @@
 """`bolide pipeline archive`: topics to files, every message once.  The work is in `bolide.pipeline.archive`."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +21,9 @@ from bolide.model.names import check_topic
 if TYPE_CHECKING:
     from bolide.pipeline.archive.place import Place
     from bolide.pipeline.archive.run import Done
+    from bolide.pipeline.archive.wanted import Wanted
+    from bolide.pipeline.declared.checkpoint import Checkpoint
+    from bolide.pipeline.declared.run import Stop
 
 Topics = Annotated[
     list[str],
@@ -27,42 +31,49 @@ Topics = Annotated[
 ]
 
 
+To = Annotated[
+    str, typer.Option("--to", metavar="DIR", help="The archive: a new folder, or one that goes on.")
+]
+Format = Annotated[
+    str | None,
+    typer.Option("--format", metavar="parquet|delta", help="Of a new archive; parquet unless given."),
+]
+Once = Annotated[
+    bool, typer.Option("--once", help="Archive all that is there now, then end; else until told to stop.")
+]
+Trigger = Annotated[
+    str,
+    typer.Option("--trigger", metavar="SPAN", help="How often a batch begins: '10 seconds', '5 minutes'."),
+]
+Compact = Annotated[
+    bool, typer.Option("--compact", help="Make few large files of the small ones of days that are over.")
+]
+FileMib = Annotated[
+    int, typer.Option("--file-size", metavar="MIB", min=1, help="How large compacted files shall be.")
+]
+BatchMib = Annotated[
+    int, typer.Option("--batch-size", metavar="MIB", min=1, help="About how much a batch takes at most.")
+]
+AllowGaps = Annotated[
+    bool, typer.Option("--allow-gaps", help="Go on when messages have expired before they were archived.")
+]
+CheckpointPlace = Annotated[
+    str | None,
+    typer.Option("--checkpoint", metavar="DIR", help="Of Spark's stream, instead of DIR/checkpoint."),
+]
+
+
 def archive(
     topics: Topics,
-    to: Annotated[
-        str,
-        typer.Option("--to", metavar="DIR", help="The archive: a new folder, or one that goes on."),
-    ],
-    format_: Annotated[
-        str | None,
-        typer.Option("--format", metavar="parquet|delta", help="Of a new archive; parquet unless given."),
-    ] = None,
-    once: Annotated[
-        bool, typer.Option("--once", help="Archive all that is there now, then end; else until told to stop.")
-    ] = False,
-    trigger: Annotated[
-        str,
-        typer.Option(
-            "--trigger", metavar="SPAN", help="How often a batch begins: '10 seconds', '5 minutes'."
-        ),
-    ] = "1 minute",
-    compact: Annotated[
-        bool, typer.Option("--compact", help="Make few large files of the small ones of days that are over.")
-    ] = False,
-    file_mib: Annotated[
-        int, typer.Option("--file-size", metavar="MIB", min=1, help="How large compacted files shall be.")
-    ] = 128,
-    batch_mib: Annotated[
-        int, typer.Option("--batch-size", metavar="MIB", min=1, help="About how much a batch takes at most.")
-    ] = 1024,
-    allow_gaps: Annotated[
-        bool,
-        typer.Option("--allow-gaps", help="Go on when messages have expired before they were archived."),
-    ] = False,
-    checkpoint: Annotated[
-        str | None,
-        typer.Option("--checkpoint", metavar="DIR", help="Of Spark's stream, instead of DIR/checkpoint."),
-    ] = None,
+    to: To,
+    format_: Format = None,
+    once: Once = False,
+    trigger: Trigger = "1 minute",
+    compact: Compact = False,
+    file_mib: FileMib = 128,
+    batch_mib: BatchMib = 1024,
+    allow_gaps: AllowGaps = False,
+    checkpoint: CheckpointPlace = None,
     master: Master = "local[*]",
     spark_settings: SparkSettings = None,
     as_json: AsJson = False,
@@ -79,83 +90,85 @@ def archive(
         bolide pipeline archive orders payments --to /archive/shop --once --compact
         bolide pipeline archive orders --to /archive/lake --format delta --trigger '5 minutes'
     """
-    from bolide.net.clock import SystemClock
+    from bolide.pipeline.archive.audit import ask_stored
     from bolide.pipeline.archive.place import open_or_make
+    from bolide.pipeline.archive.wanted import Wanted
     from bolide.pipeline.declared.checkpoint import Checkpoint
     from bolide.pipeline.declared.parse import parse_span
     from bolide.pipeline.declared.run import Stop
-    from bolide.pipeline.session import local_session
 
     names = unique_topics(topics)
     span = parse_span(trigger)
     if span is None:
         raise ConfigError(f"--trigger: {trigger!r} is no span of time; 10 seconds is one")
     settings = parse_assignments(spark_settings or (), "--spark")
-    _check_format(to, format_)
+    _check_place(to, format_)
+    asyncio.run(ask_stored(nameserver, names, None))  # are they there?  Spark takes long to say no
     place = open_or_make(to, format_)
-    place.check_free()
+    wanted = Wanted(
+        names,
+        nameserver,
+        span,
+        once=once,
+        allow_gaps=allow_gaps,
+        batch_bytes=batch_mib * MIB,
+        target_bytes=file_mib * MIB if compact else None,
+    )
     kept = Checkpoint.at(checkpoint or str(place.folder / "checkpoint"), Path.cwd())
-    say(f"starting Spark ({master}); {place.format.capitalize()} in {place.folder}")
-    spark = local_session("bolide archive", master=master, settings=settings)
     stop = Stop()
-    try:
-        from bolide.pipeline.archive.run import Wanted, run_archive
-
-        wanted = Wanted(
-            names,
-            nameserver,
-            span,
-            once=once,
-            allow_gaps=allow_gaps,
-            batch_bytes=batch_mib * MIB,
-            target_bytes=file_mib * MIB if compact else None,
-        )
-        with stop_signals(stop), _display() as display:
-            done = run_archive(
-                spark,
-                place,
-                kept,
-                wanted,
-                now_ms=SystemClock().now_ms,
-                stop=stop,
-                watch=_watch(names, display),
-            )
-    finally:
-        spark.stop()
+    done = _run(place, kept, wanted, stop, master, settings)
     _tell(place, done, as_json=as_json)
     if stop.is_at_once:
         raise typer.Exit(ExitCode.INTERRUPTED)
+
+
+def _run(
+    place: "Place",
+    checkpoint: "Checkpoint",
+    wanted: "Wanted",
+    stop: "Stop",
+    master: str,
+    settings: Mapping[str, str],
+) -> "Done":
+    from bolide.cli.pipeline_progress import Display
+    from bolide.net.clock import SystemClock
+    from bolide.pipeline.declared.run import Watch
+    from bolide.pipeline.session import local_session
+
+    say(f"starting Spark ({master}); {place.format.capitalize()} in {place.folder}")
+    spark = local_session("bolide archive", master=master, settings=settings)
+    try:
+        from bolide.pipeline.archive.run import run_archive  # not before PySpark is known to be there
+
+        with stop_signals(stop), Display(None) as display:
+            watch = Watch(
+                started=lambda: say(f"archiving {counted(len(wanted.topics), 'topic')}; Ctrl-C ends it"),
+                progress=display.show,
+            )
+            return run_archive(
+                spark, place, checkpoint, wanted, now_ms=SystemClock().now_ms, stop=stop, watch=watch
+            )
+    finally:
+        spark.stop()
 
 
 def unique_topics(topics: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(check_topic(topic) for topic in topics))
 
 
-def _check_format(to: str, format_: str | None) -> None:
+def _check_place(to: str, format_: str | None) -> None:
     """Before anything is made."""
     from bolide.pipeline.archive.delta import check_library
     from bolide.pipeline.archive.place import DELTA, FORMATS, HEAD, folder_of, open_place
 
     if format_ is not None and format_ not in FORMATS:
         raise ConfigError(f"--format is one of {', '.join(FORMATS)}, not {format_!r}")
-    is_there = (folder_of(to) / HEAD).exists()
-    if (open_place(to).format if is_there else format_) == DELTA:
+    if (folder_of(to) / HEAD).exists():
+        place = open_place(to)
+        place.check_free()
+        format_ = place.format
+    if format_ == DELTA:
         check_library()
-
-
-def _display() -> Any:
-    from bolide.cli.pipeline_progress import Display
-
-    return Display(None)
-
-
-def _watch(names: Sequence[str], display: Any) -> Any:
-    from bolide.pipeline.declared.run import Watch
-
-    return Watch(
-        started=lambda: say(f"archiving {counted(len(names), 'topic')}; Ctrl-C ends it"),
-        progress=display.show,
-    )
 
 
 def _tell(place: "Place", done: "Done", *, as_json: bool) -> None:

@@ -24,28 +24,34 @@ if TYPE_CHECKING:
     from bolide.pipeline.archive.spans import Span
 
 
+Topics = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[TOPIC]...",
+        help="Which topics; all of the archive, unless named.",
+        autocompletion=complete.topics,
+    ),
+]
+ArchivePlace = Annotated[
+    str | None, typer.Option("--archive", metavar="DIR", help="Made by `bolide pipeline archive`.")
+]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        "--group", metavar="GROUP", help="Who should have consumed it.", autocompletion=complete.groups
+    ),
+]
+Deep = Annotated[
+    bool,
+    typer.Option("--deep", help="Read the topics too, and compare every message that is still stored."),
+]
+
+
 def audit(
-    topics: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[TOPIC]...",
-            help="Which topics; all of the archive, unless named.",
-            autocompletion=complete.topics,
-        ),
-    ] = None,
-    archive: Annotated[
-        str | None, typer.Option("--archive", metavar="DIR", help="Made by `bolide pipeline archive`.")
-    ] = None,
-    group: Annotated[
-        str | None,
-        typer.Option(
-            "--group", metavar="GROUP", help="Who should have consumed it.", autocompletion=complete.groups
-        ),
-    ] = None,
-    deep: Annotated[
-        bool,
-        typer.Option("--deep", help="Read the topics too, and compare every message that is still stored."),
-    ] = False,
+    topics: Topics = None,
+    archive: ArchivePlace = None,
+    group: Group = None,
+    deep: Deep = False,
     master: Master = "local[*]",
     spark_settings: SparkSettings = None,
     as_json: AsJson = False,

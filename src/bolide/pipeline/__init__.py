@@ -10,7 +10,8 @@ A write (`writer.py`, `write_options.py`) is done by its tasks alone (`write_tas
 (`row_columns.py`), compiled code makes requests of them (`rows.py`), `sender.py` sends these, with a rate at its
 `pace.py`, and `account.py` knows what is stored already.  `session.py` starts a local Spark for those who have none.
 
-Pipelines that are written down in one file are in `declared`; `replay` and `dead_letters` are ready-made ones.
+Pipelines that are written down in one file are in `declared`.  Ready-made ones: `archive` keeps topics as files, and
+proves it; `replay` sends messages once more, and `dead_letters` those that a group has given up.
 """
 
 from bolide.pipeline.declared.python_form import Pipeline

@@ -28,6 +28,12 @@ def test_what_cannot_be_meant_is_refused_and_nothing_is_made(
     assert not place.exists()
 
 
+def test_a_topic_that_is_not_there_makes_no_archive(command: Command, tmp_path: Path) -> None:
+    shown = command("pipeline", "archive", "archive-none", "--to", str(tmp_path / "a"), code=4)
+    assert "archive-none" in shown.err
+    assert not (tmp_path / "a").exists()
+
+
 def test_an_archive_that_somebody_writes_to_is_refused_before_spark_is_started(
     command: Command, tmp_path: Path
 ) -> None:

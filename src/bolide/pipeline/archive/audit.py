@@ -100,7 +100,7 @@ def prove(
     ranges = {
         queue: ranges for queue, ranges in state.ranges.items() if topics is None or queue.topic in topics
     }
-    prove_files(files.frame, ranges, add)
+    prove_files(files, ranges, add)
     if deep is not None:
         prove_stored(files.frame, nameserver, deep.ends, _windows(deep, state, queues), add)
     return Audit([found[queue] for queue in sorted(found)], files.problems)

@@ -74,7 +74,7 @@ class DeltaLog:
             )
         else:
             table.create_write_transaction(
-                actions, "append", _schema(), partition_by=list(PARTITION), commit_properties=properties
+                [*actions], "append", _schema(), partition_by=list(PARTITION), commit_properties=properties
             )
 
     def compact(self, date: str, topic: str, target_bytes: int) -> tuple[int, int]:

@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
@@ -24,7 +23,7 @@ from bolide.pipeline.archive.measure import (
     measured_spans,
     within,
 )
-from bolide.pipeline.archive.place import DELTA, Place
+from bolide.pipeline.archive.place import DELTA, ArchiveDamaged, Place
 from bolide.pipeline.archive.read import files_of, frame_of
 from bolide.pipeline.archive.spans import Span, common, without
 from bolide.pipeline.declared.definition import TOPIC_FORMAT
@@ -42,28 +41,30 @@ class Files:
         self._spark, self._place, self._state, self._topics = spark, place, state, topics
         self.problems: list[FileFinding] = []
         """Of single files."""
-        self.frame: DataFrame = self._readable()
+        self.frame, self.measured = self._readable()
 
-    def _readable(self) -> DataFrame:
+    def _readable(self) -> tuple[DataFrame, dict[MessageQueue, Measured]]:
         files = files_of(self._place, self._state, self._topics)
         there = {path: file for path, file in files.items() if file.exists()}
         self.problems += [FileFinding(path, "missing") for path in sorted(set(files) - set(there))]
         self.problems += [FileFinding(path, "foreign") for path in self._foreign(set(files))]
         frame = frame_of(self._spark, self._place, list(there.values()))
         try:
-            frame.agg(F.max(F.expr(HASH))).collect()
-            return frame
-        except PySparkException:
+            return frame, measured_queues(frame)
+        except Exception:  # Spark has many kinds of errors for a file that it cannot read
             unreadable = {path for path, file in there.items() if not self._can_read(file)}
         self.problems += [FileFinding(path, "unreadable") for path in sorted(unreadable)]
-        return frame_of(
+        if not unreadable:
+            raise ArchiveDamaged(f"{self._place.data} cannot be read, though each file of it can; try again")
+        frame = frame_of(
             self._spark, self._place, [file for path, file in there.items() if path not in unreadable]
         )
+        return frame, measured_queues(frame)
 
     def _can_read(self, file: Path) -> bool:
         try:
-            frame_of(self._spark, self._place, [file]).agg(F.max(F.expr(HASH))).collect()
-        except PySparkException:
+            measured_queues(frame_of(self._spark, self._place, [file]))
+        except Exception:
             return False
         return True
 
@@ -80,9 +81,9 @@ class Files:
         ]
 
 
-def prove_files(frame: DataFrame, ranges: Ranges, found: Found) -> None:
+def prove_files(files: Files, ranges: Ranges, found: Found) -> None:
     """Has every range of the manifest its rows, each once, with the contents that it had?"""
-    actual = measured_queues(frame)
+    frame, actual = files.frame, files.measured
     wrong = {
         queue: list(ranges.get(queue, ()))
         for queue in {*actual, *ranges}

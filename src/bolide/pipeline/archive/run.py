@@ -6,7 +6,8 @@ or elsewhere) goes on where the manifest ends, and a batch that comes again is k
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,30 +19,18 @@ from bolide.model.errors import BolideError
 from bolide.pipeline.archive.compact import Compacted, compact
 from bolide.pipeline.archive.manifest import State
 from bolide.pipeline.archive.place import Place
+from bolide.pipeline.archive.wanted import Wanted
 from bolide.pipeline.archive.write import Added, Archive
 from bolide.pipeline.declared.build import first_words
 from bolide.pipeline.declared.checkpoint import Checkpoint
-from bolide.pipeline.declared.definition import AVAILABLE_NOW, TOPIC_FORMAT
+from bolide.pipeline.declared.definition import TOPIC_FORMAT
 from bolide.pipeline.declared.run import PipelineFailed, Stop, Watch, run_queries
 
 QUERY = "archive"
 EARLIEST = -2
 DAY_MS = 86_400_000
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What a run is asked to do."""
-
-    topics: Sequence[str]
-    nameserver: str
-    trigger: str
-    once: bool = False
-    allow_gaps: bool = False
-    """Go on when messages have expired before they were archived."""
-    batch_bytes: int | None = None
-    target_bytes: int | None = None
-    """Compact, to files of this size."""
+ENDING_S = 60
+"""For a batch that was broken off, until it has noticed."""
 
 
 @dataclass
@@ -80,6 +69,8 @@ def run_archive(
             )
         except PipelineFailed as error:
             raise work.told(error) from error
+        finally:
+            work.wait()
         if wanted.once:
             work.compact()
     return Done(archive.added, work.compacted)
@@ -115,6 +106,7 @@ class _Work:
     def __init__(self, spark: SparkSession, archive: Archive, wanted: Wanted) -> None:
         self._spark, self._archive, self._wanted = spark, archive, wanted
         self._day = archive.now_ms() // DAY_MS
+        self._turn = threading.Lock()
         self.failure: Exception | None = None
         self.compacted: Compacted | None = None
 
@@ -122,22 +114,31 @@ class _Work:
         stream = self._spark.readStream.format(TOPIC_FORMAT).options(**options).load()
         writer = stream.writeStream.queryName(QUERY).foreachBatch(self.batch)
         writer = writer.option("checkpointLocation", checkpoint)
-        if self._wanted.once or self._wanted.trigger == AVAILABLE_NOW:
+        if self._wanted.once:
             return writer.trigger(availableNow=True).start()
         return writer.trigger(processingTime=self._wanted.trigger).start()
 
     def batch(self, frame: DataFrame, number: int) -> None:
         """Spark wraps what goes wrong here into a text, so the error itself is kept for who waits."""
         try:
-            self._archive.append(frame, {"batch": number})
+            with self._turn:
+                self._archive.append(frame, {"batch": number})
+                self._compact_on_a_new_day()
             self.failure = None
-            day = self._archive.now_ms() // DAY_MS
-            if day != self._day and not self._wanted.once:
-                self._day = day
-                self.compact()
         except Exception as error:
             self.failure = error
             raise
+
+    def _compact_on_a_new_day(self) -> None:
+        day = self._archive.now_ms() // DAY_MS
+        if day != self._day and not self._wanted.once:
+            self._day = day
+            self.compact()
+
+    def wait(self) -> None:
+        """A query that is stopped at once leaves its batch on a thread of its own: the archive's lock outlasts it."""
+        if self._turn.acquire(timeout=ENDING_S):
+            self._turn.release()
 
     def told(self, error: PipelineFailed) -> BolideError:
         """What really went wrong, where that was in a batch."""
