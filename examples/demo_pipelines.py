@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from bolide.pipeline.archive.audit import ask_stored, compared, prove
 from bolide.pipeline.archive.place import open_or_make
 from bolide.pipeline.archive.read import committed
-from bolide.pipeline.archive.run import Wanted, run_archive
+from bolide.pipeline.archive.run import run_archive
+from bolide.pipeline.archive.wanted import Wanted
 from bolide.pipeline.declared.checkpoint import Checkpoint
 from bolide.pipeline.declared.files import load
 from bolide.pipeline.declared.run import run

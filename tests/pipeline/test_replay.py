@@ -100,8 +100,9 @@ def test_copies_keep_what_they_say_and_tell_where_they_come_from(
     again = bolide("replay", "--from-topic", "orders", "--to", "rp-kept", "--id", "kept", "--yes", "--json")
     assert (again["sent"], again["finished"]) == (ORDERS + 1, True)
     assert len(stored(server.nameserver, "rp-kept")) == ORDERS + 1
-    words = ("replay", "--from-topic", "orders", "--to", "rp-kept", "--id", "kept", "--preview")
-    assert "has sent everything" in bolide(*words, code=4)
+    words = ("replay", "--from-topic", "orders", "--to", "rp-kept", "--id", "kept")
+    assert "was finished before, and sends nothing more" in bolide(*words)
+    assert "has sent everything" in bolide(*words, "--preview", code=4)
 
 
 def test_tags_keys_and_sql_choose(bolide: Bolide, server: EmbeddedServer) -> None:

@@ -94,7 +94,7 @@ def archive(
     from bolide.pipeline.archive.place import open_or_make
     from bolide.pipeline.archive.wanted import Wanted
     from bolide.pipeline.declared.checkpoint import Checkpoint
-    from bolide.pipeline.declared.parse import parse_span
+    from bolide.pipeline.declared.fields import parse_span
     from bolide.pipeline.declared.run import Stop
 
     names = unique_topics(topics)

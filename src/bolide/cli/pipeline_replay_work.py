@@ -172,6 +172,10 @@ class ReplayWork:
         from bolide.pipeline.replay.run import Broken, Target
         from bolide.pipeline.replay.run import run as run_replay
 
+        if self.done.slices == self.replay.slices:
+            say(f"the replay {self._id} was finished before, and sends nothing more")
+            self._tell_end(as_json=as_json)
+            return
         confirm(
             f"Send {self._left()} to {self._asked.to}{self._pace()}?",
             yes=yes,

@@ -10,8 +10,9 @@ A write (`writer.py`, of streams `stream_writer.py`) is done by its tasks alone 
 (`row_columns.py`), compiled code makes requests of them (`rows.py`), `sender.py` sends these, with a rate at its
 `pace.py`, and `account.py` knows what is stored already.  `session.py` starts a local Spark for those who have none.
 
-Pipelines that are written down in one file are in `declared`.  Ready-made ones are `archive`, which keeps topics as
-files and proves it, `replay`, `dead_letters` and `stats`; each is a command of its own.
+Pipelines that are written down in one file are in `declared`.  Ready-made ones, each a command: `archive` keeps topics
+as files, and proves it; `replay` sends messages once more, and `dead_letters` those that a group has given up; `stats`
+tells what went through topics.
 """
 
 from bolide.pipeline.declared.python_form import Pipeline
