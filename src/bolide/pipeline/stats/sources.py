@@ -12,7 +12,6 @@ from bolide.admin.connection import AdminConnection
 from bolide.admin.many import of_each
 from bolide.admin.topics import topic_route
 from bolide.model.errors import NothingFound
-from bolide.model.names import check_topic
 from bolide.offline.files import StoreFiles
 from bolide.offline.table_files import read_tables
 from bolide.store.disk_os import OsDisk
@@ -96,17 +95,17 @@ class ClusterSource:
         }
 
     def frame(self, spark: "SparkSession", span: Span) -> "DataFrame":
-        options = {
+        return spark.read.format("rocketmq").options(**self.options(span)).load()
+
+    def options(self, span: Span) -> dict[str, str]:
+        """A queue with nothing at or after the beginning of the span is idle, and no error."""
+        return {
             "nameserver": self.nameserver,
             "subscribe": ",".join(self.topics),
+            "startingOffsetsByTimestampStrategy": "latest",
             **_OPTIONS,
             **span.options(),
         }
-        if span.since_ms is not None:
-            options["startingOffsetsByTimestampStrategy"] = (
-                "latest"  # a queue with nothing since then is idle
-            )
-        return spark.read.format("rocketmq").options(**options).load()
 
 
 @dataclass(frozen=True)
@@ -121,8 +120,6 @@ class StoreSource:
 
     async def queues(self) -> Queues:
         """`NothingFound` for a topic that the store does not have, `NotAStore` for a directory that is none."""
-        for topic in self.topics:
-            check_topic(topic)
         store = StoreFiles(OsDisk(), self.path)
         try:
             tables = read_tables(store.disk, store.config_paths())
@@ -141,7 +138,9 @@ class StoreSource:
         return {topic: sorted(queues) for topic, queues in found.items()}
 
     def frame(self, spark: "SparkSession", span: Span) -> "DataFrame":
-        options = {**_OPTIONS, **span.options()}
-        if self.topics:
-            options["subscribe"] = ",".join(self.topics)
-        return spark.read.format("rocketmq-store").options(**options).load(self.path)
+        return spark.read.format("rocketmq-store").options(**self.options(span)).load(self.path)
+
+    def options(self, span: Span) -> dict[str, str]:
+        """A topic of the broker's own is read when it is named."""
+        named = {"subscribe": ",".join(self.topics), "includeSystemTopics": "true"} if self.topics else {}
+        return {**named, **_OPTIONS, **span.options()}

@@ -1,10 +1,14 @@
 """What a report has, decided without Spark."""
 
+import pytest
+
 from bolide.model.limits.spark import STATS_TOPICS_MAX
+from bolide.pipeline.options import parse_options
 from bolide.pipeline.stats.figures import skew, verdict
 from bolide.pipeline.stats.measure import FLAG, QUEUE, Sum
 from bolide.pipeline.stats.report import chosen_topics
-from bolide.pipeline.stats.sources import Span
+from bolide.pipeline.stats.sources import COLUMNS, ClusterSource, Span, StoreSource
+from bolide.pipeline.store_options import parse_store_options
 
 
 def in_queue(topic: str, messages: int) -> Sum:
@@ -29,9 +33,22 @@ def test_of_too_many_topics_the_smallest_are_left_out_and_the_report_says_so() -
     assert note.startswith("7 topics with fewer messages are left out")
 
 
-def test_bounds_of_time_become_options_of_the_source() -> None:
-    assert Span().options() == {}
-    assert Span(5, 7).options() == {"startingTimestamp": "5", "endingTimestamp": "7"}
+@pytest.mark.parametrize("span", [Span(), Span(1_700_000_000_000), Span(until_ms=1_700_000_000_000)])
+def test_sources_ask_spark_with_options_that_it_takes(span: Span) -> None:
+    """One pass: no more columns than are needed, and what is deleted meanwhile does not end it."""
+    of_brokers = parse_options(ClusterSource("127.0.0.1:9876", ["a", "%RETRY%g"]).options(span))
+    of_store = parse_store_options(
+        {"path": "/s", **StoreSource("/s", ["a", "SCHEDULE_TOPIC_XXXX"]).options(span)}
+    )
+    of_all = parse_store_options({"path": "/s", **StoreSource("/s").options(span)})
+    assert of_brokers.topics.names == ("a", "%RETRY%g")
+    assert of_store.topics == ("a", "SCHEDULE_TOPIC_XXXX")
+    assert (of_all.topics, of_all.includes_system_topics) == ((), False)
+    for options in (of_brokers, of_store, of_all):
+        assert options.columns == COLUMNS
+        assert not options.fail_on_data_loss
+    assert of_brokers.start.timestamp_ms == span.since_ms
+    assert of_brokers.end.timestamp_ms == span.until_ms
 
 
 def test_queues_without_messages_make_a_topic_skewed() -> None:
