@@ -73,6 +73,7 @@ class Follower:
         }
         limits = self._options.admission if limited else Admission()
         if self._target is None and not self._is_time(waiting, limits):
+            self._checked = None  # what is true now need not be when it is time
             return start
         if limits.bytes_max is not None:
             sizes = await self._cluster.sizes(

@@ -265,6 +265,18 @@ def test_a_topic_made_anew_is_told_by_its_messages(times: list[int]) -> None:
     assert stream.advance(after) == after
 
 
+def test_a_queue_is_looked_at_again_while_a_batch_waits_for_its_minimum() -> None:
+    """It was what it was when the batch began to wait, and is another when the batch begins."""
+    table = Table(one=[10, 20])
+    stream = Stream(table, Held(), minOffsetsPerTrigger="3", maxTriggerDelay="5s")
+    end = stream.advance(stream.begin())
+    table.times[ONE] += [30]
+    assert stream.advance(end) == end
+    table.times[ONE] = [70, 80, 90, 95, 99]
+    with pytest.raises(QueueRecreated):
+        stream.advance(end)
+
+
 def test_a_topic_made_anew_and_still_empty_is_told_too() -> None:
     table = Table(one=[10, 20])
     end = left_at(table)

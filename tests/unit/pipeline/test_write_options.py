@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import StructType
+from pyspark.sql.types import BinaryType, StructType
 
 from bolide.model.errors import BolideError, ConfigError
 from bolide.pipeline.option_table import Use
@@ -14,7 +14,7 @@ from bolide.pipeline.write_task import write_batches
 from bolide.testing import EmbeddedServer
 from tests.unit.pipeline.test_write_task import batches
 
-BODY = StructType.fromDDL("body binary")
+BODY = StructType().add("body", BinaryType())
 
 
 def parsed(use: Use = Use.WRITE, **options: str) -> WriteOptions:
