@@ -24,7 +24,6 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """Spark's folder for null: the date of what cannot be read."""
 
 _DAY = "date_from_unix_date(cast(unix_millis(storeTimestamp) div 86400000 as int))"
-_TIMES = "spark.sql.parquet.outputTimestampType"
 
 
 def file_schema() -> StructType:
@@ -33,7 +32,8 @@ def file_schema() -> StructType:
 
 
 def write_files(frame: DataFrame, folder: Path, tasks: int) -> None:
-    with _times_of_today(frame.sparkSession):
+    # Microseconds, which everybody reads, and not the 96 bits of old.
+    with set_for(frame.sparkSession, parquet_outputTimestampType="TIMESTAMP_MICROS"):
         (
             frame.select(*COLUMNS)
             .withColumn(DATE, F.expr(_DAY))
@@ -47,14 +47,20 @@ def write_files(frame: DataFrame, folder: Path, tasks: int) -> None:
 
 
 @contextmanager
-def _times_of_today(spark: SparkSession) -> Iterator[None]:
-    """Microseconds, which everybody reads, and not the 96 bits of old."""
-    before = spark.conf.get(_TIMES)
-    spark.conf.set(_TIMES, "TIMESTAMP_MICROS")
+def set_for(spark: SparkSession, **settings: str) -> Iterator[None]:
+    """Settings of Spark for a while, under their names with `_` for `.`, behind `spark.sql`."""
+    before = {name: str(spark.conf.get(name)) for name in map(_setting, settings)}
     try:
+        for name, value in settings.items():
+            spark.conf.set(_setting(name), value)
         yield
     finally:
-        spark.conf.set(_TIMES, str(before))
+        for name, value in before.items():
+            spark.conf.set(name, value)
+
+
+def _setting(name: str) -> str:
+    return f"spark.sql.{name.replace('_', '.')}"
 
 
 def read_files(spark: SparkSession, root: Path, files: Sequence[Path]) -> DataFrame:

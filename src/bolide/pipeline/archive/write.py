@@ -22,9 +22,17 @@ from bolide.model.errors import BolideError
 from bolide.model.offsets import MessageQueue
 from bolide.pipeline.archive import manifest
 from bolide.pipeline.archive.delta import DeltaLog
-from bolide.pipeline.archive.files import listed_files, named_files, partition_of, read_files, write_files
+from bolide.pipeline.archive.files import (
+    listed_files,
+    named_files,
+    partition_of,
+    read_files,
+    set_for,
+    write_files,
+)
 from bolide.pipeline.archive.manifest import DataFile, Entry, Range, State, read_state
 from bolide.pipeline.archive.measure import (
+    QUEUE,
     Measured,
     dense_ranges,
     measured,
@@ -127,22 +135,23 @@ class Archive:
         self.before("name")
         files = named_files(folder, number)
         self.before("measure")
-        written = read_files(spark, folder, files)
+        # A stream's session does not adapt plans, and would count in hundreds of empty tasks.
+        with set_for(spark, adaptive_enabled="true"):
+            rows, ranges = self._measure(read_files(spark, folder, files)) if files else ({}, [])
+        return Staged(number, listed_files(folder, files, rows), ranges)
+
+    def _measure(self, written: DataFrame) -> tuple[dict[str, int], list[Range]]:
+        """Rows by file, and the ranges of all of them."""
         rows: dict[str, int] = {}
         queues: dict[MessageQueue, Measured] = {}
-        for row, one in (
-            measured(
-                written.select("*", "_metadata.file_name"), "file_name", "topic", "brokerName", "queueId"
-            )
-            if files
-            else ()
-        ):
+        named = written.select("*", "_metadata.file_name")
+        for row, one in measured(named, "file_name", *QUEUE):
             rows[row.file_name] = rows.get(row.file_name, 0) + one.rows
             queue = queue_of(row)
             queues[queue] = queues[queue] + one if queue in queues else one
         ranges = dense_ranges(written, queues)
         _check_once(queues, ranges)
-        return Staged(number, listed_files(folder, files, rows), ranges)
+        return rows, ranges
 
     def _overlap(self, ranges: list[Range]) -> dict[MessageQueue, list[Span]]:
         """What of these the archive has already."""
