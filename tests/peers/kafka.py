@@ -111,7 +111,12 @@ def spark_python() -> Path:
     def make(place: Path) -> None:
         shutil.rmtree(place / "venv", ignore_errors=True)
         built.run("a Python for Spark", [[sys.executable, "-m", "venv", place / "venv"]])
-        pip = [place / "venv" / "bin" / "pip", "--quiet", "--disable-pip-version-check", "install"]
+        pip: list[str | Path] = [
+            place / "venv" / "bin" / "pip",
+            "--quiet",
+            "--disable-pip-version-check",
+            "install",
+        ]
         built.run(f"PySpark {SPARK_VERSION}", [[*pip, f"pyspark=={SPARK_VERSION}"]] * 2)
 
     version = f"{SPARK_VERSION} {sys.version} {sys.prefix}"

@@ -9,6 +9,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def server() -> Iterator[EmbeddedServer]:
     with EmbeddedServer() as server:
         for topic in (SOURCE, SINK):
             config = TopicConfig(topic, cluster_query.QUEUES, cluster_query.QUEUES)
-            ask(server, lambda servers, config=config: create_topic(servers, config))
+            ask(server, partial(create_topic, config=config))
         with Producer(server.nameserver, group="tests", timeout_ms=PATIENCE_MS) as producer:
             queues = producer.queues(SOURCE)
             for start in range(0, MESSAGES, 100):

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.needs("java")
 
 T = TypeVar("T")
 
-QUICK_TO_DELETE = {
+QUICK_TO_DELETE: dict[str, str | int] = {
     "mappedFileSizeCommitLog": 256 * 1024,
     "mappedFileSizeConsumeQueue": 2000,
     "deleteWhen": ";".join(f"{hour:02d}" for hour in range(24)),

@@ -21,7 +21,7 @@ class SparkProcess:
     """`job.py` with an interpreter and settings of Spark's."""
 
     def __init__(self, python: Path, settings: Mapping[str, str], env: Mapping[str, str], home: Path) -> None:
-        words = [python, str(job.__file__), json.dumps(dict(settings))]
+        words: list[str | Path] = [python, str(job.__file__), json.dumps(dict(settings))]
         env = {**env, "PYSPARK_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1"}
         self._process = ManagedProcess("Spark", words, home / "spark.log", env=env, cwd=home, piped=True)
         self._watch = PeakMemory(self._process.pid)
