@@ -115,10 +115,14 @@ class Promises:
                 promise.not_before_ms += ms
 
     def last_ms(self) -> int:
-        """When the last one comes that must."""
+        """When the last one comes that must.
+
+        One that was on its way when the clock was set is promised for no sooner than by the later clock, and may have
+        been counted by the earlier one.
+        """
         return max(
             (
-                promise.not_before_ms
+                max(promise.not_before_ms, promise.not_behind_ms or 0)
                 for promise in self.all.values()
                 if promise.fate is Fate.ONCE and promise.not_before_ms != NOT_YET_MS
             ),
