@@ -62,7 +62,7 @@ class Entry:
     removed: Sequence[str] = ()
     """Paths of files that others of this entry replace."""
     source: Mapping[str, Any] = field(default_factory=dict)
-    """Of a batch: Spark's query and the number of its batch, for people."""
+    """Of a batch: its number in Spark's stream, for people."""
 
 
 @dataclass
