@@ -12,17 +12,17 @@ Nobody is served meanwhile, so everything here goes in small pieces: `turn` does
 import heapq
 import logging
 from collections.abc import Iterator, Sequence
-from hashlib import blake2b
 from itertools import pairwise
 from typing import NamedTuple
 
 from bolide.broker.door import Door
 from bolide.broker.timed_record import TimedRecord, timed_record
+from bolide.broker.timer_recalls import Recalls
 from bolide.broker.waiting_message import GoneTopics, Undeliverable, append_due, own_queue
 from bolide.model.clock import Clock
 from bolide.model.errors import MalformedRecord, RequestError, StoreRefusal
 from bolide.model.java_hash import java_hash
-from bolide.model.limits import TIMER_READY_MAX, TIMER_RECALLS_MAX
+from bolide.model.limits import TIMER_READY_MAX
 from bolide.model.message import Property
 from bolide.model.names import TIMER_TOPIC
 from bolide.model.numbers import INT32_MAX, parse_count, parse_whole
@@ -108,7 +108,7 @@ class Timer:
         self._crumbs: list[
             tuple[int, int]
         ] = []  # portions of the slot that are still to be loaded, from and to
-        self._recalled: set[bytes] = set()  # of the slot, see `_short`
+        self._recalls = Recalls(store)
         self._loading: Steps[None] | None = None
         self._done_here = False  # whether something of the slot has been delivered
         self._retry_at_ms = 0
@@ -176,7 +176,11 @@ class Timer:
         if self._crumbs and not self._heap:
             self._loading = self._load_portion()
             return now_ms
-        busy = self._takes_in(now_ms) and self._take_in()
+        takes_in = self._takes_in(now_ms)
+        if not takes_in and not self._recalls.knows(self._needed):  # the slot waits for none of these
+            self._loading = self._recalls.look_ahead(self.queue_offset, self._needed)
+            return now_ms
+        busy = takes_in and self._take_in()
         busy = self._deliver(now_ms) or busy
         if busy or self._advance(now_ms):
             return now_ms
@@ -290,16 +294,16 @@ class Timer:
         """Go on to the next slot that holds something and has come; tells whether there is something to do."""
         step_ms = self.index.step_ms
         needed, filed_to = self._queue_end, self._filed_to()
-        for _ in range(EMPTY_SLOTS_PER_TURN):
+        for passed in range(EMPTY_SLOTS_PER_TURN):
             if self._heap or self._crumbs or now_ms < self.read_ms + step_ms or self._is_behind(now_ms):
-                return False
+                return passed > 0  # where it is now, it may file again
             self.index.pending -= self.index.wheel.slot(self.read_ms).messages
             self.read_ms += step_ms
             if self.read_ms > self._sources_ms and self.queue_offset >= self._sources_end:
                 self._sources.clear()
             if not self._sources:  # or the next start would not find them
                 self.mark = filed_to
-            self._recalled.clear()
+            self._recalls.begin_slot(self.queue_offset)
             self._done_here = False
             self._needed = needed
             if self.index.wheel.slot(self.read_ms).last != NOWHERE:
@@ -315,7 +319,7 @@ class Timer:
             if count % PORTION_UNITS == 0:
                 crumbs.append(at)
             if unit.is_recall:
-                self._recall(unit)
+                self._recalls.note(unit.log_offset, unit.size)
             if count % LOADED_PER_TURN == LOADED_PER_TURN - 1:
                 yield
         self._crumbs = list(pairwise([*crumbs, NOWHERE]))
@@ -339,33 +343,23 @@ class Timer:
     def _time_of(self, unit: Unit) -> int:
         """When a unit is due.  The original notes the beginning of the slot, and so do we for what came too late for
         its own slot: then the record knows."""
-        if unit.time_ms % self.index.step_ms or unit.kind & ROLL:
+        if unit.time_ms % self.index.step_ms:
             return unit.time_ms
         record = timed_record(self._store, unit.log_offset, unit.size)
         if record is None:
             return unit.time_ms
         out_ms = parse_whole(record.properties.get(Property.TIMER_OUT_MS, "")) or 0
+        if unit.kind & ROLL:
+            out_step, stored_step = self.index.slot_of(out_ms), self.index.slot_of(record.stored_ms)
+            return min(unit.time_ms, roll_time(out_step, stored_step, self._window_ms) or out_step)
         return promised_ms(record.properties, out_ms, record.stored_ms, self.index.step_ms) - 1
 
     def _ready(self, item: _Item) -> None:
         """A message comes into the slot that is in memory."""
         if item.unit.is_recall:
-            self._recall(item.unit)
+            self._recalls.note(item.unit.log_offset, item.unit.size)
         else:
             heapq.heappush(self._heap, item)
-
-    def _recall(self, unit: Unit) -> None:
-        if len(self._recalled) >= TIMER_RECALLS_MAX:
-            log.error("the recall at %d has no effect: too many are of this time", unit.log_offset)
-            return
-        record = timed_record(self._store, unit.log_offset, unit.size)
-        if record is None:
-            log.error("the recall at %d has no effect: %s", unit.log_offset, UNSOUND)
-            self._store.reader.damaged += 1
-            return
-        topic = record.properties.get(Property.REAL_TOPIC, "")
-        key = record.properties.get(Property.TIMER_DELETE_KEY, "")
-        self._recalled.add(_short(topic, key.removeprefix(f"{topic}+")))
 
     def _deliver(self, now_ms: int) -> bool:
         """Store what is due; tells whether there is more."""
@@ -434,7 +428,7 @@ class Timer:
             rolls = parse_count(properties.get(Property.TIMER_ROLL_TIMES, "")) or 0
             message = NewMessage.of_record(data)._replace(prepared_offset=mark)
             return message.with_pairs(**times, **{Property.TIMER_ROLL_TIMES: str(rolls + 1)})
-        if self._recalled and _short(topic, properties.get(Property.UNIQUE_KEY, "")) in self._recalled:
+        if self._recalls.has(topic, properties.get(Property.UNIQUE_KEY, "")):
             return None
         message = NewMessage.of_record(data)._replace(topic=topic, queue_id=queue_id, prepared_offset=mark)
         return message.with_pairs(**times)
@@ -472,11 +466,6 @@ class Timer:
             remaining |= {at for at, unit in self._slot_units() if unit.is_recall}
         self.index.keep_only(self.read_ms, remaining)
         return True
-
-
-def _short(topic: str, key: str) -> bytes:
-    """A message's name in few bytes, however long it is."""
-    return blake2b(f"{topic} {key}".encode(), digest_size=16).digest()
 
 
 def _pass_over(due: _Due, why: Exception) -> None:

@@ -109,6 +109,50 @@ async def test_a_message_that_a_clock_ahead_has_made_come_is_not_said_to_be_reca
         assert (answer.code, "too late" in (answer.remark or "")) == (604, True)
 
 
+@on_loop
+async def test_a_recall_holds_where_the_timer_is_too_far_behind_to_file_it(tmp_path: Path) -> None:
+    """TM-02: it came after the last point, and the broker was away for more than half a turn of the wheel."""
+    clock = HeldClock()
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("broker.timer", "store.timer.index", "store.timer.wheel"):
+            patch.setattr(f"bolide.{module}.SLOTS", 1200)
+        patch.setattr("bolide.store.timer.wheel.WHEEL_BYTES", 1200 * SLOT_BYTES)
+        async with serving(tmp_path / "first", EAGER, clock=clock) as (broker, wire):
+            taken_back, other = await send(wire, timed(1, TIMER_DELAY_SEC=60), timed(2, TIMER_DELAY_SEC=60))
+            assert "recallHandle" in other.fields
+            await settled(broker)
+        async with serving(tmp_path / "first", LAZY, clock=clock) as (broker, wire):
+            await settled(broker)
+            assert (await recall(wire, taken_back.fields["recallHandle"])).code == 0
+            root = killed(tmp_path / "first", tmp_path / "second")
+        clock.ms += HOUR_MS
+        async with serving(root, LAZY, clock=clock) as (broker, wire):
+            await settled(broker)
+            clock.ms += 2_000
+            await settled(broker)
+            assert [message.body for message in await stored(wire)] == [b"2"]
+
+
+@on_loop
+async def test_a_long_delay_that_began_while_the_clock_was_behind_the_timer_ends_in_time(
+    tmp_path: Path,
+) -> None:
+    """TM-03: it is written once more on its way, and the slot of that is over for the timer, too."""
+    clock = HeldClock()
+    settings = {**EAGER, "timerRollWindowSlot": "100"}
+    clock.ms += HOUR_MS
+    async with serving(tmp_path, settings, clock=clock) as (broker, wire):
+        await settled(broker)
+        clock.ms -= HOUR_MS
+        await send(wire, timed(1, TIMER_DELIVER_MS=START_MS + 150_000))
+        await settled(broker)
+    async with serving(tmp_path, settings, clock=clock) as (broker, wire):
+        for left_ms, bodies in ((1, []), (0, [b"1"])):
+            clock.ms = START_MS + 150_000 - left_ms
+            await settled(broker)
+            assert [message.body for message in await stored(wire)] == bodies
+
+
 @pytest.mark.parametrize("away_ms", [0, 10_000], ids=["started at once", "started later"])
 @pytest.mark.parametrize("lost", ["timerwheel", "timerwheel timerlog config/timercheck", "step"])
 def test_an_index_made_again_has_what_came_while_the_clock_was_behind_the_timer(
