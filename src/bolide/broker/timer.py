@@ -263,7 +263,11 @@ class Timer:
         kind = DUE | (DELETE if Property.TIMER_DELETE_KEY in properties else 0)
         stored_step = self.index.slot_of(record.stored_ms)
         time_ms = promised_ms(properties, out_ms, record.stored_ms, step_ms) - 1
-        roll_ms = roll_time(self.index.slot_of(out_ms), stored_step, self._window_ms)
+        is_far = (
+            stored_step - self.read_ms >= self._half_turn_ms
+        )  # the clock was set back: it is beyond the wheel
+        begin_ms = self.read_ms if is_far else stored_step
+        roll_ms = roll_time(self.index.slot_of(out_ms), begin_ms, self._window_ms)
         if roll_ms is not None:
             kind, time_ms = kind | ROLL, roll_ms
         if self._is_done(record, log_offset, self.index.slot_of(time_ms), kind):

@@ -159,7 +159,7 @@ async def test_recalls_of_one_second_have_a_bound_and_messages_of_it_none_by_the
         return RecallHandle("T", "broker-a", step_of(at_ms, 1000) + 1, key).encode()
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("bolide.broker.timer", "bolide.broker.handlers.timer"):
+        for module in ("bolide.broker.timer_recalls", "bolide.broker.handlers.timer"):
             patch.setattr(f"{module}.TIMER_RECALLS_MAX", 3)
         async with serving(tmp_path, RECALL, clock=clock) as (broker, wire):
             (first,) = await send(wire, timed(1, TIMER_DELIVER_MS=due))

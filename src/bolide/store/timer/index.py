@@ -95,7 +95,10 @@ class TimerIndex:
         while (unit := self.units.read(at)) is not None:
             if at >= point.units_end:
                 number = queue_offset_of(unit.log_offset, unit.size)
-                if number is None or (point.mark >= 0 and self._is_late(unit)):
+                is_beyond = (
+                    unit.time_ms >= point.read_ms + SLOTS * self.step_ms
+                )  # and would meet others in its slot
+                if number is None or (point.mark >= 0 and (is_beyond or self._is_late(unit))):
                     break
                 queue_offset = max(queue_offset, number + 1)
             if unit.time_ms >= point.read_ms:
