@@ -56,9 +56,9 @@ def test_a_report_a_plan_a_redrive_and_the_consumer_gets_them(
     assert paid["cause"] in shown
     assert "9 dead letters, by hour" in shown
 
-    made = bolide("dlq", "plan", "dl-billing", "--cause", paid["cause"], "--out", "plan.json", "--json")
+    made = bolide("dlq", "plan", "dl-billing", "--cause", paid["cause"], "--output", "plan.json", "--json")
     assert (made["letters"], made["not_planned"]) == (6, 0)
-    assert "is there already" in bolide("dlq", "plan", "dl-billing", "--out", "plan.json", code=1)
+    assert "is there already" in bolide("dlq", "plan", "dl-billing", "--output", "plan.json", code=1)
     assert "6 dead letters would go to dl-orders" in bolide("dlq", "redrive", "plan.json", "--preview")
     assert not (tmp_path / "plan.sent.jsonl").exists()
 
@@ -90,15 +90,15 @@ def test_a_plan_is_chosen_by_tag_age_and_sql_and_says_when_nothing_is_left(
         for one in bolide("dlq", "report", "dl-choosers", "--by", version, "--json")["causes"]
         if one["tag"] == "b" and one["why"] == "1"
     )
-    bolide("dlq", "plan", "dl-choosers", "--by", version, "--cause", cause, "--out", "by.json")
-    bolide("dlq", "plan", "dl-choosers", "--tag", "b", "--tag", "c", "--out", "tags.json")
+    bolide("dlq", "plan", "dl-choosers", "--by", version, "--cause", cause, "--output", "by.json")
+    bolide("dlq", "plan", "dl-choosers", "--tag", "b", "--tag", "c", "--output", "tags.json")
     bolide(
         "dlq",
         "plan",
         "dl-choosers",
         "--where",
         "attempts = 1 AND array_contains(keys, 'k0')",
-        "--out",
+        "--output",
         "sql.json",
     )
     counts = {
@@ -107,12 +107,12 @@ def test_a_plan_is_chosen_by_tag_age_and_sql_and_says_when_nothing_is_left(
     }
     assert counts == {"by": 1, "tags": 3, "sql": 1}
     assert "no dead letters that are meant" in bolide(
-        "dlq", "plan", "dl-choosers", "--older", "1h", "--out", "old.json", code=4
+        "dlq", "plan", "dl-choosers", "--older", "1h", "--output", "old.json", code=4
     )
     assert not (tmp_path / "old.json").exists()
     assert "--by is SQL" in bolide("dlq", "report", "dl-choosers", "--by", "nonsense", code=2)
     assert "--where is SQL" in bolide(
-        "dlq", "plan", "dl-choosers", "--where", "nonsense", "--out", "x", code=2
+        "dlq", "plan", "dl-choosers", "--where", "nonsense", "--output", "x", code=2
     )
     assert "no dead letters" in bolide("dlq", "report", "dl-choosers", "--since", "1ms", code=4)
     assert "has a group 'dl-nobody'" in bolide("dlq", "report", "dl-nobody", code=4)
@@ -122,7 +122,7 @@ def test_letters_that_are_gone_are_named_and_the_code_says_it(
     bolide: Bolide, server: EmbeddedServer, tmp_path: Path
 ) -> None:
     bury(server, "dl-gone", "dl-gone-group", ["a", "b"])
-    bolide("dlq", "plan", "dl-gone-group", "--out", "plan.json")
+    bolide("dlq", "plan", "dl-gone-group", "--output", "plan.json")
     tree = json.loads((tmp_path / "plan.json").read_text())
     tree["letters"][0]["offset"] = 777
     (tmp_path / "plan.json").write_text(json.dumps(tree))

@@ -86,7 +86,6 @@ class Timer:
         self._store = store
         self._door = door
         self._clock = clock
-        self._window_ms = window_ms
         self._gone = GoneTopics(store.queues.deletions, clock)
         self.index = index
         self.read_ms = 0
@@ -96,6 +95,7 @@ class Timer:
         self.found: TimerPoint | None = None
         """What the file said at the start."""
         self._half_turn_ms = SLOTS // 2 * index.step_ms
+        self._window_ms = min(window_ms, self._half_turn_ms)
         self.changes = 0
         """Grows with everything that a point has to tell."""
         self.delivered = 0

@@ -91,7 +91,7 @@ def report(
 @app.command()
 def plan(
     group: GroupName,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The plan that is written.")],
+    out: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The plan that is written.")],
     tag: Tags = None,
     cause: Annotated[
         list[str] | None,
@@ -115,9 +115,9 @@ def plan(
 
     [bold]Examples[/bold]
 
-        bolide pipeline dlq plan billing --out plan.json
-        bolide pipeline dlq plan billing --cause 1f2e3d4c --older 10m --out plan.json
-        bolide pipeline dlq plan billing --tag PAID --where "attempts > 3" --out plan.json
+        bolide pipeline dlq plan billing --output plan.json
+        bolide pipeline dlq plan billing --cause 1f2e3d4c --older 10m --output plan.json
+        bolide pipeline dlq plan billing --tag PAID --where "attempts > 3" --output plan.json
     """
     from bolide.net.clock import SystemClock
 
