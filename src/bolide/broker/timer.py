@@ -94,8 +94,8 @@ class Timer:
         self.is_open = False
         self.found: TimerPoint | None = None
         """What the file said at the start."""
+        self._window_ms = window_ms
         self._half_turn_ms = SLOTS // 2 * index.step_ms
-        self._window_ms = min(window_ms, self._half_turn_ms)
         self.changes = 0
         """Grows with everything that a point has to tell."""
         self.delivered = 0
@@ -263,13 +263,11 @@ class Timer:
         kind = DUE | (DELETE if Property.TIMER_DELETE_KEY in properties else 0)
         stored_step = self.index.slot_of(record.stored_ms)
         time_ms = promised_ms(properties, out_ms, record.stored_ms, step_ms) - 1
-        is_far = (
-            stored_step - self.read_ms >= self._half_turn_ms
-        )  # the clock was set back: it is beyond the wheel
-        begin_ms = self.read_ms if is_far else stored_step
-        roll_ms = roll_time(self.index.slot_of(out_ms), begin_ms, self._window_ms)
+        roll_ms = roll_time(self.index.slot_of(out_ms), stored_step, self._window_ms)
         if roll_ms is not None:
             kind, time_ms = kind | ROLL, roll_ms
+        if time_ms >= self.read_ms + SLOTS * step_ms:  # it came by a clock that was far ahead
+            kind, time_ms = kind | ROLL, self.read_ms + self._half_turn_ms
         if self._is_done(record, log_offset, self.index.slot_of(time_ms), kind):
             return
         filed_ms = max(time_ms, self.read_ms)  # what comes too late is of the slot that is being delivered
@@ -307,7 +305,7 @@ class Timer:
                 self._sources.clear()
             if not self._sources:  # or the next start would not find them
                 self.mark = filed_to
-            self._recalls.begin_slot(self.queue_offset)
+            self._recalls.begin_slot(self.queue_offset, can_file=self._takes_in(now_ms))
             self._done_here = False
             self._needed = needed
             if self.index.wheel.slot(self.read_ms).last != NOWHERE:

@@ -43,11 +43,16 @@ class Recalls:
         else:
             _add(self._of_slot, record, log_offset)
 
-    def begin_slot(self, queue_offset: int) -> None:
-        """Another slot is in memory; what is before this number in the queue is filed."""
-        self._of_slot.clear()
-        if queue_offset >= self._looked_to:
+    def begin_slot(self, queue_offset: int, *, can_file: bool) -> None:
+        """Another slot is in memory; what is before this number in the queue is filed.
+
+        A message that is written again on its way is filed behind its recall, where nothing can be filed now.
+        """
+        if not can_file:
+            self._unfiled |= self._of_slot
+        elif queue_offset >= self._looked_to:
             self._unfiled.clear()
+        self._of_slot.clear()
 
     def knows(self, end: int) -> bool:
         """Whether the queue was looked through up to here."""

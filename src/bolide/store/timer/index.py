@@ -95,9 +95,8 @@ class TimerIndex:
         while (unit := self.units.read(at)) is not None:
             if at >= point.units_end:
                 number = queue_offset_of(unit.log_offset, unit.size)
-                is_beyond = (
-                    unit.time_ms >= point.read_ms + SLOTS * self.step_ms
-                )  # and would meet others in its slot
+                # A clock far ahead has filed it: beyond the wheel it would meet others in its slot.
+                is_beyond = unit.time_ms >= point.read_ms + SLOTS * self.step_ms
                 if number is None or (point.mark >= 0 and (is_beyond or self._is_late(unit))):
                     break
                 queue_offset = max(queue_offset, number + 1)
