@@ -15,8 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.types import DateType, StructField, StructType
 
 from bolide.pipeline.archive.manifest import DataFile
-from bolide.pipeline.archive.place import sync_folder
 from bolide.pipeline.schema import COLUMNS, native_schema
+from bolide.pipeline.whole_files import sync_folder
 
 DATE = "date"
 PARTITION = (DATE, "topic")

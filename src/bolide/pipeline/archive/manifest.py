@@ -18,8 +18,9 @@ from typing import Any
 from bolide.model.errors import ConfigError
 from bolide.model.limits.spark import ARCHIVE_ENTRY_BYTES_MAX
 from bolide.model.offsets import MessageQueue
-from bolide.pipeline.archive.place import ArchiveDamaged, Place, write_whole
+from bolide.pipeline.archive.place import ArchiveDamaged, Place
 from bolide.pipeline.archive.spans import Span, merged
+from bolide.pipeline.whole_files import write_whole
 
 VERSION = 1
 CHECKSUM_MASK = 2**64 - 1

@@ -12,8 +12,7 @@ refused, because a commit is a rename.
 """
 
 import json
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from urllib.parse import urlsplit
 
 from bolide.model.errors import BolideError, ConfigError, NothingFound
 from bolide.pipeline.declared.checkpoint import AlreadyRunning, Checkpoint
+from bolide.pipeline.whole_files import write_whole
 
 PARQUET, DELTA = "parquet", "delta"
 FORMATS = (PARQUET, DELTA)
@@ -125,24 +125,3 @@ def _is_vacant(folder: Path) -> bool:
         one.name in ("lock", f"{HEAD}.new") or (one.name in _FOLDERS and not any(one.iterdir()))
         for one in folder.iterdir()
     )
-
-
-def write_whole(file: Path, text: str, ready: Callable[[], None] = lambda: None) -> None:
-    """A file that is there with all of its text, durably, or not at all; `ready` is called before it is there."""
-    new = file.with_name(f"{file.name}.new")
-    with new.open("w") as opened:
-        opened.write(text)
-        opened.flush()
-        os.fsync(opened.fileno())
-    ready()
-    new.replace(file)
-    sync_folder(file.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """What was made, moved or removed in a folder is durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

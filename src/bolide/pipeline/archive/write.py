@@ -40,9 +40,10 @@ from bolide.pipeline.archive.measure import (
     outside,
     queue_of,
 )
-from bolide.pipeline.archive.place import DELTA, ArchiveDamaged, Place, sync_folder
+from bolide.pipeline.archive.place import DELTA, ArchiveDamaged, Place
 from bolide.pipeline.archive.read import rows_of
 from bolide.pipeline.archive.spans import Span, common
+from bolide.pipeline.whole_files import sync_folder
 
 Step = Callable[[str], None]
 """Called before every step of a commit, with its name."""

@@ -8,7 +8,6 @@ A slice that is done and not written down, because of a crash in between, is sen
 """
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from bolide.model.errors import ConfigError
 from bolide.model.limits.spark import REPLAY_FILE_BYTES_MAX
 from bolide.pipeline.declared.checkpoint import Checkpoint
 from bolide.pipeline.replay.plan import Replay, decode_replay, encode_replay
+from bolide.pipeline.whole_files import write_whole
 
 DEFAULT_ROOT = "~/.bolide/replays"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
@@ -60,7 +60,8 @@ class ReplayFolder:
         return None if text is None else decode_replay(text, str(self.path / "replay.json"))
 
     def keep(self, replay: Replay) -> None:
-        _write(self.path / "replay.json", encode_replay(replay))
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_whole(self.path / "replay.json", encode_replay(replay))
 
     def done(self) -> Done:
         text = _read(self.path / "done.json")
@@ -74,7 +75,7 @@ class ReplayFolder:
             ) from error
 
     def note(self, done: Done) -> None:
-        _write(self.path / "done.json", json.dumps(asdict(done)) + "\n")
+        write_whole(self.path / "done.json", json.dumps(asdict(done)) + "\n")
 
 
 def check_id(text: str) -> str:
@@ -92,19 +93,3 @@ def _read(path: Path) -> str | None:
     if len(text) > REPLAY_FILE_BYTES_MAX:
         raise ConfigError(f"{path} is larger than a file of a replay can be")
     return text
-
-
-def _write(path: Path, text: str) -> None:
-    """Whole and on the disk, or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(path.name + ".new")
-    with new.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
