@@ -166,7 +166,9 @@ class Promises:
         """
         if promise.not_behind_ms is None:
             return None
-        before = (moment for moment in reversed(self.starts) if moment.steady_ms <= stored.steady_ms)
-        began_ms = next(before).wall_ms
+        before = [moment for moment in self.starts if moment.steady_ms < stored.steady_ms]
+        # In the same millisecond nobody knows which was first.
+        at_once = [moment for moment in self.starts if moment.steady_ms == stored.steady_ms]
+        began_ms = max(moment.wall_ms for moment in (*before[-1:], *at_once))
         anew_ms = promise.delay_ms if self.clock_is_set else 0
         return max(promise.not_behind_ms, began_ms + anew_ms) + anew_ms + self._late_ms
