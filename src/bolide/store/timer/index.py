@@ -14,7 +14,7 @@ from typing import NamedTuple
 from bolide.model.steps import Steps
 from bolide.store.disk import Disk, File
 from bolide.store.small_file import write_whole
-from bolide.store.timer.layout import DELETE, NOWHERE, SLOTS
+from bolide.store.timer.layout import DELETE, NOWHERE, ROLL, SLOTS
 from bolide.store.timer.point import TimerPoint, decode_point, encode_point
 from bolide.store.timer.units import Unit, Units
 from bolide.store.timer.wheel import Slot, Wheel
@@ -112,9 +112,9 @@ class TimerIndex:
         return queue_offset
 
     def _is_late(self, unit: Unit) -> bool:
-        """Whether it may be in a slot behind its own, which was over when it came.  The clock may have been set back
-        since, and before the point it is not over: then its own slot is the right one."""
-        return unit.time_ms % self.step_ms == 0
+        """Whether it is in a slot behind its own, which was over when it came.  The clock may have been set back since,
+        and before the point it is not over: then its own slot is the right one."""
+        return unit.time_ms % self.step_ms == 0 and not unit.kind & ROLL
 
     def _fit_slots(self, point: TimerPoint) -> Steps[None]:
         """Count what waits, and mend the slots that do not end with a unit of theirs.
