@@ -7,6 +7,7 @@ itself is looked through for recalls, before anything is delivered.
 
 import logging
 from hashlib import blake2b
+from itertools import islice
 
 from bolide.broker.timed_record import TimedRecord, timed_record
 from bolide.model.limits import TIMER_RECALLS_MAX
@@ -49,7 +50,10 @@ class Recalls:
         A message that is written again on its way is filed behind its recall, where nothing can be filed now.
         """
         if not can_file:
-            self._unfiled |= self._of_slot
+            room = TIMER_RECALLS_MAX - len(self._unfiled)
+            if len(self._of_slot) > room:
+                log.error("%d recalls may have no effect: too many are known", len(self._of_slot) - room)
+            self._unfiled.update(islice(self._of_slot, room))
         elif queue_offset >= self._looked_to:
             self._unfiled.clear()
         self._of_slot.clear()
