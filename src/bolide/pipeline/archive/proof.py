@@ -26,6 +26,7 @@ from bolide.pipeline.archive.measure import (
 from bolide.pipeline.archive.place import DELTA, ArchiveDamaged, Place
 from bolide.pipeline.archive.read import files_of, frame_of
 from bolide.pipeline.archive.spans import Span, common, without
+from bolide.pipeline.declared.build import first_words
 from bolide.pipeline.declared.definition import TOPIC_FORMAT
 
 Found = Callable[[MessageQueue, Kind, Sequence[Span]], None]
@@ -51,11 +52,12 @@ class Files:
         frame = frame_of(self._spark, self._place, list(there.values()))
         try:
             return frame, measured_queues(frame)
-        except Exception:  # Spark has many kinds of errors for a file that it cannot read
+        except Exception as error:  # Spark has many kinds of errors for a file that it cannot read
             unreadable = {path for path, file in there.items() if not self._can_read(file)}
+            if not unreadable:
+                text = f"{self._place.data} cannot be read, though each file of it can; try again"
+                raise ArchiveDamaged(f"{text}: {first_words(error)}") from error
         self.problems += [FileFinding(path, "unreadable") for path in sorted(unreadable)]
-        if not unreadable:
-            raise ArchiveDamaged(f"{self._place.data} cannot be read, though each file of it can; try again")
         frame = frame_of(
             self._spark, self._place, [file for path, file in there.items() if path not in unreadable]
         )
