@@ -16,19 +16,24 @@ from Cython.Compiler import Options
 from setuptools import Extension, setup
 
 COMPILED = [
+    "bolide.model._pairs",
     "bolide.wire._frame",
     "bolide.wire._pull",
     "bolide.record._checksum",
     "bolide.record._codec",
+    "bolide.record._stored",
     "bolide.rules.sql._judge",
     "bolide.store._append",
     "bolide.store._collect",
+    "bolide.store._ends",
     "bolide.store._walk",
     "bolide.store._index",
+    "bolide.store.timer._filing",
+    "bolide.client._gather",
     "bolide.offline._faults",
     "bolide.offline._texts",
-    "bolide.pipeline._columns",
-    "bolide.pipeline._rows",
+    "bolide.arrow._columns",
+    "bolide.arrow._rows",
 ]
 
 DEBUG = os.environ.get("BOLIDE_DEBUG_BUILD") == "1"

@@ -1,44 +1,56 @@
-"""Assignment: which queues of the group are ours, kept in step with members and routes.
+"""Assignment: the queues of a push consumer, each read for its listener from the stored offset on.
 
-Each round asks for the members, shares the queues out as every member does (`rules/allocate.py`), lets go what is not
-ours any more and takes what is new from the group's offset on.  Offsets go to the broker every few seconds, when a
-queue is let go, and at the end; once a queue is let go its offset is never sent again, because it has another owner.
+Which they are is kept in step with members and routes (`shares.py`); in broadcasting every queue is ours.  Offsets are
+stored every few seconds, when a queue is let go, and at the end; once a queue is let go its offset is never stored
+again, because it has another owner.
 
-Topics and brokers are asked side by side, and a broker that does not answer is asked no more in the same round: it
-keeps nobody from the queues of the others.
+A queue that is consumed in order is taken with its lock and left slowly: the call that runs may end first.
 """
 
 import asyncio
 import logging
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
+from bolide.client.by_broker import SILENT
 from bolide.client.held import HeldQueue
 from bolide.client.instance import ClientInstance
+from bolide.client.locking import Locking
+from bolide.client.offsets import Offsets
 from bolide.client.queue_calls import QueueCalls
 from bolide.client.reader import Reading, read_queue
-from bolide.machines.consumer import Cache
-from bolide.model.errors import BolideError, CallTimeout, ConnectionLost, RouteNotFound
-from bolide.model.limits import CONSUMER_QUEUES_MAX
-from bolide.model.names import RETRY_PREFIX
+from bolide.client.shares import Shares, everything
+from bolide.client.start import first_start
+from bolide.machines.consumer import Cache, ProcessQueue
+from bolide.machines.orderly import OrderedQueue
+from bolide.model.errors import BolideError
 from bolide.model.offsets import GroupOffset, MessageQueue
 from bolide.model.topic import Subscription
 from bolide.net.tasks import Tasks
-from bolide.rules.allocate import allocate_average
+from bolide.rules.allocate import Strategy
 
 log = logging.getLogger(__name__)
 
-FIRST = "first"
-LAST = "last"
-UNSETTLED_PAUSE_MS = 1_000
+LEAVE_MS = 20_000
+"""How long a queue that is consumed in order waits for the end of its call (RocketMQ: unlockDelayTimeMills)."""
 
-_SILENT = (CallTimeout, ConnectionLost)
-
-T = TypeVar("T")
+PULL_EXPIRED_MS = 120_000
+"""After so long without a pull a queue is begun anew (RocketMQ: PULL_MAX_IDLE_TIME)."""
 
 
-class Assignment:
+@dataclass(frozen=True)
+class Sharing:
+    """How queues are come by."""
+
+    offsets: Offsets
+    start_from: str | int
+    strategy: Strategy | None
+    """None: all queues are ours."""
+    in_order: bool = False
+    locking: Locking | None = None
+
+
+class Assignment(Shares[HeldQueue]):
     """The queues held now, each with a task that reads it."""
 
     def __init__(
@@ -47,174 +59,191 @@ class Assignment:
         calls: QueueCalls,
         reading: Reading,
         subscriptions: Callable[[], Mapping[str, Subscription]],
-        start_from: str | int,
+        sharing: Sharing,
     ) -> None:
-        self._instance = instance
-        self._calls = calls
+        super().__init__(instance, calls, subscriptions, sharing.strategy or everything)
+        self._clock = instance.clock
         self._reading = reading
-        self._subscriptions = subscriptions
-        self._start_from = start_from
+        self._sharing = sharing
+        self._offsets = sharing.offsets
         self._cache = Cache()
-        self._held: dict[MessageQueue, HeldQueue] = {}
-        self._missing: set[str] = set()  # topics that nobody has, as far as was said
-        self._has_too_many = False
-        self._is_forgotten = False
+        self._leaving: dict[MessageQueue, HeldQueue] = {}
+        self._unlocking: set[MessageQueue] = set()  # never held, and their locks may be ours
         self._tasks = Tasks()
+        self._farewells = Tasks()
 
     @property
-    def queues(self) -> list[MessageQueue]:
-        return sorted(self._held)
+    def held(self) -> list[HeldQueue]:
+        return list(self._held.values())
 
     # ---- who has what --------------------------------------------------------------------------------------
 
     async def rebalance(self) -> int | None:
-        """One round; a short pause until the next if something was missing, None if all is settled."""
-        subscriptions = dict(self._subscriptions())  # more may be added while this waits; they come next
-        for topic in subscriptions:  # brokers must know us before they are asked for members
-            try:
-                await self._instance.routes.route(topic)
-            except RouteNotFound:
-                continue
-        await self._instance.greet_all()
-        self._is_forgotten = False
-        settled = await asyncio.gather(*(self._settle(*one) for one in subscriptions.items()))
-        if self._is_forgotten:
-            await self._instance.beat_now()
-        return None if all(settled) else UNSETTLED_PAUSE_MS
+        """One round; what was not pulled from for a long time is begun anew in it."""
+        for held in self.held:
+            if self._clock.monotonic_ms() - held.pulled_ms > PULL_EXPIRED_MS:
+                log.warning("%s was not pulled from for a long time, and is begun anew", held.queue)
+                await self._let_go(held)
+        return await super().rebalance()
 
-    async def _settle(self, topic: str, subscription: Subscription) -> bool:
-        try:
-            return await self._rebalance_topic(topic, subscription)
-        except RouteNotFound as error:
-            self._say_missing(topic, error)
-        except BolideError as error:
-            log.warning("sharing the queues of %s: %s", topic, error)
-        return False
+    async def _share_of(self, topic: str, queues: list[MessageQueue]) -> set[MessageQueue] | None:
+        if self._sharing.strategy is None:
+            return set(queues)
+        return await super()._share_of(topic, queues)
 
-    async def _rebalance_topic(self, topic: str, subscription: Subscription) -> bool:
-        queues = (await self._instance.routes.route(topic)).readable(topic)
-        self._say_found(topic)
-        members = await self._calls.members(topic)
-        if self._instance.client_id not in members:
-            self._is_forgotten = True  # the broker has lost us: tell it again, keep what we have
-            return False
-        ours = set(allocate_average(queues, members, self._instance.client_id))
-        mine_before = [held for held in self._held.values() if held.queue.topic == topic]
-        await asyncio.gather(*(self._let_go(held) for held in mine_before if held.queue not in ours))
-        for held in mine_before:
-            held.subscription = subscription
-        new = sorted(ours - self._held.keys())
-        return await _each_broker(new, _broker_of, lambda queue: self._take(queue, subscription))
-
-    def _say_missing(self, topic: str, error: RouteNotFound) -> None:
-        if not topic.startswith(RETRY_PREFIX) and topic not in self._missing:
-            self._missing.add(topic)
-            log.warning("nothing to consume yet: %s", error)
-
-    def _say_found(self, topic: str) -> None:
-        """Where the warning went, so that whoever saw it sees its end too."""
-        if topic in self._missing:
-            self._missing.discard(topic)
-            log.warning("the topic %r is there now, and is consumed", topic)
+    # ---- taking and leaving --------------------------------------------------------------------------------
 
     async def _take(self, queue: MessageQueue, subscription: Subscription) -> bool:
-        if len(self._held) >= CONSUMER_QUEUES_MAX:
-            self._say_too_many()
+        if not self._has_room():
             return True  # there is nothing to wait for
+        if queue in self._leaving:
+            return False  # its last call still runs
+        if queue in self._unlocking:
+            return False  # the next lock would be given back in place of the last one
         try:
-            start = await self._start_offset(queue)
-        except _SILENT:
+            held = await self._new_held(queue, subscription)
+        except SILENT:
             raise
         except BolideError as error:
             log.warning("the start offset of %s: %s", queue, error)
             return False
-        held = self._held[queue] = HeldQueue(queue, subscription, start, self._cache)
+        if held is None:
+            return False
+        self._held[queue] = held
         held.reader = self._tasks.start(read_queue(held, self._reading), f"reader of {queue}")
-        log.info("took %s from offset %d", queue, start)
+        log.info("took %s from offset %d", queue, held.process.next_offset)
         return True
 
-    def _say_too_many(self) -> None:
-        if not self._has_too_many:
-            self._has_too_many = True
-            log.warning(
-                "more queues than the %d that one consumer reads would be its own: the group needs more members",
-                CONSUMER_QUEUES_MAX,
-            )
+    async def _new_held(self, queue: MessageQueue, subscription: Subscription) -> HeldQueue | None:
+        """Where to begin is asked for after the lock; None while another member has the lock."""
+        locking, lock = self._sharing.locking, None
+        try:
+            if locking is not None and (lock := await locking.lock_one(queue)) is None:
+                return None
+            start = await self._begin(queue)
+        except BaseException as error:
+            if locking is not None and (lock is not None or not isinstance(error, BolideError)):
+                self._unlocking.add(queue)  # who was cancelled may not have heard that he has got it
+                self._farewells.start(self._unlock(locking, queue), f"unlocking {queue}")
+            raise
+        process = (
+            OrderedQueue(start, self._cache, locked_ms=lock and lock.asked_ms)
+            if self._sharing.in_order
+            else ProcessQueue(start, self._cache)
+        )
+        held = HeldQueue(queue, subscription, process, self._clock.monotonic_ms())
+        held.lock_link = lock and lock.link
+        return held
 
-    async def _start_offset(self, queue: MessageQueue) -> GroupOffset:
-        """The group's offset; for a group without one, where the consumer was told to begin."""
-        is_retry = queue.topic.startswith(RETRY_PREFIX)
-        committed = await self._calls.committed_offset(queue, zero_for_young=self._start_from == LAST)
-        if committed is not None:
-            return committed
-        if is_retry or self._start_from == FIRST:
-            return GroupOffset(0)  # where the queue begins later, the broker corrects it
-        if isinstance(self._start_from, int):
-            return GroupOffset(await self._calls.offset_at(queue, self._start_from))
-        return GroupOffset(await self._calls.max_offset(queue))
+    async def _unlock(self, locking: Locking, queue: MessageQueue) -> None:
+        try:
+            await locking.unlock(queue)
+        finally:
+            self._unlocking.discard(queue)
 
-    async def _let_go(self, held: HeldQueue) -> None:
-        del self._held[held.queue]
+    async def _begin(self, queue: MessageQueue) -> GroupOffset:
+        """The stored offset; where there is none, where the consumer was told to begin."""
+        stored = await self._offsets.stored(queue)
+        if stored is not None:
+            return stored
+        return await first_start(self._calls, queue, self._sharing.start_from)
+
+    async def _let_go(self, held: HeldQueue, offset: GroupOffset | None = None) -> None:
+        """It is not ours any more; its offset is stored, or this one instead.
+
+        Until that is done, and the lock given back, the queue is not taken again where it would matter.
+        """
+        self._held.pop(held.queue, None)
+        if not self._sharing.in_order and offset is None:
+            await self._part_with(held)
+            return
+        held.leave()
+        self._leaving[held.queue] = held
+        if self._sharing.in_order and held.process.is_at_work:
+            self._farewells.start(self._leave_slowly(held, offset), f"leaving {held.queue}")
+        else:
+            await self._leave(held, offset)
+
+    async def _leave_slowly(self, held: HeldQueue, offset: GroupOffset | None) -> None:
+        until_ms = self._clock.monotonic_ms() + LEAVE_MS
+        while held.process.is_at_work and (left_ms := until_ms - self._clock.monotonic_ms()) > 0:
+            await held.wait_progress(left_ms)
+        await self._leave(held, offset)
+
+    async def _leave(self, held: HeldQueue, offset: GroupOffset | None) -> None:
+        await self._part_with(held, offset)
+        self._leaving.pop(held.queue, None)
+
+    async def _part_with(self, held: HeldQueue, offset: GroupOffset | None = None) -> None:
+        may_store = self._may_store(held)
         held.let_go()
-        log.info("let go %s at offset %d", held.queue, held.process.commit_offset)
-        await self._commit(held)
+        offset = held.process.commit_offset if offset is None else offset
+        log.info("let go %s at offset %d", held.queue, offset)
+        if may_store:
+            await self._store(held.queue, offset)
+        if self._sharing.locking is not None:
+            await self._sharing.locking.unlock(held.queue)
+
+    # ---- locks ---------------------------------------------------------------------------------------------
+
+    async def renew_locks(self) -> bool:
+        """Ask again for the locks of what is held; whether all of them are ours."""
+        locking = self._sharing.locking
+        assert locking is not None
+        queues = [*self._held, *self._leaving]
+        told = await locking.renew(queues)
+        ours = True
+        for queue, lock in told.items():
+            held = self._held.get(queue) or self._leaving.get(queue)
+            if held is None or held.is_gone:
+                continue
+            assert isinstance(held.process, OrderedQueue)
+            if lock is not None and held.process.renewed(lock.asked_ms, self._clock.monotonic_ms()):
+                held.lock_link = lock.link
+                self._reading.on_messages(held)
+                continue
+            ours = False
+            log.warning("%s may have been another member's meanwhile, and is begun anew", queue)
+            held.process.lost()
+            if queue in self._held:
+                await self._let_go(held)
+        return ours and len(told) == len(queues)
 
     # ---- offsets -------------------------------------------------------------------------------------------
 
-    async def persist(self) -> None:
-        """Send the offsets that have moved since they were sent last."""
-        moved = [held for held in self._held.values() if held.process.commit_offset != held.committed]
-        await _each_broker(moved, lambda held: _broker_of(held.queue), self._send_offset)
-
-    async def _send_offset(self, held: HeldQueue) -> bool:
-        if held.is_gone:
+    def _may_store(self, held: HeldQueue) -> bool:
+        """Whether its offset is ours to tell."""
+        process = held.process
+        if not isinstance(process, OrderedQueue):
             return True
-        offset = held.process.commit_offset
-        try:
-            await self._calls.commit_soon(held.queue, offset)
-        except _SILENT:
-            raise
-        except BolideError as error:
-            log.warning("the offset of %s is not stored yet: %s", held.queue, error)
-            return False
-        held.committed = offset
-        return True
+        return held.is_locked and process.is_trusted(self._clock.monotonic_ms())
+
+    async def persist(self) -> None:
+        """Store the offsets that have moved since they were stored last."""
+        await self._offsets.persist([held for held in self.held if self._may_store(held)])
+
+    async def move(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
+        """Go on at these offsets, as an operator wants it.  What is at work now counts no more."""
+        moved = [held for held in self.held if held.queue.topic == topic and held.queue in offsets]
+        await asyncio.gather(*(self._let_go(held, GroupOffset(offsets[held.queue])) for held in moved))
 
     async def stop_reading(self) -> None:
         """Take nothing more.  What was taken can still be worked on."""
         await self._tasks.close()
 
     async def close(self) -> None:
-        """Commit and let go everything."""
-        await asyncio.gather(*(self._let_go(held) for held in list(self._held.values())))
+        """Store the offsets and let go everything."""
+        locking, unlocking = self._sharing.locking, sorted(self._unlocking)
+        await self._farewells.close()
+        await asyncio.gather(
+            *(self._part_with(held) for held in (*self.held, *self._leaving.values())),
+            *(locking.unlock(queue) for queue in unlocking if locking is not None),
+        )
+        self._held.clear()
+        self._offsets.close()
 
-    async def _commit(self, held: HeldQueue) -> None:
+    async def _store(self, queue: MessageQueue, offset: GroupOffset) -> None:
         try:
-            await self._calls.commit(held.queue, held.process.commit_offset)
+            await self._offsets.store(queue, offset)
         except BolideError as error:
-            log.warning("the offset of %s was not stored; messages may come again: %s", held.queue, error)
-
-
-def _broker_of(queue: MessageQueue) -> str:
-    return queue.broker_name
-
-
-async def _each_broker(
-    things: Iterable[T], broker_of: Callable[[T], str], work: Callable[[T], Awaitable[bool]]
-) -> bool:
-    """Brokers side by side, the things of each one after the other until it does not answer; whether all went well."""
-    by_broker: defaultdict[str, list[T]] = defaultdict(list)
-    for thing in things:
-        by_broker[broker_of(thing)].append(thing)
-    return all(await asyncio.gather(*(_until_silent(some, work) for some in by_broker.values())))
-
-
-async def _until_silent(things: Iterable[T], work: Callable[[T], Awaitable[bool]]) -> bool:
-    went_well = True
-    for thing in things:
-        try:
-            went_well &= await work(thing)
-        except _SILENT as error:
-            log.warning("a broker does not answer, and is asked again in the next round: %s", error)
-            return False
-    return went_well
+            log.warning("the offset of %s was not stored; messages may come again: %s", queue, error)

@@ -7,11 +7,13 @@ type checker would learn of a mistake deep inside, or never.
 import inspect
 import math
 import operator
+import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
+from bolide.model.addresses import parse_address, parse_addresses
 from bolide.model.errors import (
     BolideError,
     ConfigError,
@@ -21,10 +23,12 @@ from bolide.model.errors import (
 )
 from bolide.model.moments import looks_like_seconds
 from bolide.model.names import check_group, check_topic
-from bolide.model.numbers import INT64_MAX
+from bolide.model.numbers import INT32_MAX, INT64_MAX
 from bolide.model.offsets import GroupOffset, MessageQueue
-from bolide.model.printable import printable_part
+from bolide.model.printable import is_text, printable_part
 from bolide.model.topic import Subscription
+from bolide.rules.allocate import Shares, Strategy
+from bolide.rules.allocate import strategy as chosen_strategy
 from bolide.rules.filters import SQL, filter_of
 
 DAY_MS = 24 * 60 * 60 * 1000
@@ -38,7 +42,7 @@ _SHOWN_LENGTH = 64
 _SQL_EXAMPLE = "price > 3 AND colour = 'red'"
 _BLANK = re.compile(r"\s")
 _NEVER_MATCHED = re.compile(r"\s|\|\|")
-_NO_TAG = re.compile(r"[\s|,<>=()'\"*]")
+_NO_TAG = re.compile(r"[\s|,<>=()'\"*\0\ud800-\udfff]")
 
 
 def described(value: object) -> str:
@@ -61,6 +65,10 @@ def number(what: str, value: object, least: int, most: int, error: type[BolideEr
     return found
 
 
+def timeout(value: object) -> int:
+    return number("timeout_ms", value, 1, DAY_MS)
+
+
 def text(what: str, value: object, error: type[BolideError] = ConfigError, example: str = "") -> str:
     if not isinstance(value, str):
         like = f", as in {example!r}" if example else ""
@@ -69,7 +77,13 @@ def text(what: str, value: object, error: type[BolideError] = ConfigError, examp
 
 
 def nameserver(value: object) -> str:
-    return text("nameserver", value, example="host:9876;host:9876")
+    found = text("nameserver", value, example="host:9876;host:9876")
+    for address in parse_addresses(found):
+        try:
+            parse_address(address)[0].encode("idna")
+        except UnicodeError:
+            raise ConfigError(f"nameserver has a host that nobody can have: {described(address)}") from None
+    return found
 
 
 def group(value: object) -> str:
@@ -85,6 +99,32 @@ def queue(value: object) -> MessageQueue:
         raise InvalidRequest(
             f"queue is a MessageQueue, such as those that queues(topic) gives, not {described(value)}"
         )
+    topic(value.topic)
+    text("broker_name of a queue", value.broker_name, InvalidRequest, example="broker-a")
+    number("queue_id of a queue", value.queue_id, 0, INT32_MAX, InvalidRequest)
+    return value
+
+
+def queues(value: object) -> list[MessageQueue]:
+    """Several of them, each once."""
+    if isinstance(value, MessageQueue) or not isinstance(value, Iterable):
+        raise InvalidRequest(f"queues is a list of MessageQueue, not {described(value)}")
+    return sorted({queue(one) for one in value})
+
+
+def column_names(value: object) -> tuple[str, ...]:
+    """Those of a table; which ones there are is not known here."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise InvalidRequest(f"columns is a list of names, as in ['body'], not {described(value)}")
+    names = tuple(text("columns", name, InvalidRequest, example="body") for name in value)
+    if not names:
+        raise InvalidRequest("columns names none; leave it out for all of them")
+    return names
+
+
+def flag(what: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigError(f"{what} is True or False, not {described(value)}")
     return value
 
 
@@ -112,6 +152,21 @@ def span_ms(what: str, value: object, error: type[BolideError] = InvalidRequest)
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= SPAN_S_MAX:
         raise error(f"{what} is a timedelta, or seconds from 0 to {SPAN_S_MAX}, not {described(value)}")
     return math.ceil(seconds * 1000)
+
+
+def path(what: str, value: object, kind: str, instead: str = "") -> str:
+    """Where a file or a folder is, or will be."""
+    found = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    if not isinstance(found, str) or not found or not _can_be_path(found):
+        raise ConfigError(f"{what} is the {kind}, not {described(value)}{instead}")
+    return found
+
+
+def _can_be_path(value: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
 
 
 def bad_bodies(value: object) -> bool:
@@ -147,6 +202,14 @@ def can_take(
         raise error(f"{what} is a function that takes {takes}, and this one takes {shown}") from None
 
 
+def strategy(value: str | Strategy) -> Shares:
+    """How a group shares queues: a name, or a function."""
+    found = chosen_strategy(value)
+    if callable(value):
+        can_take("strategy", value, 3, "the queues, the members and the own id")
+    return found
+
+
 def tag(value: object) -> str:
     """The tag of a message to send: one that a subscription can ask for."""
     found = text("tags", value, MessageIllegal, example="paid")
@@ -165,6 +228,13 @@ def key(value: object) -> str:
         raise MessageIllegal(
             f"each of keys is one word, as in '42', not {described(found)}: it has a blank in it"
         )
+    return found
+
+
+def sharding_key(value: object) -> str:
+    found = text("sharding_key", value, MessageIllegal, example="order-42")
+    if not found:
+        raise MessageIllegal("sharding_key is a text, as in 'order-42', or None, and not an empty one")
     return found
 
 
@@ -194,6 +264,8 @@ def _sql_subscription(topic_name: str, tags: object, sql: object, version: int) 
         raise SubscriptionMalformed(
             f"sql is an expression over properties, as in {_SQL_EXAMPLE!r}, not an empty one"
         )
+    if not is_text(words):
+        raise SubscriptionMalformed(f"sql has surrogates in it, which are no text: {described(words)}")
     found = Subscription.parse(topic_name, words, version, SQL)
     filter_of(found)
     return found

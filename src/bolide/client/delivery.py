@@ -1,195 +1,230 @@
-"""Delivery: hands messages to the application's listener and learns how it went.
+"""Delivery: hands messages to the application's listener and sees to what comes of it.
 
-Up to `concurrency` calls run at once, taking turns between the queues.  A plain function is called in threads of its
-own, a coroutine function on the event loop.  An exception means: not done, bring it again.  The
-message goes back to its broker if that was asked for and the broker takes it, and else stays here for another try.
+This is what both ways of consuming have in common.  `Concurrently` (here) gives failed messages back to their broker
+and goes on; `orderly.py` waits for them.
 """
 
 import asyncio
-import inspect
 import logging
-from collections import deque
-from collections.abc import Awaitable, Callable
-from concurrent.futures import Executor
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
+from bolide.client.consumption import Consumption
+from bolide.client.context import ConsumeContext
 from bolide.client.held import HeldQueue
-from bolide.client.rounds import saying_if_slow, wait_at_most
-from bolide.model.errors import BolideError, RetryLater
-from bolide.model.message import StoredMessage
-from bolide.model.offsets import MessageQueue
-from bolide.net.surroundings import Surroundings
-from bolide.net.tasks import Tasks
+from bolide.client.listener import ListenerCalls
+from bolide.client.returns import Fate, Returns
+from bolide.client.turns import Turns
+from bolide.model.clock import Clock
+from bolide.model.errors import BolideError
+from bolide.model.verdicts import Later, Suspend
+from bolide.record.stored import StoredMessage
 
 log = logging.getLogger(__name__)
 
 TIMER_SLACK_S = 0.005
 """Event loops may fire a timer a moment early; a message that is not due then would be forgotten."""
 
-Listener = Callable[[list[StoredMessage]], Awaitable[None] | None]
+OVERDUE_LEVEL = 3
+"""The delay level of a message whose call takes too long."""
 
 
-SendBack = Callable[[MessageQueue, StoredMessage, int], Awaitable[bool]]
-"""Has the broker bring a message again after a delay level; whether that was its last attempt, so that it is a dead
-letter now."""
+@dataclass(frozen=True)
+class ListenerTerms:
+    """How a listener is called.  `prepare` sees each message before it does."""
+
+    calls: ListenerCalls
+    clock: Clock
+    consumption: Consumption
+    messages_max: int
+    prepare: Callable[[StoredMessage], StoredMessage]
+    returns: Returns | None
+    """None: nobody takes failed messages back, and they are dropped."""
+    by_hand: bool = False
 
 
-class Delivery:
-    """Calls one listener.  `prepare` sees each message before the listener does."""
+class Delivery(ABC):
+    """Calls one listener, up to `concurrency` times at once."""
 
-    def __init__(
-        self,
-        listener: Listener,
-        surroundings: Surroundings,
-        *,
-        concurrency: int,
-        messages_max: int,
-        prepare: Callable[[StoredMessage], StoredMessage],
-        send_back: SendBack | None = None,
-    ) -> None:
-        self._listener = listener
-        self._on_loop = inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(
-            getattr(listener, "__call__", None)  # noqa: B004 - an object may be called with `async def`
-        )
-        self._surroundings = surroundings
-        self._clock = surroundings.clock
-        self._concurrency = concurrency
-        self._messages_max = messages_max
-        self._prepare = prepare
-        self._send_back = send_back
-        self._threads: Executor | None = None
-        self._tasks = Tasks()
-        self._running = 0
-        self._closing = False
-        self._turns: deque[HeldQueue] = deque()
-        self._in_turn: set[HeldQueue] = set()
-        self._idle = asyncio.Event()
-        self._idle.set()
+    def __init__(self, terms: ListenerTerms, concurrency: int) -> None:
+        self._terms = terms
+        self._clock = terms.clock
+        self._turns = Turns(self, concurrency)
+
+    # ---- what others ask for -------------------------------------------------------------------------------
 
     def offer(self, held: HeldQueue) -> None:
         """The queue has something for the listener."""
-        if not held.is_gone and held not in self._in_turn:
-            self._in_turn.add(held)
-            self._turns.append(held)
-        self._serve()
+        self._turns.offer(held)
+
+    def stop(self) -> None:
+        """Begin no call."""
+        self._turns.stop()
+
+    def go_on(self) -> None:
+        self._turns.go_on()
+
+    @property
+    def concurrency(self) -> int:
+        return self._turns.concurrency
+
+    def resize(self, concurrency: int) -> None:
+        self._terms.calls.resize(concurrency)
+        self._turns.resize(concurrency)
+
+    def check_outside(self) -> None:
+        """See `ListenerCalls.check_outside`."""
+        self._terms.calls.check_outside()
 
     async def close(self, timeout_ms: int) -> None:
         """Begin no call; wait for those that run, but not longer than this; then cancel what can be cancelled."""
-        self._closing = True
-        may_end = wait_at_most(self._idle, timeout_ms)
-        if not await saying_if_slow(may_end, lambda: self._what_runs(timeout_ms)):
-            log.warning(
-                "%d calls of the listener still run after %g s; their messages will come again",
-                *(self._running, timeout_ms / 1000),
-            )
-        await self._tasks.close()
-        if self._threads is not None:
-            self._threads.shutdown(wait=False, cancel_futures=True)
+        await self._turns.close(timeout_ms)
+        self._terms.calls.close()
 
-    def _what_runs(self, timeout_ms: int) -> str:
-        return f"{self._running} calls of the listener to end, for {timeout_ms / 1000:g} s at most"
+    # ---- a turn --------------------------------------------------------------------------------------------
 
-    def _serve(self) -> None:
-        while self._running < self._concurrency and self._turns and not self._closing:
-            held = self._turns.popleft()
-            self._in_turn.discard(held)
-            now_ms = self._clock.monotonic_ms()
-            if held.is_gone or not (messages := held.process.take(now_ms, self._messages_max)):
-                continue
-            if held.process.has_work(now_ms):
-                self._in_turn.add(held)
-                self._turns.append(held)
-            self._arm_retry(held, now_ms)
-            self._running += 1
-            self._idle.clear()
-            self._tasks.start(self._deliver(held, messages), f"listener of {held.queue}")
-
-    async def _deliver(self, held: HeldQueue, messages: list[StoredMessage]) -> None:
-        try:
-            await self._call([self._prepare(message) for message in messages])
-        except Exception as error:
-            left = await self._sent_back(held, messages, error)
-            if left:
-                self._failed(held, left, error)
-        else:
-            held.process.succeeded(messages)
-            held.progress.set()
-        finally:
-            self._running -= 1
-            if not self._running:
-                self._idle.set()
-            self._serve()
-
-    async def _call(self, messages: list[StoredMessage]) -> None:
-        if self._on_loop:
-            outcome = self._listener(messages)
-            assert outcome is not None
-            await outcome
-            return
-        if self._threads is None:
-            self._threads = self._surroundings.threads("bolide-listener", self._concurrency)
-        loop = asyncio.get_running_loop()
-        outcome = await loop.run_in_executor(self._threads, self._listener, messages)
-        if inspect.isawaitable(outcome):
-            await outcome
-
-    async def _sent_back(
-        self, held: HeldQueue, messages: list[StoredMessage], error: Exception
-    ) -> list[StoredMessage]:
-        """Give failed messages back to their broker; those that it does not take are left."""
-        if self._send_back is None or held.is_gone:  # of a queue that is gone the next owner takes care
-            return messages
-        level = error.delay_level if isinstance(error, RetryLater) else 0
-        buried = 0
-        for done, message in enumerate(messages):
-            try:
-                buried += await self._send_back(held.queue, message, level)
-            except BolideError as trouble:
-                log.warning("cannot send a message of %s back to its broker: %s", held.queue, trouble)
-                return messages[done:]
-            held.process.succeeded([message])
-            held.progress.set()
-        log.warning(
-            "the listener %s %d messages of %s from offset %d; %s",
-            *(_what_it_did(error), len(messages), held.queue, messages[0].queue_offset),
-            _what_comes(len(messages), buried),
-            exc_info=_trace(error),
-        )
-        return []
-
-    def _failed(self, held: HeldQueue, messages: list[StoredMessage], error: Exception) -> None:
+    def take(self, held: HeldQueue) -> list[StoredMessage]:
         now_ms = self._clock.monotonic_ms()
-        pause_ms = held.process.failed(messages, now_ms)
-        log.warning(
-            "the listener %s %d messages of %s from offset %d; they come again in %g s",
-            *(_what_it_did(error), len(messages), held.queue, messages[0].queue_offset, pause_ms / 1000),
-            exc_info=_trace(error),
-        )
-        self._arm_retry(held, now_ms)
+        messages = held.process.take(now_ms, self._terms.messages_max)
+        self._arm(held, now_ms)
+        return messages
 
-    def _arm_retry(self, held: HeldQueue, now_ms: int) -> None:
-        """Offer the queue again when its next failed message is due."""
+    def has_more(self, held: HeldQueue) -> bool:
+        return held.process.has_work(self._clock.monotonic_ms())
+
+    async def work(self, held: HeldQueue, messages: list[StoredMessage]) -> None:
+        terms = self._terms
+        context = ConsumeContext(held.queue, by_hand=terms.by_hand)
+        began_ms = self._clock.monotonic_ms()
+        try:
+            outcome = await terms.calls.outcome([terms.prepare(message) for message in messages], context)
+            took_ms = self._clock.monotonic_ms() - began_ms
+            good = done_of(messages, context, outcome)
+            terms.consumption.handled(held.queue.topic, good=good, bad=len(messages) - good, took_ms=took_ms)
+            held.consumed_ms = self._clock.now_ms()
+            if not held.is_gone:  # else the next owner takes care
+                await self.settle(held, messages, context, outcome)
+        except Exception:  # messages that nobody sees to would be the end of their queue
+            log.exception(
+                "an unforeseen error with %d messages of %s from offset %d; they come again",
+                *(len(messages), held.queue, messages[0].queue_offset),
+            )
+            held.process.unsettled(messages, self._clock.monotonic_ms())
+        held.progress.set()
+        self._arm(held, self._clock.monotonic_ms())
+        if self.has_more(held):
+            self._turns.offer(held)
+
+    @abstractmethod
+    async def settle(
+        self,
+        held: HeldQueue,
+        messages: list[StoredMessage],
+        context: ConsumeContext,
+        outcome: Exception | None,
+    ) -> None:
+        """See to what has come of a call."""
+
+    def _arm(self, held: HeldQueue, now_ms: int) -> None:
+        """Offer the queue again when something is due that waits for its time."""
         if held.retry_timer is not None:
             held.retry_timer.cancel()
             held.retry_timer = None
         due_ms = held.process.retry_due_ms
-        if due_ms is not None and due_ms > now_ms and not held.is_gone:
+        if due_ms is not None and due_ms > now_ms and held.takes_work:
             delay_s = (due_ms - now_ms) / 1000 + TIMER_SLACK_S
             held.retry_timer = asyncio.get_running_loop().call_later(delay_s, self.offer, held)
 
 
-def _what_it_did(error: Exception) -> str:
-    """`RetryLater` is an answer of the listener, with its reason, and no accident."""
-    if not isinstance(error, RetryLater):
+class Concurrently(Delivery):
+    """Failed messages go back to their broker and hold up nothing."""
+
+    async def settle(
+        self,
+        held: HeldQueue,
+        messages: list[StoredMessage],
+        context: ConsumeContext,
+        outcome: Exception | None,
+    ) -> None:
+        good = done_of(messages, context, outcome)
+        held.process.succeeded(messages[:good])
+        failed = held.process.still_open(messages[good:])
+        if not failed:
+            return
+        if self._terms.returns is None:
+            held.process.succeeded(failed)
+            _say(held, failed, outcome, "nobody brings them again, because all members get all messages")
+            return
+        level = outcome.delay_level if isinstance(outcome, Later) else 0
+        left = await self._given_back(held, failed, level or context.delay_level_next, outcome)
+        if left:
+            held.process.failed(left, self._clock.monotonic_ms())
+            _say(held, left, outcome, "no broker takes them back, so they come again here")
+
+    async def _given_back(
+        self, held: HeldQueue, messages: list[StoredMessage], level: int, outcome: Exception | None
+    ) -> list[StoredMessage]:
+        """Give failed messages back to a broker; those that none takes are left."""
+        returns = self._terms.returns
+        assert returns is not None
+        fates = Counter[Fate]()
+        for done, message in enumerate(messages):
+            try:
+                fates[await returns.give_back(held.queue, message, level)] += 1
+            except BolideError as trouble:
+                log.warning("cannot send a message of %s back to a broker: %s", held.queue, trouble)
+                return messages[done:]
+            held.process.succeeded([message])
+            held.progress.set()
+        _say(held, messages, outcome, _what_comes(fates))
+        return []
+
+    async def sweep(self, queues: Iterable[HeldQueue], timeout_ms: int) -> None:
+        """Give up what the listener has had for too long."""
+        for held in queues:
+            late = held.process.overdue(self._clock.monotonic_ms(), timeout_ms)
+            if late and self._terms.returns is not None:
+                error = TimeoutError(f"the listener has had them for more than {timeout_ms / 1000:g} s")
+                await self._given_back(held, late, OVERDUE_LEVEL, error)
+
+
+def done_of(messages: list[StoredMessage], context: ConsumeContext, outcome: Exception | None) -> int:
+    """How many of the messages, from the first on, are done."""
+    if outcome is not None:
+        return 0
+    return len(messages) if context.ack_index is None else min(context.ack_index + 1, len(messages))
+
+
+def _say(held: HeldQueue, messages: list[StoredMessage], outcome: Exception | None, what_comes: str) -> None:
+    log.warning(
+        "the listener %s %d messages of %s from offset %d; %s",
+        *(what_it_did(outcome), len(messages), held.queue, messages[0].queue_offset, what_comes),
+        exc_info=trace_of(outcome),
+    )
+
+
+def what_it_did(outcome: Exception | None) -> str:
+    """`Later` and `Suspend` are answers of the listener, with their reason, and no accidents."""
+    if outcome is None:
+        return "acknowledged not all:"
+    if not isinstance(outcome, Later | Suspend):
         return "failed for"
-    return f"wants later ({error})" if str(error) else "wants later"
+    return f"wants later ({outcome})" if str(outcome) else "wants later"
 
 
-def _trace(error: Exception) -> Exception | None:
-    return None if isinstance(error, RetryLater) else error
+def trace_of(outcome: Exception | None) -> Exception | None:
+    return None if isinstance(outcome, Later | Suspend) else outcome
 
 
-def _what_comes(count: int, buried: int) -> str:
-    if not buried:
+def _what_comes(fates: Counter[Fate]) -> str:
+    buried, passed = fates[Fate.BURIED], fates[Fate.PASSED_OVER]
+    if not buried and not passed:
         return "their broker brings them again"
-    last = "that was their last attempt, they are dead letters now"
-    return last if buried == count else f"{buried} of them had their last attempt and are dead letters now"
+    if buried == fates.total():
+        return "that was their last attempt, they are dead letters now"
+    dead = [f"{buried} of them had their last attempt and are dead letters now"] * bool(buried)
+    return "; ".join(
+        [*dead, *[f"{passed} of them had their last attempt and are passed over"] * bool(passed)]
+    )

@@ -6,6 +6,8 @@ an answer of a distant broker.
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 from bolide.client import checks
@@ -18,6 +20,7 @@ from bolide.model.message import (
     Property,
     SysFlag,
     format_properties,
+    is_true,
 )
 from bolide.model.names import RETRY_PREFIX
 from bolide.model.numbers import INT32_MAX, INT32_MIN
@@ -25,14 +28,23 @@ from bolide.model.properties import NOT_IN_A_BATCH
 from bolide.record.compress import pack_body
 from bolide.record.layout import BATCH_ITEM, BATCH_ITEM_FIXED_BYTES
 
-PACK_FROM_BYTES = 4096
-"""The original's compressMsgBodyOverHowmuch."""
+REPLY = "reply"
+"""The type of a message that answers a request (RocketMQ: REPLY_MESSAGE_FLAG)."""
 
 _U16 = struct.Struct(">H")
+NO_PAIRS: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(slots=True)
+class Reply(Message):
+    """A message that answers a request: `client/requests.py` makes it."""
+
+    broker_name: str = ""
+    """Where the request was, so that who has sent it is connected there."""
 
 
 class Outgoing(NamedTuple):
-    """One message as a send request carries it."""
+    """One message as a send request carries it, or a batch of them."""
 
     topic: str
     message_ids: tuple[str, ...]
@@ -41,47 +53,115 @@ class Outgoing(NamedTuple):
     flag: int
     sys_flag: int
     batch: bool = False
+    sharding_key: str | None = None
+    """What chooses its queue, if nothing else does."""
+    is_reply: bool = False
+    near: str | None = None
+    """The broker that had better get it first: who asked is connected there."""
 
 
-def prepare(message: Message, message_id: str) -> Outgoing:
-    """One message, not packed yet."""
+def prepare(message: Message, message_id: str, own: Mapping[str, str] = NO_PAIRS) -> Outgoing:
+    """One message, not packed yet; with properties of the client's own."""
     body = _body(message)
-    return Outgoing(message.topic, (message_id,), body, _properties(message, message_id), message.flag, 0)
+    properties = _properties(message, message_id, own)
+    is_reply = Property.REPLY_TO_CLIENT in properties and properties.get(Property.MESSAGE_TYPE) == REPLY
+    return Outgoing(
+        message.topic,
+        (message_id,),
+        body,
+        _text_of(properties, message.topic),
+        message.flag,
+        0,
+        sharding_key=properties.get(Property.SHARDING_KEY) or None,
+        is_reply=is_reply,
+        near=message.broker_name if isinstance(message, Reply) else None,
+    )
 
 
-def packed(outgoing: Outgoing) -> Outgoing:
-    """The same with its body packed, if that makes it smaller."""
-    body = pack_body(outgoing.body)
+def packed(outgoing: Outgoing, kind: SysFlag) -> Outgoing:
+    """The same with its body packed in one of the three ways, if that makes it smaller."""
+    body = pack_body(outgoing.body, kind)
     if len(body) >= len(outgoing.body):
         return outgoing
-    return outgoing._replace(body=body, sys_flag=int(SysFlag.COMPRESSED | SysFlag.COMPRESSION_ZLIB))
+    return outgoing._replace(body=body, sys_flag=outgoing.sys_flag | SysFlag.COMPRESSED | kind)
 
 
-def prepare_batch(messages: Sequence[Message], message_ids: Sequence[str]) -> Outgoing:
-    """Several messages of one topic as one request.  Bodies in a batch are not packed."""
+def prepare_batch(messages: Sequence[Message], message_ids: Sequence[str]) -> list[Outgoing]:
+    """Several messages of one topic as one request, or as several where they do not fit into one.
+
+    Bodies in a batch are not packed.
+    """
     if not messages:
         raise MessageIllegal("a batch needs at least one message")
     prepared = [prepare(*pair) for pair in zip(messages, message_ids, strict=True)]
-    topic = prepared[0].topic
-    if topic.startswith(RETRY_PREFIX):
-        raise MessageIllegal("batches cannot go to a retry topic")
-    for message in messages:
-        if message.topic != topic:
-            raise MessageIllegal(f"a batch goes to one topic, not to {topic!r} and {message.topic!r}")
-        if message.delay_level:
-            raise MessageIllegal("a message with a delay_level cannot be part of a batch: send it alone")
-        if message.deliver_at is not None or message.delay is not None:
-            raise MessageIllegal("a message with a time of its own cannot be part of a batch; send it alone")
-        for name in NOT_IN_A_BATCH:
-            if name in message.properties:
-                raise MessageIllegal(f"a message with the property {name} cannot be part of a batch")
-    body = b"".join(map(_batch_item, prepared))
-    if len(body) > BODY_BYTES_MAX:
-        raise MessageIllegal(f"the batch has {len(body)} bytes; {BODY_BYTES_MAX} are allowed, so split it")
-    return Outgoing(topic, tuple(message_ids), body, "", 0, 0, batch=True)
+    topic, key = prepared[0].topic, prepared[0].sharding_key
+    for message, one in zip(messages, prepared, strict=True):
+        if one.topic != topic:
+            raise MessageIllegal(f"a batch goes to one topic, not to {topic!r} and {one.topic!r}")
+        if one.sharding_key != key:
+            raise MessageIllegal(
+                "a batch goes to one queue, and messages with different sharding keys to different ones:"
+                " send them with send_many"
+            )
+        if reason := alone_because(message, one):
+            raise MessageIllegal(f"{reason} cannot be part of a batch: send it alone")
+    return _parts(prepared)
 
 
-def _batch_item(one: Outgoing) -> bytes:
+def _parts(prepared: Sequence[Outgoing]) -> list[Outgoing]:
+    """Batches as large as a request may be; what is too large for one with its frame goes as it is."""
+    parts: list[Outgoing] = []
+    batch: list[Outgoing] = []
+    items: list[bytes] = []
+    size = 0
+    for one in prepared:
+        item = batch_item(one)
+        if items and size + len(item) > BODY_BYTES_MAX:
+            parts.append(batch_of(batch, items))
+            batch, items, size = [], [], 0
+        if len(item) > BODY_BYTES_MAX:
+            parts.append(one)
+        else:
+            batch.append(one)
+            items.append(item)
+            size += len(item)
+    if items:
+        parts.append(batch_of(batch, items))
+    return parts
+
+
+def batch_of(messages: Sequence[Outgoing], items: Sequence[bytes]) -> Outgoing:
+    """One request of several messages of one topic, each given as itself and as an item of the batch."""
+    ids = tuple(one.message_ids[0] for one in messages)
+    first = messages[0]
+    return Outgoing(first.topic, ids, b"".join(items), "", 0, 0, batch=True, sharding_key=first.sharding_key)
+
+
+def alone_because(message: Message, outgoing: Outgoing) -> str | None:
+    """What keeps a message out of batches, as the beginning of a sentence; None for most."""
+    if message.topic.startswith(RETRY_PREFIX):
+        return "a message to a retry topic"
+    if message.delay_level:
+        return "a message with a delay_level"
+    if message.deliver_at is not None or message.delay is not None:
+        return "a message with a time of its own"
+    if outgoing.is_reply:
+        return "a reply"
+    for name in NOT_IN_A_BATCH:
+        if name in message.properties and not (
+            name == Property.TRANSACTION_PREPARED and _was_stored(message)
+        ):
+            return f"a message with the property {name}"
+    return None
+
+
+def _was_stored(message: Message) -> bool:
+    """Whether it has the properties of one that was consumed, and is sent on."""
+    return Property.UNIQUE_KEY in message.properties
+
+
+def batch_item(one: Outgoing) -> bytes:
+    """A message as an item of a batch."""
     properties = one.properties.encode()
     size = BATCH_ITEM_FIXED_BYTES + len(one.body) + len(properties)
     head = BATCH_ITEM.pack(size, 0, 0, one.flag, len(one.body))
@@ -111,7 +191,7 @@ def _body(message: object) -> bytes:
     return body
 
 
-def _properties(message: Message, message_id: str) -> str:
+def _properties(message: Message, message_id: str, own: Mapping[str, str]) -> dict[str, str]:
     checks.number("flag", message.flag, INT32_MIN, INT32_MAX, MessageIllegal)
     properties = _pairs(message.properties)
     if message.tags is not None and message.tags != "":
@@ -128,7 +208,32 @@ def _properties(message: Message, message_id: str) -> str:
             given = "delay" if message.delay is not None else "deliver_at"
             raise MessageIllegal(f"a message has a {given} or a delay_level, not both")
         _give(properties, *_time(message))
+    if message.sharding_key is not None:
+        _give(properties, Property.SHARDING_KEY, "sharding_key", checks.sharding_key(message.sharding_key))
+    if Property.TRANSACTION_PREPARED in properties and Property.TRANSACTION_PREPARED not in own:
+        _end_transaction(properties)
+    properties.update(own)
     properties[Property.UNIQUE_KEY] = message_id
+    return properties
+
+
+def _end_transaction(properties: dict[str, str]) -> None:
+    """A message that is sent in none has no mark of one: nobody would ever end it, and no consumer get it.
+
+    Brokers leave the mark in what was committed.  So who forwards a message gives it without meaning it, and with the
+    unique key of what was stored.
+    """
+    if Property.UNIQUE_KEY in properties:
+        del properties[Property.TRANSACTION_PREPARED]
+    elif is_true(properties[Property.TRANSACTION_PREPARED]):
+        raise MessageIllegal(
+            f"the property {Property.TRANSACTION_PREPARED} makes a message wait for the end of a transaction, and this"
+            " one has none: send it with send_in_transaction of a TransactionProducer"
+        )
+
+
+def _text_of(properties: Mapping[str, str], topic: str) -> str:
+    """As a request carries them; not more than it may carry."""
     text = format_properties(properties)
     if text.isascii() and len(text) <= PROPERTIES_BYTES_MAX:
         return text
@@ -136,11 +241,11 @@ def _properties(message: Message, message_id: str) -> str:
         size = len(text.encode())
     except UnicodeEncodeError as error:
         raise MessageIllegal(
-            f"the tags, keys or properties of the message to {message.topic!r} are no text: {error}"
+            f"the tags, keys or properties of the message to {topic!r} are no text: {error}"
         ) from None
     if size > PROPERTIES_BYTES_MAX:
         raise MessageIllegal(
-            f"the properties of the message to {message.topic!r} take {size} bytes;"
+            f"the properties of the message to {topic!r} take {size} bytes;"
             f" {PROPERTIES_BYTES_MAX} are allowed"
         )
     return text
@@ -187,4 +292,6 @@ def _pairs(properties: object) -> dict[str, str]:
             raise MessageIllegal(
                 f"properties are texts, name and value: {checks.described(name)} is given {checks.described(value)}"
             )
+        if not name.strip():
+            raise MessageIllegal(f"a property has a name, and {checks.described(value)} is given none")
     return dict(properties)

@@ -1,28 +1,54 @@
 """PullConsumer: reads queues from offsets that the caller keeps, on asyncio.
 
-It is nobody's member: it never takes queues from the push consumers of its group, it only reads, and moves the
-group's offset when told to.
+It only reads, and moves the group's offset when told to.  It is nobody's member, and takes no queues from anybody,
+until it subscribes to a topic: then it has a share of the topic's queues, and says which.
 """
 
+import asyncio
+from dataclasses import dataclass, field
 from datetime import datetime
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 from bolide.client import checks
-from bolide.client.answers import messages_of
+from bolide.client.answers import Wanted, messages_of
 from bolide.client.instance import ClientInstance
+from bolide.client.membership import Membership
 from bolide.client.queue_calls import QueueCalls
+from bolide.client.queue_changes import QueuesListener
 from bolide.client.results import PullBlock, PullResult, PullStatus
+from bolide.client.terms import ClientOptions
 from bolide.model.errors import InvalidRequest, MalformedRecord, ProtocolError
 from bolide.model.limits import FRAME_BYTES_MAX
 from bolide.model.numbers import INT32_MAX
 from bolide.model.offsets import GroupOffset, MessageQueue, QueueOffset
 from bolide.model.topic import Subscription
 from bolide.net.surroundings import Surroundings
+from bolide.rules.allocate import AVERAGELY, Strategy
 
 DEFAULT_GROUP = "DEFAULT_READER"
 MESSAGES_MAX = 32
 BLOCK_MESSAGES_MAX = 1024
+
+
+@dataclass(eq=False)
+class _Share:
+    """A queue of ours, of which nothing but that is known: the caller reads it, and stores its offset."""
+
+    queue: MessageQueue
+    subscription: Subscription
+    reader: "asyncio.Task[None] | None" = None
+    own_offset: GroupOffset | None = None
+    stored: GroupOffset | None = None
+    storing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    is_gone: bool = False
+
+    def let_go(self) -> None:
+        self.is_gone = True
+
+
+async def _share(queue: MessageQueue, subscription: Subscription) -> _Share:
+    return _Share(queue, subscription)
 
 
 class PullConsumer:
@@ -36,11 +62,19 @@ class PullConsumer:
                 for message in result.messages:
                     print(message.queue_offset, message.body)
 
+    After `subscribe(topic)` it is a member of its group, and `queues_in_balance(topic)` are those that it is to read.
+
     Args:
         nameserver: one or several addresses, `host:port;host:port`.
         group: in whose name to read; `commit` and `committed_offset` use its offsets.
         bad_bodies: what becomes of messages whose body does not unpack: "deliver" (the body as it is stored, and
-            `body_error` says why) or "skip" (`skipped` counts them).
+            `body_error` says why) or "skip" (`skipped` counts them, and the log tells of some).
+        strategy: how the members of the group share the queues, the same for all of them: "averagely", or a function
+            that takes all queues of a topic, the client ids of all members and the own one, and gives a list of the
+            own queues.
+        on_queues_changed: called with a topic, all its queues and those that belong to this member, when these have
+            changed; a plain function runs in a thread, a coroutine function on the event loop.
+        options: what every client takes: see `ClientOptions`.
     """
 
     def __init__(
@@ -49,11 +83,20 @@ class PullConsumer:
         *,
         group: str = DEFAULT_GROUP,
         bad_bodies: str = checks.DELIVER,
+        strategy: str | Strategy = AVERAGELY,
+        on_queues_changed: QueuesListener | None = None,
         surroundings: Surroundings | None = None,
+        **options: Unpack[ClientOptions],
     ) -> None:
-        self._skips_bad_bodies = checks.bad_bodies(bad_bodies)
-        self._instance = ClientInstance(checks.nameserver(nameserver), surroundings)
+        skips_bad_bodies = checks.bad_bodies(bad_bodies)
+        self._instance = ClientInstance(checks.nameserver(nameserver), surroundings, **options)
+        self._wanted = Wanted(self._instance.clock, self._skip, skips_bad_bodies=skips_bad_bodies)
         self._calls = QueueCalls(self._instance, checks.group(group))
+        self._member: Membership[_Share] = Membership(
+            *(self._instance, self._calls, group, _share),
+            strategy=strategy,
+            on_queues_changed=on_queues_changed,
+        )
         self._skipped = 0
 
     # ---- life ----------------------------------------------------------------------------------------------
@@ -61,9 +104,16 @@ class PullConsumer:
     async def start(self) -> None:
         """Called by `async with`.  Brokers are connected when a queue of theirs is first asked about."""
         await self._instance.start()
+        try:
+            await self._member.start()
+        except BaseException:
+            await self.close()
+            raise
 
     async def close(self) -> None:
         """Called by `async with`.  Says goodbye to the brokers and closes the connections."""
+        self._instance.check_place()
+        await self._member.close()
         await self._instance.close()
 
     async def __aenter__(self) -> Self:
@@ -75,12 +125,36 @@ class PullConsumer:
     ) -> None:
         await self.close()
 
+    # ---- as a member ---------------------------------------------------------------------------------------
+
+    async def subscribe(self, topic: str) -> None:
+        """Be a member of the group, with a share of the topic's queues.  What is pulled of them stays the caller's."""
+        await self._member.subscribe(topic)
+
+    async def unsubscribe(self, topic: str) -> None:
+        """Have no share of the topic's queues any more."""
+        await self._member.unsubscribe(topic)
+
+    async def queues_in_balance(self, topic: str) -> list[MessageQueue]:
+        """The queues of a topic that belong to this member now; `on_queues_changed` says when others do.
+
+        Raises:
+            InvalidRequest: the consumer does not subscribe to the topic.
+        """
+        self._instance.check_running()
+        if checks.topic(topic) not in self._member.subscriptions:
+            raise InvalidRequest(f"this consumer has no share of {topic!r}: call subscribe({topic!r}) first")
+        return sorted(queue for queue in self._member.held if queue.topic == topic)
+
     # ---- messages ------------------------------------------------------------------------------------------
 
     @property
     def skipped(self) -> int:
         """How many messages with bad bodies were skipped, if they are to be."""
         return self._skipped
+
+    def _skip(self, count: int) -> None:
+        self._skipped += count
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """All queues of the topic that can be read."""
@@ -123,17 +197,11 @@ class PullConsumer:
             ) from error
         if block.status is PullStatus.FOUND and next_offset <= place:
             raise ProtocolError(f"{queue}: the broker goes on at {next_offset} after a pull at {place}")
-        matching = [
-            message for message in messages if subscription.takes_all or message.tags in subscription.tags
-        ]
-        if self._skips_bad_bodies:
-            good = [message for message in matching if message.body_error is None]
-            self._skipped += len(matching) - len(good)
-            matching = good
+        wanted = self._instance.hooks.kept(self._wanted.of(messages, queue, subscription))
         status = block.status
-        if messages and not matching:  # the broker compares hashes of tags, we compare tags
+        if messages and not wanted:  # the broker compares hashes of tags, we compare tags
             status = PullStatus.NO_MATCHED_MESSAGE
-        return PullResult(status, next_offset, block.min_offset, block.max_offset, matching)
+        return PullResult(status, next_offset, block.min_offset, block.max_offset, wanted)
 
     async def pull_block(
         self,

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from bolide.client.instance import ClientInstance, raise_for
+from bolide.client.answers import end_of, raise_for
+from bolide.client.instance import ClientInstance
 from bolide.client.results import PullBlock, PullStatus
 from bolide.model.errors import (
     BolideError,
@@ -12,9 +13,9 @@ from bolide.model.errors import (
     RequestError,
     RouteNotFound,
 )
-from bolide.model.message import StoredMessage
 from bolide.model.offsets import GroupOffset, MessageQueue, QueueOffset
 from bolide.model.topic import Subscription
+from bolide.record.stored import StoredMessage
 from bolide.wire.bodies.client import decode_members
 from bolide.wire.bodies.route import MASTER_ID
 from bolide.wire.codes import RequestCode, ResponseCode
@@ -90,7 +91,7 @@ class QueueCalls:
         address = await self._instance.queue_address(queue, broker_id)
         request = Command(RequestCode.PULL_MESSAGE, header.encode())
         answer = await self._instance.call(address, request, wait_ms + PULL_TIMEOUT_MS)
-        return _read_pull(answer)
+        return _read_pull(answer, offset)
 
     async def min_offset(self, queue: MessageQueue) -> QueueOffset:
         header = QueueRequest(queue.topic, queue.queue_id)
@@ -182,7 +183,7 @@ def _not_negative(offset: int) -> QueueOffset:
     return QueueOffset(offset)
 
 
-def _read_pull(answer: Command) -> PullBlock:
+def _read_pull(answer: Command, offset: GroupOffset) -> PullBlock:
     status = _STATUSES.get(answer.code)
     if status is None:
         raise RemoteError(answer.code, answer.remark or "")
@@ -192,11 +193,32 @@ def _read_pull(answer: Command) -> PullBlock:
         raise ProtocolError(f"a pull answer that cannot be read: {error}") from error
     if header.next_begin_offset < 0:
         raise ProtocolError(f"a pull answer that goes on at offset {header.next_begin_offset}")
+    if status is not PullStatus.FOUND:  # a queue that has lost a part sends us behind its end
+        next_offset = min(header.next_begin_offset, max(offset, header.max_offset))
+    else:
+        next_offset = header.next_begin_offset
+        _check_agrees(header, answer.body, offset)
     return PullBlock(
         status,
-        GroupOffset(header.next_begin_offset),
+        GroupOffset(next_offset),
         QueueOffset(header.min_offset),
         QueueOffset(header.max_offset),
         answer.body if status is PullStatus.FOUND else b"",
         header.suggest_which_broker_id,
     )
+
+
+def _check_agrees(header: PullAnswer, body: bytes, offset: GroupOffset) -> None:
+    """Where to go on becomes the group's offset: messages that contradict it must not move it."""
+    next_offset = header.next_begin_offset
+    if bool(body) != (next_offset > offset):
+        what = "messages and" if body else "no message of those it has found, but"
+        raise ProtocolError(
+            f"the broker sends {what} goes on at offset {next_offset} after a pull at {offset}"
+        )
+    if next_offset > header.max_offset and next_offset > end_of(
+        body
+    ):  # some may be newer than its view of the end
+        raise ProtocolError(
+            f"the broker goes on at offset {next_offset}, and says that the queue ends at {header.max_offset}"
+        )

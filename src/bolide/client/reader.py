@@ -5,20 +5,22 @@ broker says, and while the listener is behind it does not pull at all.  Nothing 
 bring nothing it waits before it asks again, and what cannot be read is passed over after some tries.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from bolide.client.answers import messages_of
+from bolide.client.answers import Wanted, messages_of
+from bolide.client.consumption import Consumption
 from bolide.client.held import HeldQueue
 from bolide.client.queue_calls import QueueCalls
 from bolide.client.results import PullBlock, PullStatus
 from bolide.client.rounds import Seldom, wait_at_most
 from bolide.model.clock import Clock
 from bolide.model.errors import MalformedRecord, RemoteError
-from bolide.model.message import StoredMessage
 from bolide.model.offsets import GroupOffset
 from bolide.net.trouble import Trouble
+from bolide.record.stored import StoredMessage
 from bolide.wire.codes import ResponseCode
 
 log = logging.getLogger(__name__)
@@ -29,8 +31,8 @@ HOLD_MS = 15_000
 
 ERROR_PAUSE_MS = 1_000
 FLOW_CONTROL_PAUSE_MS = 20
-CROWDED_PAUSE_MS = 1_000
-"""How often a queue looks for room that work on other queues may have made."""
+LOOK_AGAIN_MS = 1_000
+"""How often a queue that may not be pulled from looks whether it may: work on other queues may have made room."""
 
 BARREN_PAUSE_MS = 10
 """After a quick answer that brought nothing; twice as long after each further one, up to the pause after an error."""
@@ -44,17 +46,28 @@ ALONE_TRIES = 3
 SAY_AGAIN_MS = 10_000
 
 
+def _set_event() -> asyncio.Event:
+    event = asyncio.Event()
+    event.set()
+    return event
+
+
 @dataclass(frozen=True)
 class Reading:
     """What all readers of one consumer share."""
 
     calls: QueueCalls
     clock: Clock
+    consumption: Consumption
     on_messages: Callable[[HeldQueue], None]
     on_trouble: Callable[[], None]
     on_skipped: Callable[[int], None]
+    offsets_go_along: bool = True
+    """Whether a pull carries the group's offset."""
     skips_bad_bodies: bool = False
+    pull_interval_ms: int = 0
     messages_max: int = PULL_MESSAGES
+    may_pull: asyncio.Event = field(default_factory=_set_event)
 
 
 async def read_queue(held: HeldQueue, reading: Reading) -> None:
@@ -66,7 +79,7 @@ async def read_queue(held: HeldQueue, reading: Reading) -> None:
         except Exception as error:  # a queue that nobody reads any more is worse than one that is read slowly
             reader.say(error)
             reading.on_trouble()
-            await wait_at_most(held.gone, _pause_ms(error))
+            await wait_at_most(held.gone, pause_after_ms(error))
 
 
 class _Reader:
@@ -78,18 +91,21 @@ class _Reader:
         self._reading = reading
         self._clock = reading.clock
         self._trouble = Trouble(log, f"reading {held.queue}", logging.WARNING)
-        self._barren = 0  # quick answers in a row that brought nothing
+        self._pace = Pace(self._clock, reading.pull_interval_ms)
         self._unread = 0  # answers in a row that could not be read
         self._say_trouble = Seldom(self._clock, ERROR_PAUSE_MS)
         self._say_moved = Seldom(self._clock, SAY_AGAIN_MS)
-        self._say_skipped = Seldom(self._clock, SAY_AGAIN_MS)
+        self._wanted = Wanted(self._clock, reading.on_skipped, skips_bad_bodies=reading.skips_bad_bodies)
 
     async def step(self) -> None:
         """One pull and what follows from it, or a wait for room."""
-        if self._process.brake is not None:
-            await self._held.wait_progress(CROWDED_PAUSE_MS if self._process.is_crowded_out else None)
+        self._held.pulled_ms = asked_ms = self._clock.monotonic_ms()
+        if not self._reading.may_pull.is_set():
+            await wait_at_most(self._reading.may_pull, LOOK_AGAIN_MS)
             return
-        asked_ms = self._clock.monotonic_ms()
+        if self._process.brake is not None:
+            await self._held.wait_progress(LOOK_AGAIN_MS)
+            return
         place = self._process.next_offset
         block = await self._pull()
         if block.data and self._process.is_crowded_out:
@@ -103,12 +119,17 @@ class _Reader:
         self._unread = 0
         self._trouble.over()
         self._held.broker_id = block.suggested_broker_id
-        wanted = self._wanted(messages)
+        wanted = self._wanted.of(messages, self._held.queue, self._held.subscription)
         await self._take_over(block, wanted, next_offset)
+        if messages:
+            took_ms = self._clock.monotonic_ms() - asked_ms
+            self._reading.consumption.pulled(self._held.queue.topic, len(messages), took_ms)
         if wanted:
             self._reading.on_messages(self._held)
         went_on = next_offset > place and block.status is not PullStatus.OFFSET_ILLEGAL
-        await self._pace(asked_ms, brought_something=bool(wanted) or went_on)
+        pause_ms = self._pace.pause_ms(asked_ms, brought_something=bool(wanted) or went_on)
+        if pause_ms:
+            await wait_at_most(self._held.gone, pause_ms)
 
     def say(self, error: Exception) -> None:
         """A broker could have us say another thing each time."""
@@ -116,7 +137,7 @@ class _Reader:
             self._trouble.met(error)
 
     async def _pull(self) -> PullBlock:
-        offset = self._process.commit_offset
+        offset = self._process.commit_offset if self._reading.offsets_go_along else GroupOffset(0)
         return await self._reading.calls.pull(
             self._held.queue,
             self._process.next_offset,
@@ -126,24 +147,6 @@ class _Reader:
             commit=offset if offset > 0 else None,
             broker_id=self._held.broker_id,
         )
-
-    def _wanted(self, messages: list[StoredMessage]) -> list[StoredMessage]:
-        """Those whose tag really is ours, because brokers compare only hashes; and no bad ones, if told so."""
-        subscription = self._held.subscription
-        if not subscription.takes_all:
-            messages = [message for message in messages if message.tags in subscription.tags]
-        if not self._reading.skips_bad_bodies:
-            return messages
-        good = [message for message in messages if message.body_error is None]
-        if len(good) < len(messages):
-            self._reading.on_skipped(len(messages) - len(good))
-            if self._say_skipped.is_due():
-                bad = next(message for message in messages if message.body_error is not None)
-                log.warning(
-                    "%s: skipped the message at offset %d, and others perhaps: %s",
-                    *(self._held.queue, bad.queue_offset, bad.body_error),
-                )
-        return good
 
     def _pass_over(self, block: PullBlock, error: MalformedRecord) -> bool:
         """Leave out what the broker cannot give in one piece, not even alone; whether that was done."""
@@ -171,23 +174,36 @@ class _Reader:
                 )
             if next_offset < process.next_offset:
                 while not process.is_idle and not self._held.is_gone:
-                    await self._held.wait_progress()
+                    await self._held.wait_progress(LOOK_AGAIN_MS)
+                    self._held.pulled_ms = self._clock.monotonic_ms()
                 if not self._held.is_gone:
                     process.moved_back(next_offset)
                 return
         process.pulled(messages, max(next_offset, process.next_offset))
 
-    async def _pace(self, asked_ms: int, *, brought_something: bool) -> None:
-        """Wait before the next pull, if this one was no use: a broker that does not hold pulls would make us spin."""
+
+class Pace:
+    """How long to wait before the next pull of a queue, if one was no use: a broker that does not hold pulls would make
+    us spin.
+    """
+
+    def __init__(self, clock: Clock, interval_ms: int = 0) -> None:
+        self._clock = clock
+        self._interval_ms = interval_ms  # after one that was of use
+        self._barren = 0  # quick answers in a row that brought nothing
+
+    def pause_ms(self, asked_ms: int, *, brought_something: bool) -> int:
+        """After the answer to a pull that was made then; 0 for at once."""
         if brought_something or self._clock.monotonic_ms() - asked_ms >= QUICK_MS:
             self._barren = 0
-            return
+            return self._interval_ms
         pause_ms = min(BARREN_PAUSE_MS << self._barren, ERROR_PAUSE_MS)
         self._barren = min(self._barren + 1, ERROR_PAUSE_MS.bit_length())
-        await wait_at_most(self._held.gone, pause_ms)
+        return pause_ms
 
 
-def _pause_ms(error: Exception) -> int:
+def pause_after_ms(error: Exception) -> int:
+    """How long to wait before the next pull, after one that has failed."""
     if isinstance(error, RemoteError) and error.response_code == ResponseCode.FLOW_CONTROL:
         return FLOW_CONTROL_PAUSE_MS
     return ERROR_PAUSE_MS

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from bolide.model.clock import Clock
-from bolide.model.errors import BolideError
 from bolide.net.ticks import pause
+from bolide.net.trouble import Trouble
 
 log = logging.getLogger(__name__)
 
@@ -67,15 +67,29 @@ class Periodic:
     def __init__(
         self, name: str, period_ms: int, work: Callable[[], Awaitable[int | None]], *, gap_ms: int = 0
     ) -> None:
-        self._name = name
+        text = f"{name} does not work, and is tried again within {period_ms / 1000:g} s"
+        self._trouble = Trouble(log, text, logging.WARNING, over_level=logging.INFO)
         self._period_ms = period_ms
         self._gap_ms = gap_ms
         self._work = work
         self._wake = asyncio.Event()
+        self._begun = self._ended = 0
+        self._over: asyncio.Future[None] | None = None
 
     def soon(self) -> None:
         """Run as soon as the present round is over."""
         self._wake.set()
+
+    async def renewed(self) -> None:
+        """Wait for the end of a round that begins from now on, whether it goes well or not.
+
+        For whoever has a deadline: after `run` has ended there is none.
+        """
+        wanted = self._begun + 1
+        self.soon()
+        while self._ended < wanted:
+            self._over = self._over or asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._over)
 
     async def run(self) -> None:
         """Never returns; ends by cancellation."""
@@ -83,13 +97,20 @@ class Periodic:
         while True:
             await wait_at_most(self._wake, pause_ms)
             self._wake.clear()
+            self._begun += 1
             try:
                 pause_ms = await self._work() or self._period_ms
             except Exception as error:  # a client without heartbeats or offsets is worse than one bad round
                 pause_ms = self._period_ms
-                unforeseen = None if isinstance(error, BolideError) else error
-                log.warning(
-                    "%s failed, again in %g s: %s", self._name, pause_ms / 1000, error, exc_info=unforeseen
-                )
+                self._trouble.met(error)
+            else:
+                self._trouble.over()
+            self._tell_over()
             if self._gap_ms:
                 await pause(self._gap_ms / 1000)
+
+    def _tell_over(self) -> None:
+        self._ended = self._begun
+        over, self._over = self._over, None
+        if over is not None:
+            over.set_result(None)

@@ -1,15 +1,18 @@
 """ProcessQueue: what a consumer holds of one queue, from the pull to the end of the work on it.
 
-Answers three questions: what goes to the listener next, whether there is room to pull more, and how far the group's
-offset may move.  The invariant: the offset never passes a message whose work has not succeeded, so a crash repeats
-messages and never loses one.  Failed messages stay here and come again, each alone, after a growing pause; messages
-behind them go on meanwhile, until the span limit stops the pulls.
+Answers four questions: what goes to the listener next, whether there is room to pull more, how far the group's offset
+may move, and which work takes too long.  The invariant: the offset never passes a message that is neither done nor in
+somebody else's hands, so a crash repeats messages and never loses one.  A failed message goes back to its broker, and
+has succeeded here when the broker has it.  Only those that nobody takes back stay, and come again after a pause, each
+alone; messages behind them go on meanwhile, until the span limit stops the pulls.
+
+A queue that is worked on in order is an `OrderedQueue` (`orderly.py`).
 """
 
-import dataclasses
 import heapq
 from collections import deque
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from bolide.model.limits import (
     CONSUMER_CACHE_BYTES_MAX,
@@ -17,11 +20,26 @@ from bolide.model.limits import (
     QUEUE_CACHE_MESSAGES_MAX,
     QUEUE_SPAN_MAX,
 )
-from bolide.model.message import StoredMessage
 from bolide.model.offsets import GroupOffset, QueueOffset
+from bolide.record.stored import StoredMessage
+from bolide.rules.retry import one_more
 
-RETRY_PAUSES_MS = (1_000, 2_000, 5_000, 10_000, 30_000, 60_000)
-"""How long a failed message waits, by the number of failures; the last pause repeats."""
+RETRY_PAUSE_MS = 5_000
+"""How long a failed message waits that no broker takes back (RocketMQ: submitConsumeRequestLater), and one whose work
+ended with an error of our own."""
+
+OVERDUE_MAX = 16
+"""Messages of one queue that are given up at a time because their work takes too long."""
+
+
+class Held(NamedTuple):
+    """What is held of a queue: messages, their bytes, the offsets of the first and the last, how many are at work."""
+
+    messages: int
+    size_bytes: int
+    first: int
+    last: int
+    at_work: int
 
 
 class Cache:
@@ -60,7 +78,9 @@ class ProcessQueue:
         self._bytes = 0
         self._fresh: deque[StoredMessage] = deque()
         self._failed: list[tuple[int, QueueOffset, StoredMessage]] = []  # a heap by due time
-        self._failures: dict[QueueOffset, int] = {}
+        self._begun: dict[
+            QueueOffset, tuple[int, StoredMessage]
+        ] = {}  # at work and since when, the oldest first
 
     # ---- pulling -------------------------------------------------------------------------------------------
 
@@ -117,25 +137,34 @@ class ProcessQueue:
     def take(self, now_ms: int, count_max: int) -> list[StoredMessage]:
         """What the listener gets next: a failed message that is due, alone, or the next fresh ones."""
         if self._failed and self._failed[0][0] <= now_ms:
-            return [heapq.heappop(self._failed)[2]]
-        return [self._fresh.popleft() for _ in range(min(count_max, len(self._fresh)))]
+            taken = [heapq.heappop(self._failed)[2]]
+        else:
+            taken = [self._fresh.popleft() for _ in range(min(count_max, len(self._fresh)))]
+        for message in taken:
+            self._begun[message.queue_offset] = (now_ms, message)
+        return taken
+
+    def still_open(self, messages: Sequence[StoredMessage]) -> list[StoredMessage]:
+        """Those that were not given up meanwhile."""
+        return [message for message in messages if message.queue_offset in self._open]
 
     def succeeded(self, messages: Sequence[StoredMessage]) -> None:
+        """The work on them is done, or theirs to do who has them now.  What was given up before stays so."""
         for message in messages:
-            self._grow(-self._open.pop(message.queue_offset))
-            self._failures.pop(message.queue_offset, None)
+            self._begun.pop(message.queue_offset, None)
+            self._grow(-self._open.pop(message.queue_offset, 0))
 
-    def failed(self, messages: Sequence[StoredMessage], now_ms: int) -> int:
-        """Keep the messages for another try; returns the longest pause."""
-        longest_ms = 0
-        for message in messages:
-            failures = self._failures.get(message.queue_offset, 0)
-            self._failures[message.queue_offset] = failures + 1
-            pause_ms = RETRY_PAUSES_MS[min(failures, len(RETRY_PAUSES_MS) - 1)]
-            again = dataclasses.replace(message, reconsume_times=message.reconsume_times + 1)
-            heapq.heappush(self._failed, (now_ms + pause_ms, message.queue_offset, again))
-            longest_ms = max(longest_ms, pause_ms)
-        return longest_ms
+    def failed(self, messages: Sequence[StoredMessage], now_ms: int) -> None:
+        """Keep the messages for another try."""
+        for message in self.still_open(messages):
+            self._begun.pop(message.queue_offset, None)
+            heapq.heappush(
+                self._failed, (now_ms + RETRY_PAUSE_MS, message.queue_offset, tried_again(message))
+            )
+
+    def unsettled(self, messages: Sequence[StoredMessage], now_ms: int) -> None:
+        """An error came before it was known what becomes of them: those that are still at work come again."""
+        self.failed([message for message in messages if message.queue_offset in self._begun], now_ms)
 
     def has_work(self, now_ms: int) -> bool:
         """Whether `take` would return something."""
@@ -143,8 +172,22 @@ class ProcessQueue:
 
     @property
     def retry_due_ms(self) -> int | None:
-        """When the next failed message comes again, or None."""
+        """When something comes again that waits for its time, or None."""
         return self._failed[0][0] if self._failed else None
+
+    def overdue(self, now_ms: int, timeout_ms: int) -> list[StoredMessage]:
+        """Some messages on which the work takes too long, those that were begun first."""
+        late: list[StoredMessage] = []
+        for begun_ms, message in self._begun.values():
+            if now_ms - begun_ms < timeout_ms or len(late) == OVERDUE_MAX:
+                break
+            late.append(message)
+        return late
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether the listener has something of it."""
+        return bool(self._begun)
 
     # ---- progress ------------------------------------------------------------------------------------------
 
@@ -154,8 +197,19 @@ class ProcessQueue:
         return not self._open
 
     @property
+    def held(self) -> Held:
+        """What an operator may want to know."""
+        offsets = (next(iter(self._open)), next(reversed(self._open))) if self._open else (0, 0)
+        return Held(len(self._open), self._bytes, *offsets, len(self._begun))
+
+    @property
     def commit_offset(self) -> GroupOffset:
         """Everything before it has succeeded: the smallest open message, or the place of the next pull."""
         for offset in self._open:
             return GroupOffset(offset)
         return self._next
+
+
+def tried_again(message: StoredMessage) -> StoredMessage:
+    """The message, with one more failure counted."""
+    return message.replaced(reconsume_times=one_more(message.reconsume_times))

@@ -19,18 +19,20 @@ class HalfWindow:
         at = offset - self.first
         return at < 0 or (at < len(self._marks) and self._marks[at] == _FINISHED)
 
-    def finish(self, offset: int) -> None:
-        """It is finished; finishing it twice changes nothing."""
-        at = offset - self.first
-        if at < 0:
-            return
-        if at >= len(self._marks):
-            self._marks.extend(bytes(at + 1 - len(self._marks)))
-        if self._marks[at] == _OPEN:
-            self._marks[at] = _FINISHED
-            self._finished += 1
-            if at == 0:
-                self._advance()
+    def finish(self, *offsets: int) -> None:
+        """They are finished; finishing one twice changes nothing."""
+        first, marks = self.first, self._marks
+        for offset in offsets:
+            at = offset - first
+            if at < 0:
+                continue
+            if at >= len(marks):
+                marks.extend(bytes(at + 1 - len(marks)))
+            if marks[at] == _OPEN:
+                marks[at] = _FINISHED
+                self._finished += 1
+        if marks and marks[0] == _FINISHED:
+            self._advance()
 
     def finish_all_below(self, offset: int) -> None:
         """What was there is gone."""

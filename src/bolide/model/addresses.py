@@ -19,7 +19,10 @@ def parse_address(address: str) -> tuple[str, int]:
     >>> parse_address("[::1]:9876")
     ('::1', 9876)
     """
-    host, _, port = address.strip().rpartition(":")
+    scheme, mark, _ = address.strip().partition("://")
+    if mark:
+        raise ConfigError(f"{address[:255]!r} is not an address: leave out {scheme[:64]}://, as in host:port")
+    host, _, port = scheme.rpartition(":")
     host = host.strip("[]")
     number = parse_count(port)
     if not host or number is None:

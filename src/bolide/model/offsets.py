@@ -17,7 +17,13 @@ GroupOffset = NewType("GroupOffset", int)
 
 @dataclass(frozen=True, slots=True, order=True)
 class MessageQueue:
-    """One queue of a topic on one broker.  The order is the one that all members of a group must share."""
+    """One queue of a topic on one broker.  The order is the one that all members of a group must share.
+
+    Example::
+
+        for queue in reader.queues("orders"):
+            print(queue.topic, queue.broker_name, queue.queue_id)
+    """
 
     topic: str
     broker_name: str

@@ -10,6 +10,7 @@ import re
 _UNSEEN = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 _UNSAFE = re.compile(f"[\0-\x1f{_UNSEEN}\ud800-\udfff]")
 _UNSAFE_IN_LINES = re.compile(f"[\0-\x08\x0b-\x1f{_UNSEEN}\ud800-\udfff]")
+_HALF = re.compile("[\ud800-\udfff]")
 _UNSAFE_IN_JSON = re.compile(f"[{_UNSEEN}]")  # what lies below is always escaped there
 
 
@@ -48,6 +49,11 @@ def printable_json(document: str) -> str:
     {"name": "\u009b2J"}
     """
     return _UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", document)
+
+
+def is_text(text: str) -> bool:
+    """Whether it can be written as UTF-8: half of a pair of surrogates cannot."""
+    return not _HALF.search(text)
 
 
 def _escape(found: "re.Match[str]") -> str:

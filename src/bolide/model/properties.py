@@ -89,10 +89,28 @@ SCHEDULING = tuple(rule.name for rule in RULES if rule.schedules)
 
 NOT_IN_A_BATCH = tuple(rule.name for rule in RULES if not rule.in_batch)
 
+WRITTEN_BY_THE_BROKER = tuple(
+    rule.name for rule in RULES if rule.writer is Writer.BROKER and not rule.is_family
+)
+
 WRITTEN_BY_OTHERS = frozenset(
     rule.name for rule in RULES if rule.writer is not Writer.APPLICATION and not rule.is_family
 )
 """What the client or the broker writes: a message that is copied to another topic gets new ones."""
+
+FAMILIES_OF_OTHERS = tuple(
+    rule.name for rule in RULES if rule.writer is not Writer.APPLICATION and rule.is_family
+)
+"""So begin the names of more of these."""
+
+_APPLICATIONS_OWN = frozenset(rule.name for rule in RULES if rule.writer is Writer.APPLICATION)
+
+
+def is_written_by_others(name: str) -> bool:
+    """Whether the client or the broker writes it, of a family too."""
+    return name in WRITTEN_BY_OTHERS or (
+        name.startswith(FAMILIES_OF_OTHERS) and name not in _APPLICATIONS_OWN
+    )
 
 
 def leaves_fast_path(name: bytes) -> bool:

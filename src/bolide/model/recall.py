@@ -25,7 +25,7 @@ class RecallHandle(NamedTuple):
     unique_key: str
 
     def encode(self) -> str:
-        text = f"{_VERSION} {self.topic} {self.broker_name} {self.time_ms} {self.unique_key}"
+        text = f"{_before_key(self.topic, self.broker_name, self.time_ms)}{self.unique_key}"
         return base64.urlsafe_b64encode(text.encode()).decode()
 
 
@@ -42,16 +42,31 @@ def decode_handle(text: str) -> RecallHandle:
         raise InvalidRequest(
             f"{text[:64]!r} is no recall handle: it comes with the answer to a send"
         ) from None
-    time_ms = parse_whole(time)
-    if version != _VERSION or time_ms is None:
+    if version != _VERSION:
         raise InvalidRequest(f"a recall handle of the version {version[:16]!r} is not known here")
+    time_ms = parse_whole(time)
+    if time_ms is None:
+        raise InvalidRequest(f"the recall handle is not sound: {time[:32]!r} is no time")
+    if not unique_key:
+        raise InvalidRequest("the recall handle is not sound: it names no message")
     return RecallHandle(topic, broker_name, time_ms, unique_key)
 
 
 def handle_of(waiting: Mapping[str, str], broker_name: str) -> str | None:
     """The handle of a message that waits with these properties; None when it is not one that can be recalled."""
-    out_ms, topic = waiting.get(Property.TIMER_OUT_MS), waiting.get(Property.REAL_TOPIC)
-    key = waiting.get(Property.UNIQUE_KEY)
-    if out_ms is None or topic is None or key is None or topic.startswith(RETRY_PREFIX):
+    text, key = handle_before_key(waiting, broker_name), waiting.get(Property.UNIQUE_KEY)
+    if text is None or key is None:
         return None
-    return RecallHandle(topic, broker_name, int(out_ms) + 1, key).encode()
+    return base64.urlsafe_b64encode(f"{text}{key}".encode()).decode()
+
+
+def handle_before_key(waiting: Mapping[str, str], broker_name: str) -> str | None:
+    """What a handle is made of, up to the unique key: the same for all that go to one topic and are due at one time."""
+    out_ms, topic = waiting.get(Property.TIMER_OUT_MS), waiting.get(Property.REAL_TOPIC)
+    if out_ms is None or topic is None or topic.startswith(RETRY_PREFIX):
+        return None
+    return _before_key(topic, broker_name, int(out_ms) + 1)
+
+
+def _before_key(topic: str, broker_name: str, time_ms: int) -> str:
+    return f"{_VERSION} {topic} {broker_name} {time_ms} "

@@ -4,6 +4,18 @@ from enum import IntEnum
 
 
 class ResponseCode(IntEnum):
+    """What a response says, as a number: that of a `RemoteError`, say.
+
+    Example::
+
+        try:
+            producer.recall("not a handle")
+        except RemoteError as error:
+            print(error.response_code == ResponseCode.ILLEGAL_OPERATION)
+        except InvalidRequest as error:
+            print(error)
+    """
+
     SUCCESS = 0
     SYSTEM_ERROR = 1
     SYSTEM_BUSY = 2

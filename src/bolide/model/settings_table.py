@@ -21,6 +21,9 @@ log = logging.getLogger(__name__)
 
 ANYTHING = "*"
 
+SUGGESTIONS_MAX = 20
+"""For so many unknown keys something is suggested: each is compared with all that are known."""
+
 
 class Foreign(NamedTuple):
     """A setting of the original that the server here does not have."""
@@ -94,7 +97,8 @@ class SettingsTable:
             elif key in cls.FOREIGN:
                 _hear(cls.FOREIGN[key], given, found)
             elif key not in others:
-                found.problems.append(Finding(key, _unknown(key, [*own, *cls.FOREIGN, *others])))
+                known = [*own, *cls.FOREIGN, *others] if len(found.problems) < SUGGESTIONS_MAX else ()
+                found.problems.append(Finding(key, _unknown(key, known)))
         return found
 
     @classmethod

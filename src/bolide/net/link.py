@@ -10,22 +10,20 @@ import asyncio
 import ipaddress
 import logging
 import struct
-from typing import Protocol, cast
+from typing import cast
 
 from bolide.model.errors import BolideError, CallTimeout, ConnectionLost, ProtocolError
 from bolide.model.limits import IN_FLIGHT_OF_ONE_MAX, REQUESTS_PER_TURN, WRITE_BUFFER_BYTES_MAX
 from bolide.net.commons import Commons
 from bolide.net.outbox import Outbox
 from bolide.net.round import MANY_BYTES
+from bolide.net.service import HotService, Service
 from bolide.wire.command import Command, encode_frame, encode_head
 from bolide.wire.peer import Answer, Peer
 from bolide.wire.pull_frame import PullFrame
 from bolide.wire.send_run import SendRun
 
 log = logging.getLogger(__name__)
-
-SILENT_MS = 3_000
-"""When a call has timed out and nothing at all has come for so long, the connection is given up."""
 
 BUSY_MS = 60_000
 """Who has brought a whole frame so lately is busy: clients that have nothing to say send heartbeats twice as often."""
@@ -44,33 +42,6 @@ _NO_ROOM = 8  # for a large frame
 _ABORTED = 16
 
 
-class Service(Protocol):
-    """What a link serves."""
-
-    def on_open(self, link: "Link") -> None: ...
-
-    def on_request(self, link: "Link", request: Command) -> None: ...
-
-    def on_close(self, link: "Link") -> None: ...
-
-
-class HotService(Protocol):
-    """What takes plain sends, ends and pulls without a `Command` for each."""
-
-    def on_sends(self, link: "Link", run: SendRun, requests_max: int) -> tuple[int, int]:
-        """Serve rows from the first on; those that are not plain are requests, and count.
-
-        Gives the first row that was not served because there were too many of them, and how many there were.
-        """
-        ...
-
-    def on_ends(self, link: "Link", run: SendRun, count: int) -> int:
-        """Serve so many ends of transactions, the first of the run; gives for how many requests they count."""
-        ...
-
-    def on_pull(self, link: "Link", pull: PullFrame) -> None: ...
-
-
 class Link(asyncio.BufferedProtocol):
     """One connection.  `remote` is `ip:port`; `remote_host` the same as record bytes (address, port).
 
@@ -87,6 +58,7 @@ class Link(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
+        self._closing: asyncio.TimerHandle | None = None
         self._stops = 0
         self.round = commons.round
         self._late: Command | None = None  # a request that came when others had their turn
@@ -104,9 +76,8 @@ class Link(asyncio.BufferedProtocol):
         self._part = 0  # the bytes of an unfinished frame, and of requests that have to wait
         self._outbox = Outbox(self.account)
         self._large = 0  # the length of a large frame that has room, or waits for it
-        self._heard = False
         self._finished = False
-        self._heard_ms = self._finished_ms = self._read_ms = self._clock.monotonic_ms()
+        self._finished_ms = self._read_ms = self._clock.monotonic_ms()
         self._left_then = 0
         self._busy_until_ms = 0
 
@@ -157,9 +128,10 @@ class Link(asyncio.BufferedProtocol):
         if not self.is_open:
             future.set_exception(ConnectionLost(f"the connection to {self.remote} is closed"))
             return future
-        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        now_ms = self._clock.monotonic_ms()
+        deadline_ms = now_ms + timeout_ms
         try:
-            frame = self._peer.call(request, deadline_ms, future)
+            frame = self._peer.call(request, deadline_ms, future, now_ms)
         except ProtocolError as error:
             future.set_exception(error)
             return future
@@ -184,7 +156,7 @@ class Link(asyncio.BufferedProtocol):
             self._outbox.release()
             transport.close()
             if transport.get_write_buffer_size():
-                self._loop.call_later(CLOSING_S, self.abort)
+                self._closing = self._loop.call_later(CLOSING_S, self.abort)
 
     def abort(self) -> None:
         """Close at once, whatever was not read."""
@@ -230,13 +202,6 @@ class Link(asyncio.BufferedProtocol):
         self._left_then = left
         return now_ms - min(self._finished_ms, self._read_ms)
 
-    def _silent_ms(self, now_ms: int) -> int:
-        """For how long nothing at all was received, to whoever asks regularly."""
-        if self._heard:
-            self._heard = False
-            self._heard_ms = now_ms
-        return now_ms - self._heard_ms
-
     # ---- what the transport does ---------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -256,7 +221,6 @@ class Link(asyncio.BufferedProtocol):
         return self._reader.writable()
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._heard = True
         self.waited_ms = 0
         self._reader.received(nbytes)
         self.brought_many = nbytes >= MANY_BYTES and self._commons.serves
@@ -352,12 +316,18 @@ class Link(asyncio.BufferedProtocol):
         if self._large:
             self._commons.large_frames.leave(self)
         self._tell_drained()
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._closing):
+            if timer is not None:
+                timer.cancel()
         for future in self._peer.lost():
             if not future.done():
-                future.set_exception(ConnectionLost(f"the connection to {self.remote} was lost"))
+                future.set_exception(
+                    ConnectionLost(f"the connection to {self.remote} {self._how_it_ended()}")
+                )
         self._service.on_close(self)
+
+    def _how_it_ended(self) -> str:
+        return "was lost"
 
     # ---- stopping and going on -----------------------------------------------------------------------------
 
@@ -475,20 +445,17 @@ class Link(asyncio.BufferedProtocol):
     def _on_timer(self) -> None:
         self._timer = None
         now_ms = self._clock.monotonic_ms()
-        unanswered = self._peer.expire(now_ms)
-        for future in unanswered:
+        late_ms = now_ms - self._timer_ms
+        for future, timeout_ms in self._peer.expire(now_ms):
             if not future.done():
-                future.set_exception(CallTimeout(f"no answer from {self.remote} in time"))
-        if unanswered and not self._commons.serves and self._silent_ms(now_ms) >= SILENT_MS:
-            self._give_up()
+                future.set_exception(CallTimeout(f"no answer from {self.remote} within {timeout_ms} ms"))
+        self._judge(now_ms, late_ms)
         deadline_ms = self._peer.next_deadline_ms()
         if deadline_ms is not None:
             self._arm(deadline_ms)
 
-    def _give_up(self) -> None:
-        """A host that lost power, or a way that has forgotten us, says nothing for ever; a new connection may work."""
-        log.info("giving up the connection to %s: calls time out and nothing comes", self.remote)
-        self.abort()
+    def _judge(self, now_ms: int, late_ms: int) -> None:
+        """Calls have expired, `late_ms` after their deadline: is the other side still there?  A server does not ask."""
 
 
 def encode_host(host: str, port: int) -> bytes:

@@ -147,6 +147,9 @@ class Round:
                 return result
             finally:
                 self.charge(waiter, self.look() - since_ms)
+                del (
+                    go_on
+                )  # with an error in it that comes out again, this frame and the error would keep each other
             try:
                 yield awaited
                 go_on = partial(next, steps)

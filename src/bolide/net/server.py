@@ -11,7 +11,8 @@ from bolide.model.clock import Clock
 from bolide.model.errors import ConfigError
 from bolide.model.limits import CONNECTIONS_MAX, IDLE_MS_MAX
 from bolide.net.commons import Commons
-from bolide.net.link import HotService, Link, Service
+from bolide.net.link import Link
+from bolide.net.service import HotService, Service
 from bolide.net.turns import Slices
 from bolide.wire.command import Command
 
@@ -142,7 +143,7 @@ def _cannot_listen(host: str, port: int, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return (
             f"port {port} on {host or 'all addresses'} is already in use;"
-            " stop what uses it or choose another port"
+            " stop what uses it (another bolide?) or choose another port"
         )
     if error.errno == errno.EACCES:
         return f"port {port} may not be used by this user; choose one above 1023"

@@ -14,16 +14,22 @@ from typing import Protocol
 from bolide.model.clock import Clock
 from bolide.net.addresses import Addresses, SystemAddresses
 from bolide.net.clock import SystemClock
+from bolide.net.daemon_threads import DaemonThreads
 
 
 class Threads(Protocol):
-    """Makes threads of one's own, `count` of them; who asked for them shuts them down."""
+    """Makes threads of one's own, `count` of them; who asked for them shuts them down.
 
-    def __call__(self, name: str, count: int = 1) -> Executor: ...
+    The process ends without those that are `for_application`: what runs there may never return.
+    """
+
+    def __call__(self, name: str, count: int = 1, *, for_application: bool = False) -> Executor: ...
 
 
-def system_threads(name: str, count: int = 1) -> Executor:
-    return ThreadPoolExecutor(count, thread_name_prefix=name)
+def system_threads(name: str, count: int = 1, *, for_application: bool = False) -> Executor:
+    return (
+        DaemonThreads(name, count) if for_application else ThreadPoolExecutor(count, thread_name_prefix=name)
+    )
 
 
 def system_memory_bytes() -> int:

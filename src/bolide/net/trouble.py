@@ -31,11 +31,19 @@ Run = Callable[[S], Coroutine[Any, Any, None]]
 class Trouble:
     """Of one piece of work.  It is said when it begins, when it becomes another one, and when it is over."""
 
-    def __init__(self, log: logging.Logger, text: str, level: int = logging.ERROR) -> None:
+    def __init__(
+        self,
+        log: logging.Logger,
+        text: str,
+        level: int = logging.ERROR,
+        *,
+        over_level: int = logging.WARNING,
+    ) -> None:
         """`text` says what does not work; the reason is put behind it."""
         self._log = log
         self._text = text
         self._level = level
+        self._over_level = over_level
         self.reason: str | None = None
         """In words, while it lasts."""
 
@@ -51,7 +59,7 @@ class Trouble:
     def over(self) -> None:
         """It works, again or still."""
         if self.reason is not None:
-            self._log.warning("%s: the trouble has passed, it works again", self._text)
+            self._log.log(self._over_level, "%s: the trouble has passed, it works again", self._text)
             self.reason = None
 
     def __bool__(self) -> bool:

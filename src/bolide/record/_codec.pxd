@@ -37,6 +37,10 @@ cdef struct PropertyScan:
     Py_ssize_t tags_length
     Py_ssize_t unique_key_at
     Py_ssize_t unique_key_length
+    Py_ssize_t group_length       # of the producer group
+    Py_ssize_t asked_at           # the pair that asks to wait, without its separator
+    Py_ssize_t asked_length
+    bint asks                     # there is one, and all others are plain
     Py_ssize_t wait_at            # the pair WAIT=true, which is not worth storing
     Py_ssize_t wait_end
     bint needs_separator

@@ -8,7 +8,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from bolide.model.big_endian cimport load32, store16, store32, store64
 from bolide.model.errors import MessageIllegal
 from bolide.model.limits import BATCH_MESSAGES_MAX
-from bolide.model.properties import NOT_PLAIN, NOT_PLAIN_FAMILIES
+from bolide.model.properties import NOT_IN_A_BATCH, NOT_PLAIN, NOT_PLAIN_FAMILIES, WRITTEN_BY_THE_BROKER
 from bolide.record.codec_twin import TOO_MANY
 from bolide.record._checksum cimport crc32_of, holds, write_checksum
 from bolide.record.layout cimport (
@@ -101,63 +101,7 @@ cdef int64_t hash_of(const unsigned char* text, Py_ssize_t length) noexcept nogi
 
 # ---- properties -----------------------------------------------------------------------------------------------
 
-cdef inline bint is_name(const unsigned char* name, Py_ssize_t length, const char* wanted, Py_ssize_t size) noexcept nogil:
-    return length == size and memcmp(name, wanted, size) == 0
-
-
-cdef struct SpecialName:
-    const unsigned char* text
-    Py_ssize_t length
-    bint is_family                # stands for all longer names that begin like it
-
-
-cdef enum:
-    SPECIAL_MAX = 64
-
-# The names that leave the fast path, from the table of model/properties.py, in order; and by the first byte of a name
-# the first of them that begins so.
-cdef list SPECIAL_TEXTS = sorted(
-    [*NOT_PLAIN_FAMILIES, *(name for name in NOT_PLAIN if not name.startswith(NOT_PLAIN_FAMILIES))]
-)
-cdef SpecialName SPECIAL[SPECIAL_MAX]
-cdef int SPECIAL_COUNT = len(SPECIAL_TEXTS)
-cdef int FIRST_SPECIAL[256]       # -1: none
-
-
-cdef fill_special_names():
-    cdef bytes text
-    cdef int number
-    assert SPECIAL_COUNT <= SPECIAL_MAX
-    for number in range(256):
-        FIRST_SPECIAL[number] = -1
-    for number in range(SPECIAL_COUNT - 1, -1, -1):
-        text = SPECIAL_TEXTS[number]
-        SPECIAL[number].text = <const unsigned char*>PyBytes_AS_STRING(text)
-        SPECIAL[number].length = len(text)
-        SPECIAL[number].is_family = text in NOT_PLAIN_FAMILIES
-        FIRST_SPECIAL[SPECIAL[number].text[0]] = number
-
-
-fill_special_names()
-
-
-cdef inline bint is_special(const unsigned char* name, Py_ssize_t length) noexcept nogil:
-    """Names that change how the broker must treat the message, or that it would have to replace."""
-    return length > 0 and FIRST_SPECIAL[name[0]] >= 0 and is_among_special(name, length)
-
-
-cdef bint is_among_special(const unsigned char* name, Py_ssize_t length) noexcept nogil:
-    cdef SpecialName* special
-    cdef int number
-    for number in range(FIRST_SPECIAL[name[0]], SPECIAL_COUNT):
-        special = &SPECIAL[number]
-        if special.text[0] != name[0]:
-            return False
-        if (length > special.length if special.is_family else length == special.length) and memcmp(
-            name, special.text, special.length
-        ) == 0:
-            return True
-    return False
+include "_names.pxi"
 
 
 cdef bint is_plain_key(const unsigned char* text, Py_ssize_t length) noexcept nogil:
@@ -179,9 +123,11 @@ cdef void scan_properties(const unsigned char* text, Py_ssize_t length, Property
     """One walk over the pairs: where the interesting ones are, and whether all are plain."""
     cdef Py_ssize_t at = 0, name_end, pair_end
     cdef Py_ssize_t name_length, value_length
-    scan.plain = True
+    scan.plain = length == 0 or memchr(text, 0, length) == NULL  # the general path says no to it
     scan.tags_at = scan.tags_length = 0
     scan.unique_key_at = scan.unique_key_length = 0
+    scan.group_length = scan.asked_at = scan.asked_length = 0
+    scan.asks = False
     scan.wait_at = scan.wait_end = 0
     scan.needs_separator = length > 0 and text[length - 1] != PAIR_END
     while at < length:
@@ -189,10 +135,15 @@ cdef void scan_properties(const unsigned char* text, Py_ssize_t length, Property
         name_end = find(text, at, pair_end, NAME_END)
         name_length = name_end - at
         value_length = pair_end - name_end - 1
-        if is_special(text + at, name_length):
-            scan.plain = False
+        if not scan.plain:
             return
-        if value_length > 0:
+        if is_special(text + at, name_length):
+            if scan.asked_length or value_length <= 0 or not is_one_of(&ASKING, text + at, name_length):
+                scan.plain = False
+                return
+            scan.asked_at = at
+            scan.asked_length = pair_end - at
+        elif value_length > 0:
             if is_name(text + at, name_length, b"TAGS", 4):
                 scan.tags_at = name_end + 1
                 scan.tags_length = value_length
@@ -205,11 +156,30 @@ cdef void scan_properties(const unsigned char* text, Py_ssize_t length, Property
                     return
                 scan.wait_at = at
                 scan.wait_end = pair_end + 1 if pair_end < length else length
+            elif is_name(text + at, name_length, b"PGROUP", 6):
+                scan.group_length = value_length
         at = pair_end + 1
     if scan.wait_end == length:  # the pair without a separator is the one that goes
         scan.needs_separator = False
     if not scan.unique_key_length or not is_plain_key(text + scan.unique_key_at, scan.unique_key_length):
         scan.plain = False
+    if scan.asked_length:
+        scan.asks = scan.plain and not has_unusual(text, length)
+        scan.plain = False
+
+
+cdef bint has_unusual(const unsigned char* text, Py_ssize_t length) noexcept nogil:
+    """Whether a message that waits has a name that the broker writes, or says nothing of WAIT."""
+    cdef Py_ssize_t at = 0, name_end, pair_end
+    while at < length:
+        pair_end = find(text, at, length, PAIR_END)
+        name_end = find(text, at, pair_end, NAME_END)
+        if is_one_of(&OF_BROKER, text + at, name_end - at):
+            return True
+        if name_end + 1 >= pair_end and is_name(text + at, name_end - at, b"WAIT", 4):
+            return True
+        at = pair_end + 1
+    return False
 
 
 cdef bint has_special(const unsigned char* text, Py_ssize_t length) noexcept nogil:

@@ -5,7 +5,8 @@ import struct
 from bolide.model.errors import MalformedRecord, MessageIllegal
 from bolide.model.java_hash import java_hash
 from bolide.model.limits import BATCH_MESSAGES_MAX
-from bolide.model.message import NAME_END, Property, SysFlag
+from bolide.model.message import Property, SysFlag
+from bolide.model.pairs import NAME_END
 from bolide.record.checksum_twin import holds, masked_crc32, seal_record
 from bolide.record.layout import (
     BATCH_ITEM,

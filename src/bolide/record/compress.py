@@ -16,6 +16,13 @@ from bolide.model.message import COMPRESSION_MASK, SysFlag
 
 ZLIB_LEVEL = 5
 
+ZLIB_RATIO = 1032
+LZ4_RATIO = 255
+ZSTD_RATIO = 32_768
+"""A byte unpacks to so many at most: a block of zstd that repeats one byte takes four bytes for 128 KiB."""
+
+LZ4_MAGIC = b"\x04\x22\x4d\x18"
+
 
 def pack_body(body: bytes, kind: int = SysFlag.COMPRESSION_ZLIB) -> bytes:
     """The body packed in one of the three ways."""
@@ -51,6 +58,31 @@ def unpack_body(body: bytes, sys_flag: int, size_bytes_max: int = BODY_UNPACKED_
     return plain
 
 
+def unpacked_at_most(body: bytes, sys_flag: int, size_bytes_max: int = BODY_UNPACKED_BYTES_MAX) -> int:
+    """How many bytes `unpack_body` may have made of a body that does not unpack, before it found that.
+
+    So that whoever reads many of them can stop in time: such work leaves nothing behind that could be counted.
+    """
+    kind = sys_flag & COMPRESSION_MASK
+    most = 0
+    if kind in (0, SysFlag.COMPRESSION_ZLIB):
+        looks_like_it = len(body) > 1 and body[0] & 15 == zlib.DEFLATED and (body[0] << 8 | body[1]) % 31 == 0
+        most = ZLIB_RATIO * len(body) if looks_like_it else 0
+    elif kind == SysFlag.COMPRESSION_LZ4:
+        most = LZ4_RATIO * len(body) if body.startswith(LZ4_MAGIC) else 0
+    elif kind == SysFlag.COMPRESSION_ZSTD:
+        try:
+            size = zstandard.frame_content_size(body)
+        except zstandard.ZstdError:
+            return 0
+        most = ZSTD_RATIO * len(body)
+        if size >= 0:
+            most = (
+                min(most, size) if size <= size_bytes_max else 0
+            )  # what says that it is too large is not tried
+    return min(most, size_bytes_max)
+
+
 # Each returns at most one byte more than the limit, and whether the packed stream came to its end.
 
 
@@ -69,7 +101,7 @@ def _unlz4(body: bytes, limit: int) -> tuple[bytes, bool]:
 def _unzstd(body: bytes, limit: int) -> tuple[bytes, bool]:
     size = zstandard.frame_content_size(body)
     if size > limit:
-        return bytes(limit + 1), True
+        raise MalformedRecord(f"the body unpacks to more than {limit} bytes")
     if size >= 0:
         plain = zstandard.ZstdDecompressor().decompress(body, max_output_size=size)
         return plain, len(plain) == size

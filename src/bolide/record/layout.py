@@ -55,7 +55,8 @@ from functools import partial
 from typing import NamedTuple
 
 from bolide.model.errors import MalformedRecord
-from bolide.model.message import NAME_END, PAIR_END, PROPERTIES_BYTES_MAX, Property, SysFlag
+from bolide.model.message import PROPERTIES_BYTES_MAX, Property, SysFlag
+from bolide.model.pairs import NAME_END, PAIR_END
 
 MAGIC_V1 = 0xDAA320A7
 MAGIC_V2 = 0xDAA320AB

@@ -64,11 +64,15 @@ class UniqueIds:
         self._counter = 0
 
     def next(self) -> str:
+        self._counter = (self._counter + 1) & _COUNTER_MASK
+        return f"{self.head()}{self._counter:04X}"
+
+    def head(self) -> str:
+        """All but the counter, for who counts by himself: from ids of this one no other ids may be taken then."""
         now_ms = self._clock.now_ms()
         if not self._month_start_ms <= now_ms < self._month_end_ms:
             self._turn_month(now_ms)
-        self._counter = (self._counter + 1) & _COUNTER_MASK
-        return f"{self._prefix}{now_ms - self._month_start_ms:08X}{self._counter:04X}"
+        return f"{self._prefix}{now_ms - self._month_start_ms:08X}"
 
     def _turn_month(self, now_ms: int) -> None:
         now = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone(self._zone)

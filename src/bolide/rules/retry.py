@@ -4,6 +4,8 @@ Pure.  A message comes back in two ways: its consumer names it (code 36), or sen
 group's retry topic, where the first way has failed or its queue is consumed in order.
 """
 
+from bolide.model.limits import DELAY_LEVELS_MAX
+from bolide.model.numbers import INT32_MAX
 from bolide.model.topic import GroupConfig
 
 FIRST_LEVEL = 3
@@ -21,11 +23,18 @@ def times_max(group: GroupConfig, asked: int | None, client_version: int) -> int
 def next_level(asked: int, times: int, times_allowed: int) -> int | None:
     """The delay level of a message that is sent back after so many retries; None when it is dead.
 
-    A level below 0 asks for that; 0 leaves the choice to us.
+    A level below 0 asks for that; 0 leaves the choice to us.  A count below 0, which brokers store as it was sent, is
+    none: added to the first level it would be no delay at all.
     """
+    times = max(times, 0)
     if asked < 0 or times >= times_allowed:
         return None
-    return asked or FIRST_LEVEL + times
+    return asked or min(FIRST_LEVEL + times, DELAY_LEVELS_MAX)
+
+
+def one_more(times: int) -> int:
+    """The count of a message that is brought again once more, as far as a record holds it."""
+    return min(max(times, 0) + 1, INT32_MAX)
 
 
 def is_retry(times: int, asked: int | None) -> bool:

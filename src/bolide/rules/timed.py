@@ -22,12 +22,16 @@ ASKING = (Property.TIMER_DELAY_SEC, Property.TIMER_DELAY_MS, Property.TIMER_DELI
 def asked_ms(properties: Mapping[str, str], now_ms: int) -> int | None:
     """The time that a message asks for, when its delay begins now; None when it asks for none.
 
+    A delay is counted from the end of this millisecond: somewhere in it the message was sent, and for its sender it
+    must not be over sooner.
+
     >>> asked_ms({"TIMER_DELAY_SEC": "5"}, 1000), asked_ms({"TIMER_DELIVER_MS": "77"}, 1000), asked_ms({}, 1000)
-    (6000, 77, None)
+    (6001, 77, None)
     """
     for name, unit_ms in _UNITS_MS:
         if name in properties:
-            return now_ms + _whole(name, properties[name]) * unit_ms
+            delay_ms = _whole(name, properties[name]) * unit_ms
+            return now_ms + delay_ms + (delay_ms > 0)
     text = properties.get(Property.TIMER_DELIVER_MS)
     return None if text is None else _whole(Property.TIMER_DELIVER_MS, text)
 

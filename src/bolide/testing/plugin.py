@@ -4,8 +4,9 @@
         with Producer(bolide_server.nameserver, group="tests") as producer:
             producer.send(Message("orders", b"..."))
 
-`bolide_server` is new for every test.  `bolide_session_server` is one for the whole run: quicker, so use topics and
-groups of your own.  To change settings, override the fixture `bolide_settings`:
+`bolide_server` is new for every test.  `bolide_module_server` is one for each file of tests and `bolide_session_server`
+one for the whole run: quicker, so use topics and groups of your own.  To change settings, override the fixture
+`bolide_settings`:
 
     @pytest.fixture(scope="session")
     def bolide_settings():
@@ -23,13 +24,22 @@ if TYPE_CHECKING:  # pytest loads this file in every project that has bolide ins
 
 @pytest.fixture(scope="session")
 def bolide_settings() -> Mapping[str, str | int]:
-    """Broker settings of both fixtures, under the original's keys; override it."""
+    """Broker settings of all these servers, under the original's keys; override it."""
     return {}
 
 
 @pytest.fixture
 def bolide_server(bolide_settings: Mapping[str, str | int]) -> "Iterator[EmbeddedServer]":
     """A fresh server on free ports with no data."""
+    from bolide.testing.embedded import EmbeddedServer
+
+    with EmbeddedServer(settings=bolide_settings) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def bolide_module_server(bolide_settings: Mapping[str, str | int]) -> "Iterator[EmbeddedServer]":
+    """One server for all tests of a file."""
     from bolide.testing.embedded import EmbeddedServer
 
     with EmbeddedServer(settings=bolide_settings) as server:

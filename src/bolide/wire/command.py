@@ -10,6 +10,7 @@ which form the header has, its low 24 bits how long it is:
 A server answers in the form it was asked in, because some clients read only one of them.
 """
 
+import dataclasses
 import struct
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +31,12 @@ LANGUAGES = (
 )
 OTHER = LANGUAGES.index("OTHER")
 _KNOWN = {name: name for name in LANGUAGES}
+
+ACCESS_KEY = "AccessKey"
+SECURITY_TOKEN = "SecurityToken"
+SIGNATURE = "Signature"
+PROOFS = frozenset({ACCESS_KEY, SECURITY_TOKEN, SIGNATURE})
+"""Fields that say who asks and prove it; whoever reads a log must not learn them."""
 
 FLAG_RESPONSE = 1
 FLAG_ONE_WAY = 2
@@ -63,6 +70,9 @@ class Command:
     frame_bytes: int = field(default=0, compare=False)
     """The length of the frame that it came in, which is what it costs to keep; 0 for one that was made here."""
 
+    def __repr__(self) -> str:
+        return f"Command({shown(self)})"
+
     @property
     def is_response(self) -> bool:
         return bool(self.flag & FLAG_RESPONSE)
@@ -88,6 +98,13 @@ class Command:
             flag=FLAG_RESPONSE,
             form=self.form,
         )
+
+
+def shown(record: Any) -> str:
+    """How a dataclass with `fields` of a request shows itself: as all do, but without proofs."""
+    values = {one.name: getattr(record, one.name) for one in dataclasses.fields(record) if one.repr}
+    values["fields"] = {name: text for name, text in values["fields"].items() if name not in PROOFS}
+    return ", ".join(f"{name}={value!r}" for name, value in values.items())
 
 
 def encode_head(command: Command, body_length: int) -> bytes:

@@ -5,6 +5,7 @@ Ends of transactions that lie between them are in a table of their own.
 
 from array import array
 from bisect import bisect_left
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from bolide.model import end_rows
@@ -142,6 +143,11 @@ class SendRun:
             self._text(values[end_rows.TRANSACTION_ID_AT], values[end_rows.TRANSACTION_ID_LENGTH]),
             self._text(values[end_rows.MESSAGE_ID_AT], values[end_rows.MESSAGE_ID_LENGTH]),
         )
+
+    def half_numbers(self, first: int, last: int) -> Sequence[int]:
+        """Of the half messages that these ends are of."""
+        columns = end_rows.COLUMNS
+        return self.ends[first * columns + end_rows.HALF_NUMBER : last * columns : columns]
 
     def _text(self, at: int, length: int) -> str:
         return self.properties[at : at + length].decode()

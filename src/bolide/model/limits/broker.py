@@ -221,6 +221,12 @@ HALF_LINES_MAX: Final = Limit(
     "open half messages that were stored again of which it is known where they were before",
     "whoever ends the oldest of them by its former place is refused, and asked again",
 )
+IMMUNE_HALVES_MAX: Final = Limit(
+    1_048_576,
+    Where.BROKER,
+    "open half messages with a time of their own (CHECK_IMMUNITY_TIME_IN_SECONDS) of which each is known by itself",
+    "of others it is known of 1,024 together, which are read again when the first of them is due",
+)
 RESUMED_HALVES_MAX: Final = Limit(
     100_000,
     Where.BROKER,

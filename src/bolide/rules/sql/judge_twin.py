@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from bolide.model.message import NAME_END
+from bolide.model.pairs import NAME_END
 from bolide.record.layout import open_record
 from bolide.rules.sql.numbers import decimal, order_of, whole_32, whole_64
 from bolide.rules.sql.parse import parse

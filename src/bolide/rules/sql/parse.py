@@ -18,7 +18,7 @@ from typing import NoReturn
 from bolide.model import limits
 from bolide.model.errors import SubscriptionMalformed
 from bolide.model.numbers import INT32_MAX, INT64_MAX
-from bolide.rules.sql.tokens import Kind, Token, refuse, tokens_of
+from bolide.rules.sql.tokens import Kind, Token, refuse, texts_at, tokens_of
 from bolide.rules.sql.tree import (
     And,
     Between,
@@ -175,9 +175,9 @@ class _Parser:
         if not isinstance(left, Property):
             refuse(self._expression, at, "before IN stands the name of a property")
         self._need("(")
-        texts = [self._text()]
-        while self._took(","):
-            texts.append(self._text())
+        texts = self._texts()
+        if self._took(","):
+            self._text()  # says why the list does not go on
         self._need(")")
         return In(left, frozenset(texts), is_negated)
 
@@ -249,6 +249,15 @@ class _Parser:
         if token.kind is not Kind.TEXT:
             self._refuse(token, f"a text in single quotes belongs here, not {_shown(token)}")
         return token.text
+
+    def _texts(self) -> list[str]:
+        """One or more, with commas in between."""
+        texts, end = texts_at(self._expression, self._next.at)
+        if not texts:
+            self._text()  # says what is wrong
+        self._tokens = tokens_of(self._expression, end)
+        self._next = next(self._tokens)
+        return texts
 
     def _condition(self, node: Node, at: int) -> Node:
         if isinstance(node, Property):

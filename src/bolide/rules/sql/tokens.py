@@ -32,10 +32,14 @@ class Token(NamedTuple):
 
 
 _BLANK = re.compile(r"[ \t\n\r\f]+|--[^\n\r]*|/\*.*?\*/", re.DOTALL)
+_TEXT = re.compile(r"'(?:''|[^'])*'")
+_BLANKS = rf"(?>(?:{_BLANK.pattern})*)"  # as they come: what they have taken they do not give back
+_TEXTS = re.compile(rf"{_TEXT.pattern}(?:{_BLANKS},{_BLANKS}{_TEXT.pattern})*", re.DOTALL)
+_TEXT_OR_BLANK = re.compile(rf"({_TEXT.pattern})|{_BLANK.pattern}", re.DOTALL)
 _TOKEN = re.compile(
-    r"""(?P<DECIMAL>[0-9]+\.[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+)
+    rf"""(?P<DECIMAL>[0-9]+\.[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+)
     |(?P<WHOLE>0|[1-9][0-9]*[lL]?)
-    |(?P<TEXT>'(?:''|[^'])*')
+    |(?P<TEXT>{_TEXT.pattern})
     |(?P<NAME>[A-Za-z_$][A-Za-z0-9_$]*)
     |(?P<SYMBOL><>|<=|>=|[=<>()+,-])""",
     re.VERBOSE,
@@ -52,9 +56,8 @@ _HINTS = {
 }
 
 
-def tokens_of(expression: str) -> Iterator[Token]:
-    """All of them, at last one that says where the end is."""
-    at = 0
+def tokens_of(expression: str, at: int = 0) -> Iterator[Token]:
+    """All from there on, at last one that says where the end is."""
     while True:
         while blank := _BLANK.match(expression, at):
             at = blank.end()
@@ -73,8 +76,23 @@ def _token(kind: Kind, text: str, at: int) -> Token:
     if kind is Kind.NAME and text.upper() in KEYWORDS:
         return Token(Kind.KEYWORD, text.upper(), at)
     if kind is Kind.TEXT:
-        return Token(kind, text[1:-1].replace("''", "'"), at)
+        return Token(kind, _unquoted(text), at)
     return Token(kind, text, at)
+
+
+def texts_at(expression: str, at: int) -> tuple[list[str], int]:
+    """The text that stands there and those behind it, with commas in between, and where they end.
+
+    One by one, as tokens, a thousand of them cost several times as much, and every pull may bring some.
+    """
+    run = _TEXTS.match(expression, at)
+    if run is None:
+        return [], at
+    return [_unquoted(text) for text in _TEXT_OR_BLANK.findall(run.group()) if text], run.end()
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1].replace("''", "'")
 
 
 def refuse(expression: str, at: int, why: str) -> NoReturn:

@@ -13,9 +13,9 @@ from bolide.model.steps import Steps
 from bolide.model.topic import GroupConfig, Subscription, TopicConfig
 from bolide.wire.bodies.connection import ClientConnection
 from bolide.wire.bodies.group import subscription_as_json
-from bolide.wire.bodies.members import number, parse_object, rows, table
+from bolide.wire.bodies.members import number, parse_answer, parse_object, rows, table
 from bolide.wire.bodies.offset import QueueProgress
-from bolide.wire.bodies.queue import queue_as_json, queue_as_key, queue_from_key
+from bolide.wire.bodies.queue import queue_as_json, queue_as_key, queue_from_json, queue_from_key
 
 Offsets = Mapping[MessageQueue, int]
 OffsetRows = Iterable[tuple[MessageQueue, int]]
@@ -35,6 +35,22 @@ def offset_list_pieces(offsets: OffsetRows) -> Iterator[bytes]:
     """The body of 220 as C++ clients read it (RocketMQ: ResetOffsetBodyForC)."""
     listed = ({**queue_as_json(queue), "offset": offset} for queue, offset in offsets)
     return json_pieces.compact({"offsetTable": json_pieces.Items(listed)})
+
+
+def decode_reset(body: bytes) -> dict[MessageQueue, int]:
+    """The body of 220, in either form."""
+    members = parse_answer(body, "the offsets to go to")
+    if isinstance(members.get("offsetTable"), list):
+        return {queue_from_json(row): number(row, "offset") for row in rows(members, "offsetTable")}
+    queues = table(members, "offsetTable")
+    return {queue_from_key(key): number(queues, key) for key in queues}
+
+
+def member_offsets_pieces(offsets: OffsetRows) -> Iterator[bytes]:
+    """The answer to 221 (RocketMQ: GetConsumerStatusBody)."""
+    return json_pieces.compact(
+        {"consumerTable": {}, "messageQueueTable": json_pieces.Entries(_by_key(offsets))}
+    )
 
 
 def decode_member_offsets(body: bytes) -> Steps[dict[MessageQueue, int]]:

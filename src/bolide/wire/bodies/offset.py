@@ -1,6 +1,6 @@
 """A group's progress by queue: the answer to 208."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,11 +45,16 @@ class QueueProgress:
 
 
 def consume_stats_pieces(
-    queues: Iterable[tuple[MessageQueue, QueueProgress]], per_second: float = 0.0
+    queues: Iterable[tuple[MessageQueue, QueueProgress]], per_second: Callable[[], float] = float
 ) -> Iterator[bytes]:
-    """RocketMQ: ConsumeStats; `per_second` is how fast the group consumes."""
-    rows = ((queue_as_key(queue), progress.as_json()) for queue, progress in queues)
-    return json_pieces.compact({"consumeTps": per_second, "offsetTable": json_pieces.Entries(rows)})
+    """RocketMQ: ConsumeStats; `per_second` tells how fast the group consumes, once all queues were asked for."""
+
+    def members() -> Iterator[tuple[str, object]]:
+        rows = ((queue_as_key(queue), progress.as_json()) for queue, progress in queues)
+        yield "offsetTable", json_pieces.Entries(rows)
+        yield "consumeTps", per_second()
+
+    return json_pieces.compact(json_pieces.Entries(members()))
 
 
 def decode_consume_stats(body: bytes) -> dict[MessageQueue, QueueProgress]:

@@ -18,13 +18,13 @@ class PushedReply(Header):
     queue_id: Int
     sys_flag: Int
     flag: Int
-    properties: str
-    reconsume_times: Int
-    unit_mode: bool
     born_host: str
     store_host: str
     born_timestamp_ms: Long = wire("bornTimestamp")
     store_timestamp_ms: Long = wire("storeTimestamp")
+    properties: str = ""
+    reconsume_times: Int = 0
+    unit_mode: bool = False
 
     @classmethod
     def of(

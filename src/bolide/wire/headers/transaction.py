@@ -30,15 +30,18 @@ class EndTransaction(Header):
 
 @dataclasses.dataclass(frozen=True)
 class CheckTransaction(Header):
-    """One-way, to a member of the producer group; the body is the message, as if it was in its own topic."""
+    """One-way, to a member of the producer group; the body is the message, as if it was in its own topic.
+
+    Brokers of 4.x say less.
+    """
 
     tran_state_table_offset: Long
     commit_log_offset: Long
-    msg_id: str | None
-    transaction_id: str | None
-    offset_msg_id: str
-    topic: str
-    broker_name: str = wire("bname")
+    msg_id: str | None = None
+    transaction_id: str | None = None
+    offset_msg_id: str | None = None
+    topic: str | None = None
+    broker_name: str | None = wire("bname", default=None)
 
 
 @dataclasses.dataclass(frozen=True)
