@@ -30,6 +30,8 @@ def first_undelivered(store: MessageStore, queue: ConsumeQueue, first: int, now_
     number = undelivered = first
     while (entry := queue.entry(number)) is not None and (is_set_back or entry[2] <= newest_ms):
         number += 1
+        if number % (STEP_ENTRIES // 8) == 0:
+            yield
         record = None if entry[1] == GAP_SIZE else store.reader.read_at(entry[0])
         if record is None:
             continue
@@ -39,6 +41,8 @@ def first_undelivered(store: MessageStore, queue: ConsumeQueue, first: int, now_
             continue
         if is_set_back and Property.UNIQUE_KEY not in message.pairs():
             break  # among so many there may be equal ones, and twice is better than never
+        if store.queues.deletions.place_of(message.topic) > entry[0]:
+            continue  # its topic was deleted since: nobody can tell, and it is not delivered any more
         own = (message.topic, message.queue_id)
         if own not in places:
             since_ms = _stored_ms(record) if is_set_back else entry[2]
@@ -46,14 +50,10 @@ def first_undelivered(store: MessageStore, queue: ConsumeQueue, first: int, now_
         found = yield from _find(
             store, message, len(message.topic) - len(queue.tail.key[0]) + entry[1], places[own]
         )
-        if found is None and store.queues.deletions.place_of(message.topic) > entry[0]:
-            continue  # its topic was deleted since, and nobody can tell
         if found is None:
             break
         places[own] = found + 1
         undelivered = number
-        if number % (STEP_ENTRIES // 8) == 0:
-            yield
     return undelivered
 
 

@@ -247,25 +247,28 @@ class Deliveries:
     def _due_ms(
         self, level: _Level, queue: ConsumeQueue, offset: int, log_offset: int, time_ms: int, now_ms: int
     ) -> int:
-        """When a message is due: at the time in its entry, unless the clock was set back since it was stored.
+        """When a message is due: behind the time in its entry, unless the clock was set back since it was stored.
 
-        Then it waits as long as was promised, from when it is known of: never less, and not for as long as the clock
-        needs to come back to where it was.
+        That time is counted from the beginning of a millisecond, and somewhere in it the message was sent: for its
+        sender the delay is over when that millisecond is.
+
+        If the clock was set back it waits as long as was promised, from when it is known of: never less, and not for as
+        long as the clock needs to come back to where it was.
         """
         delay_ms = self._delays.delay_ms(level.number)
         if 0 <= time_ms <= now_ms + delay_ms:
-            return time_ms
+            return time_ms + 1
         head = self._store.reader.head_at(log_offset)
         if head is None:
             return LOOK_NOW
         if time_ms < 0:  # in the original's other kind of queue it is the address of more
             time_ms = head.store_timestamp_ms + delay_ms
         if head.store_timestamp_ms <= now_ms:  # the levels were others then
-            return time_ms
+            return time_ms + 1
         if offset >= level.known_end:
             level.known_end, level.known_ms = int(queue.end), self._clock.monotonic_ms()
         waited_ms = self._clock.monotonic_ms() - level.known_ms
-        return min(time_ms, now_ms + max(0, time_ms - head.store_timestamp_ms - waited_ms))
+        return min(time_ms + 1, now_ms + max(0, time_ms + 1 - head.store_timestamp_ms - waited_ms))
 
     def _now_ms(self) -> int:
         """The time.  When the clock was set back, all that was read from entries is to be looked at again."""

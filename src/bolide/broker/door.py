@@ -19,7 +19,8 @@ from bolide.machines.waiters import Tell
 from bolide.model.errors import TooBusy
 from bolide.net.link import Link
 from bolide.net.turns import Slices
-from bolide.store.append import QueueTail, TopicLane
+from bolide.store.append import FindDetour, QueueTail, TopicLane
+from bolide.store.ends import FindTails
 from bolide.store.new_message import Appended, NewMessage
 from bolide.store.store import MessageStore
 from bolide.wire.send_run import SendRun
@@ -58,16 +59,52 @@ class Door:
         return appended
 
     def append_run(
-        self, link: Link, run: SendRun, lanes: Sequence[TopicLane | None], first: int
+        self,
+        link: Link,
+        run: SendRun,
+        lanes: Sequence[TopicLane | None],
+        first: int,
+        find: FindDetour | None = None,
     ) -> tuple[int, bool]:
-        """Store plain sends from row `first` on; the first row that was not stored, and whether it needs a decision."""
+        """Store sends from row `first` on; the first row that was not stored, and whether it needs the general path.
+
+        Without `find` only plain ones.
+        """
         if not self._safety.at_once and not self._safety.has_room:
             return first, True
         appended = self._store.append_run(
-            run.rows, run.log_offsets, run.buffer, run.properties, lanes, first, run.count, link.remote_host
+            run.rows,
+            run.log_offsets,
+            run.buffer,
+            run.properties,
+            lanes,
+            first,
+            run.count,
+            link.remote_host,
+            find,
+            run.properties_used,
         )
         self._settle_soon()
         return appended
+
+    def append_ends(
+        self,
+        run: SendRun,
+        first: int,
+        last: int,
+        halves: range,
+        size_max: int,
+        find: FindTails,
+        marked_as: bytes,
+    ) -> int:
+        """Store plain ends of transactions from row `first` on; the first row that was not stored."""
+        if not self._safety.has_room:
+            return first
+        row = self._store.append_ends(
+            run.ends, run.properties, first, last, halves, size_max, find, marked_as
+        )
+        self._settle_soon()
+        return row
 
     def sync_soon(self) -> None:
         """Make the log durable as it is now: somebody writes down what follows from it."""

@@ -1,19 +1,23 @@
 """Failed messages on their way back, by either way (`rules/retry.py`): what is written into them, and where they go.
 
 A message that comes again keeps its body, its tags and keys, and where and when it was born.  Beside what the original
-writes into it, it keeps the history of its attempts (`rules/attempts.py`), which gives way when there is no room.
+writes into it, it keeps the history of its attempts (`rules/attempts.py`), which gives way when there is no room.  So
+do its own properties, in the last resort (`rules/left_out.py`): it is refused for no length of them.
 """
 
 from dataclasses import replace
 
-from bolide.broker.property_room import room_in
+from bolide.broker.diversions import aside_bytes
+from bolide.broker.property_room import room_in, with_room
 from bolide.broker.state import BrokerState
 from bolide.model import names
 from bolide.model.addresses import host_of
 from bolide.model.errors import GroupNotFound, InvalidRequest
 from bolide.model.limits import PROPERTIES_ROOM_BYTES
-from bolide.model.message import TRANSACTION_MASK, Property, format_properties, parse_properties
-from bolide.model.numbers import parse_count
+from bolide.model.message import TRANSACTION_MASK, Property
+from bolide.model.numbers import INT32_MAX, parse_count
+from bolide.model.pairs import join_properties, parse_properties
+from bolide.model.properties import NOT_STORED
 from bolide.model.topic import GroupConfig, TopicConfig
 from bolide.net.link import Link
 from bolide.rules import attempts, retry
@@ -25,6 +29,9 @@ NO_DELAY = "0"
 
 OVER = (*ASKING, Property.TRANSACTION_PREPARED)
 """What made a message wait before it came to its consumer: it says nothing of how long it waits now."""
+
+KEY_AND_WAIT_BYTES = 64
+"""What a send may write into properties beside what the broker says of itself, at most."""
 
 
 def group_for(state: BrokerState, link: Link, name: str) -> GroupConfig:
@@ -77,10 +84,25 @@ def sent_to_retry(
     else:
         level = _level(pairs)
     history = pairs.pop(Property.ATTEMPTS, None)
-    history = history_with(state, link, history, level, format_properties(pairs).encode())
+    pairs = _stored_with_room(state, pairs, topic.name if level else None)
+    history = history_with(state, link, history, level, join_properties(pairs).encode())
     if history is not None:
         pairs[Property.ATTEMPTS] = history
-    return replace(header, properties=format_properties(pairs)), topic
+    return replace(header, properties=join_properties(pairs)), topic
+
+
+def _stored_with_room(state: BrokerState, pairs: dict[str, str], waits_for: str | None) -> dict[str, str]:
+    """The same, or without those that have no room beside what is written when they are stored, and set aside."""
+    rewritten, left = NOT_STORED, len(state.identity.properties_suffix) + KEY_AND_WAIT_BYTES
+    if waits_for is not None:
+        rewritten = (*rewritten, Property.REAL_TOPIC, Property.REAL_QUEUE_ID)
+        left += aside_bytes(waits_for, INT32_MAX)
+    own = join_properties({name: text for name, text in pairs.items() if name not in rewritten})
+    properties, left_out = with_room(own.encode(), left)
+    if not left_out:
+        return pairs
+    shorter = parse_properties(properties.decode())
+    return shorter | {Property.WAIT: pairs[Property.WAIT]} if Property.WAIT in pairs else shorter
 
 
 def _level(pairs: dict[str, str]) -> int:

@@ -13,7 +13,7 @@ line.  So a transaction that is ended by a former place of its message is found,
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -28,6 +28,7 @@ from bolide.model.limit import KIB, MIB
 from bolide.model.limits import HALF_LINES_MAX, RESUMED_HALVES_MAX
 from bolide.model.message import TRANSACTION_MASK, Property, SysFlag
 from bolide.model.numbers import parse_count
+from bolide.model.pairs import parse_properties
 from bolide.record.layout import OpenRecord, open_record
 from bolide.store.append import QueueTail
 from bolide.store.new_message import Appended, NewMessage
@@ -41,8 +42,12 @@ ENDED_TAG = "d"
 
 _ONE = PullLimits(1, KIB, 1, KIB, 0)
 _MANY = PullLimits(1024, MIB, 1024, MIB, 0)
-_OP_PROPERTIES = f"{Property.TAGS}\x01{ENDED_TAG}\x02".encode()
+OP_PROPERTIES = f"{Property.TAGS}\x01{ENDED_TAG}\x02".encode()
+_HALF_TOPIC = names.HALF_TOPIC.encode()
 _LINE_NAME = f"{Property.PREPARED_QUEUE_OFFSET}\x01".encode()
+
+_Whose = tuple[str | None, str]
+"""What a message says itself of which one it is, and of its sender."""
 
 
 class Half(NamedTuple):
@@ -56,6 +61,8 @@ class Half(NamedTuple):
     """The offset of the first of those that are the same message."""
     came_ms: int
     """When that one was stored, by the broker's own clock: storing a message again makes it no younger."""
+    own_queue: tuple[str, int] | None
+    """Topic and queue that its sender meant; None when it does not say so."""
 
     @property
     def size(self) -> int:
@@ -69,17 +76,9 @@ class Half(NamedTuple):
     def unique_key(self) -> str | None:
         return self.properties.get(Property.UNIQUE_KEY)
 
-    @property
-    def own_queue(self) -> tuple[str, int] | None:
-        """Topic and queue that its sender meant; None when it does not say so."""
-        try:
-            return own_queue(self.properties)
-        except Undeliverable:
-            return None
-
     def is_same_as(self, other: "Half") -> bool:
         """Whether both are one message of one sender, as far as it says itself."""
-        return (self.unique_key, self.group) == (other.unique_key, other.group)
+        return _whose(self.properties) == _whose(other.properties)
 
 
 class Ending(NamedTuple):
@@ -164,13 +163,23 @@ class HalfMessages:
             self._forget(half, place)
         return appended[-1]
 
+    def open_in_front(self, numbers: Sequence[int]) -> int:
+        """How many of these are open, named once and where they have always been, before the first that is not."""
+        seen: set[int] = set()
+        end, is_finished = self.end, self.window.is_finished
+        for count, number in enumerate(numbers):
+            if number in seen or number in self._places or number >= end or is_finished(number):
+                return count
+            seen.add(number)
+        return len(numbers)
+
     def op_record(self, offset: int) -> NewMessage:
         """What marks a half message as ended.  A single offset is what all versions of the original read."""
         return NewMessage(
             topic=names.OP_HALF_TOPIC,
             queue_id=QUEUE,
             body=b"%d" % offset,
-            properties=_OP_PROPERTIES,
+            properties=OP_PROPERTIES,
             flag=0,
             sys_flag=0,
             born_timestamp_ms=self._state.clock.now_ms(),
@@ -277,8 +286,9 @@ class HalfMessages:
 
     def _recall(self) -> None:
         """Find out what is open."""
+        end = self.end
         for data, record in self._records(names.OP_HALF_TOPIC, self._op_settled):
-            for offset in _ended_offsets(data, record, self.window.first, self.end):
+            for offset in _ended_offsets(data, record, self.window.first, end):
                 self.window.finish(offset)
         self._recall_lines()
         self._end_last()
@@ -289,17 +299,37 @@ class HalfMessages:
         first_open = self.window.next_open(self.window.first, self.end)
         if first_open is None:
             return
+        firsts: dict[int, _Whose] = {}
         for data, record in self._records(names.HALF_TOPIC, first_open):
             if record.prepared_offset > 0:
                 self.note_resumed(record.prepared_offset)
             if data.find(_LINE_NAME, record.properties_at, record.end) < 0:
                 continue
-            half = self._in_line(data[record.end - record.size : record.end])
-            if half is None or half.line == half.offset:
+            line = self._line_of(data, record, firsts)
+            if line is None:
                 continue  # somebody else's words
-            self.window.finish(self._places.pop(half.line, half.line))
-            if not self.window.is_finished(half.offset):
-                self._note_place(half.line, half.offset)
+            self.window.finish(self._places.pop(line, line))
+            if not self.window.is_finished(record.queue_offset):
+                self._note_place(line, record.queue_offset)
+
+    def _line_of(self, data: bytes, record: OpenRecord, firsts: dict[int, _Whose]) -> int | None:
+        """The line that it names, if it is of that line (`_in_line`).  The first of each is read once and remembered:
+        there may be a hundred records of a line, and nobody is served before all are seen."""
+        if data[record.topic_at : record.topic_end] != _HALF_TOPIC or record.queue_id != QUEUE:
+            return None
+        properties = parse_properties(data[record.properties_at : record.end].decode("utf-8", "replace"))
+        line = parse_count(properties.get(Property.PREPARED_QUEUE_OFFSET, ""))
+        if line is None or line >= record.queue_offset:
+            return None
+        whose = firsts.get(line)
+        if whose is None:
+            first = _half_of(self._read(line))
+            if first is None:
+                return None
+            whose = _whose(first.properties)
+            if len(firsts) < HALF_LINES_MAX:
+                firsts[line] = whose
+        return line if _whose(properties) == whose else None
 
     def _end_last(self) -> None:
         """What was committed or given up at the very end of the log may have lost its op record to a crash."""
@@ -349,6 +379,10 @@ class HalfMessages:
             offset = found.next_offset
 
 
+def _whose(properties: Mapping[str, str]) -> _Whose:
+    return properties.get(Property.UNIQUE_KEY), properties.get(Property.PRODUCER_GROUP, "")
+
+
 def _half_of(record: bytes | None) -> Half | None:
     """A line by itself; None when it is no half message."""
     if record is None:
@@ -360,8 +394,13 @@ def _half_of(record: bytes | None) -> Half | None:
         return None
     if message.topic != names.HALF_TOPIC or message.queue_id != QUEUE:
         return None
+    properties = message.pairs()
+    try:
+        meant = own_queue(properties)
+    except Undeliverable:
+        meant = None
     came_ms = at.store_timestamp_ms
-    return Half(at.queue_offset, at.log_offset, message, message.pairs(), at.queue_offset, came_ms)
+    return Half(at.queue_offset, at.log_offset, message, properties, at.queue_offset, came_ms, meant)
 
 
 def _ended_offsets(data: bytes, record: OpenRecord, first: int, end: int) -> Iterator[int]:

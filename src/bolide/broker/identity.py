@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from bolide.broker.config import BrokerConfig
-from bolide.model.message import NAME_END, PAIR_END, Property
+from bolide.model.message import Property
+from bolide.model.pairs import NAME_END, PAIR_END
 from bolide.net.link import encode_host
 from bolide.wire.command import LANGUAGE, VERSION
 

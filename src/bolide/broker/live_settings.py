@@ -18,8 +18,11 @@ class LiveSettings:
         self._listeners: list[Callable[[], None]] = []
 
     def change(self, settings: Mapping[str, str]) -> None:
-        """All of them, or none: `ConfigError` says which one cannot be."""
-        self.now = self.now.changed(settings)
+        """All of them, or none: `ConfigError` says which one cannot be.  What is so already changes nothing."""
+        changed = self.now.changed(settings)
+        if changed == self.now:
+            return
+        self.now = changed
         self.version = self.version.next(self._clock.now_ms())
         for listener in self._listeners:
             try:

@@ -7,8 +7,8 @@ vouch for whatever has become of it meanwhile.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from bolide.model.message import parse_properties
 from bolide.model.names import TIMER_TOPIC
+from bolide.model.pairs import parse_properties
 from bolide.store.store import MessageStore
 
 _TOPIC = TIMER_TOPIC.encode()

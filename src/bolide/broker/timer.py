@@ -9,15 +9,15 @@ log's end what has been delivered since the last point.
 Nobody is served meanwhile, so everything here goes in small pieces: `turn` does one and tells when to come again.
 """
 
-import heapq
 import logging
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from bolide.broker.door import Door
 from bolide.broker.timed_record import TimedRecord, timed_record
 from bolide.broker.timer_recalls import Recalls
+from bolide.broker.timer_slot import Item, LoadedSlot
 from bolide.broker.waiting_message import GoneTopics, Undeliverable, append_due, own_queue
 from bolide.model.clock import Clock
 from bolide.model.errors import MalformedRecord, RequestError, StoreRefusal
@@ -25,7 +25,7 @@ from bolide.model.java_hash import java_hash
 from bolide.model.limits import TIMER_READY_MAX
 from bolide.model.message import Property
 from bolide.model.names import TIMER_TOPIC
-from bolide.model.numbers import INT32_MAX, parse_count, parse_whole
+from bolide.model.numbers import INT32_MAX, INT32_MIN, parse_count, parse_whole
 from bolide.model.steps import Steps, at_once
 from bolide.net.trouble import Trouble
 from bolide.rules.timed import promised_ms, roll_time
@@ -45,10 +45,6 @@ log = logging.getLogger(__name__)
 TAKEN_PER_TURN = 64
 DELIVERED_PER_TURN = 32
 DELIVERED_BYTES_PER_TURN = 512 * 1024
-LOADED_PER_TURN = 200
-EMPTY_SLOTS_PER_TURN = 5000
-PORTION_UNITS = 100_000
-"""So many messages of a slot are in memory at once."""
 
 RETRY_MS = 500
 UNREADABLE_MS = 5
@@ -56,20 +52,21 @@ UNREADABLE_MS = 5
 
 UNSOUND = "its record is damaged, or not in the log any more"
 
+AHEAD = (
+    "config/timercheck, which the original has written, says that all is delivered up to a time that is %d s ahead of"
+    " the clock: what has waited for a time before that does not come. If no clock was ever there, stop the broker and"
+    " delete the file: the timer's files are made again from the log, and what the original has delivered comes twice"
+)
+
 UNSURE_MS = 60_000
 """Without a point, what was stored within a minute before the last delivery may or may not have been delivered."""
 
 
-class _Item(NamedTuple):
-    """A message of the slot that is being delivered; in the order in which they go."""
-
-    time_ms: int
-    at: int
-    unit: Unit
+_topic_hash = lru_cache(1024)(java_hash)
 
 
 class _Due(NamedTuple):
-    item: _Item
+    item: Item
     message: NewMessage | None
 
 
@@ -104,11 +101,8 @@ class Timer:
         self._sources: set[int] = set()  # delivered before the start, as the log's end tells
         self._sources_ms = 0  # when the last of them was
         self._sources_end = 0  # none has this number in the queue, or one above
-        self._heap: list[_Item] = []
-        self._crumbs: list[
-            tuple[int, int]
-        ] = []  # portions of the slot that are still to be loaded, from and to
         self._recalls = Recalls(store)
+        self._slot = LoadedSlot(store, index, self._recalls, window_ms)
         self._loading: Steps[None] | None = None
         self._done_here = False  # whether something of the slot has been delivered
         self._retry_at_ms = 0
@@ -118,10 +112,28 @@ class Timer:
 
     def opening(self) -> Steps[None]:
         """Take up the work where it was left.  Nothing is delivered before that is known."""
+        opened: Opened = yield from self.index.opening(self._queue_offset_of)
+        yield from self._resume(opened)
+        self.found = opened.point
+        ahead_ms = self.read_ms - self._clock.now_ms()
+        if ahead_ms > 0 and opened.point is not None and opened.point.mark < 0:
+            log.warning(AHEAD, ahead_ms // 1000)
+        self._loading = self._slot.load(self.read_ms)
+        self.is_open = True
+
+    def _make_again(self) -> Steps[None]:
+        """The index from the log, as a start would that finds nothing but a point of this moment."""
+        point = self.point()
+        self._rebuild = Rebuild(point.read_ms)  # no point is written from here on
+        self.index.clear()
+        self._slot.clear()
+        yield from self._resume(Opened(point, 0, is_new=True))
+        self.changes += 1
+
+    def _resume(self, opened: Opened) -> Steps[None]:
         log_, reader, end = self._store.log, self._store.reader, int(self._store.log.end)
         now_step = self.index.slot_of(self._clock.now_ms())
         first, last = reader.queue_range(TIMER_TOPIC, 0)
-        opened: Opened = yield from self.index.opening(self._queue_offset_of)
         point = opened.point
         if point is None and last == 0:  # never used
             self.read_ms, self.queue_offset, self.mark = now_step, int(last), end
@@ -145,9 +157,6 @@ class Timer:
         if self.read_ms == 0:  # nothing has ever been delivered, and nothing older fits the wheel
             self.read_ms = now_step - self._half_turn_ms
         self._needed = self._sources_end = int(last)
-        self.found = point
-        self._loading = self._load()
-        self.is_open = True
 
     def _queue_offset_of(self, log_offset: int, size: int) -> int | None:
         record = timed_record(self._store, log_offset, size)
@@ -173,8 +182,13 @@ class Timer:
             if next(self._loading, self) is self:
                 self._loading = None
             return now_ms
-        if self._crumbs and not self._heap:
-            self._loading = self._load_portion()
+        if self.index.is_broken:
+            if self.index.is_held:
+                return now_ms + UNREADABLE_MS
+            self._loading = self._make_again()
+            return now_ms
+        if self._slot.wants_portion:
+            self._loading = self._slot.load_portion()
             return now_ms
         takes_in = self._takes_in(now_ms)
         if not takes_in and not self._recalls.knows(self._needed):  # the slot waits for none of these
@@ -188,19 +202,19 @@ class Timer:
             return self._retry_at_ms
         if self.queue_offset < self._queue_end:  # nobody tells when what a start has found may be read
             return now_ms + UNREADABLE_MS
-        if self._heap:
-            return max(now_ms + 1, self._heap[0].time_ms + 1)
+        if self._slot.heap:
+            return max(now_ms + 1, self._slot.heap[0].time_ms + 1)
         return max(now_ms + 1, self.read_ms + self.index.step_ms) if self.index.slots_ahead else None
 
     @property
     def is_rebuilding(self) -> bool:
         """Whether the index is being made again: until all is in it, the last point stays the true one."""
-        return self._rebuild is not None
+        return self._rebuild is not None or self.index.is_broken
 
     @property
     def is_full(self) -> bool:
         """Whether it has as many messages in memory as it takes: delivery is behind, or the clock was set back."""
-        return len(self._heap) >= TIMER_READY_MAX
+        return len(self._slot.heap) >= TIMER_READY_MAX
 
     @property
     def _queue_end(self) -> int:
@@ -237,17 +251,41 @@ class Timer:
             self.queue_offset = int(queue.following(self.queue_offset))
             return True
         readable, log_ = self._store.reader.readable_end, self._store.log
-        first = self.queue_offset
-        for at in range(0, len(entries), ENTRY_BYTES):
-            log_offset, size, _ = ENTRY.unpack_from(entries, at)
+        first, count = self.queue_offset, len(entries) // ENTRY_BYTES
+        at = self._take_plain(entries, 0)
+        while at < count:
+            log_offset, size, _ = ENTRY.unpack_from(entries, at * ENTRY_BYTES)
             if size != GAP_SIZE and log_offset >= log_.start:
                 if log_offset + size > readable and log_offset < log_.end:
                     break
                 self._take(queue, log_offset, size)
-            self.queue_offset += 1
-            self.changes += 1
+            self._took(1)
+            at = self._take_plain(entries, at + 1)
         self.index.units.write()
         return self.queue_offset > first
+
+    def _take_plain(self, entries: bytes, at: int) -> int:
+        """File those from here on that need no decision, in compiled code; the first one that does."""
+        reader = self._store.reader
+        log_offset = (
+            ENTRY.unpack_from(entries, at * ENTRY_BYTES)[0] if at * ENTRY_BYTES < len(entries) else -1
+        )
+        segment = self._store.log.segment_of(log_offset)
+        if segment is None or self._rebuild is not None or self._may_be_delivered:
+            return at
+        where = (segment.view, segment.base, int(reader.readable_end), reader.check)
+        count = self.index.add_plain(entries, at, self.queue_offset, *where, self.read_ms, self._window_ms)
+        self._took(count)
+        return at + count
+
+    @property
+    def _may_be_delivered(self) -> bool:
+        """Whether the next message of the queue may be one that was delivered before the start."""
+        return bool(self._sources) and self.queue_offset < self._sources_end
+
+    def _took(self, count: int) -> None:
+        self.queue_offset += count
+        self.changes += count
 
     def _take(self, queue: ConsumeQueue, log_offset: int, size: int) -> None:
         record = timed_record(self._store, log_offset, size)
@@ -258,6 +296,8 @@ class Timer:
         out_ms = parse_whole(properties.get(Property.TIMER_OUT_MS, ""))
         if out_ms is None or out_ms < 0:
             log.warning("the record at %d is in the timer's queue and has no time: passed over", log_offset)
+            return
+        if log_offset in self._sources:  # it went by another clock, and by this one might go later
             return
         step_ms = self.index.step_ms
         kind = DUE | (DELETE if Property.TIMER_DELETE_KEY in properties else 0)
@@ -271,15 +311,15 @@ class Timer:
         if self._is_done(record, log_offset, self.index.slot_of(time_ms), kind):
             return
         filed_ms = max(time_ms, self.read_ms)  # what comes too late is of the slot that is being delivered
-        written_ms = max(stored_step, filed_ms - INT32_MAX)
-        hash_ = java_hash(properties.get(Property.REAL_TOPIC, ""))
+        # A unit has 32 bits for the span between the two; the log's times may be far ahead, where a clock once was.
+        written_ms = min(max(stored_step, filed_ms - INT32_MAX), filed_ms - INT32_MIN)
+        hash_ = _topic_hash(properties.get(Property.REAL_TOPIC, ""))
         unit = Unit(NOWHERE, kind, written_ms, filed_ms - written_ms, log_offset, size, hash_)
         is_ahead = filed_ms >= self.read_ms + step_ms
-        is_first = self.index.wheel.slot(filed_ms).last == NOWHERE
-        at = self.index.add(unit)
+        at, is_first = self.index.add(unit)
         self.index.slots_ahead += is_ahead and is_first
         if not is_ahead:
-            self._ready(_Item(time_ms, at, unit))
+            self._slot.add(Item(time_ms, at, unit))
 
     def _is_done(self, record: TimedRecord, log_offset: int, slot_ms: int, kind: int) -> bool:
         """While the index is made again: whether this one was delivered long ago."""
@@ -294,82 +334,46 @@ class Timer:
 
     def _advance(self, now_ms: int) -> bool:
         """Go on to the next slot that holds something and has come; tells whether there is something to do."""
-        step_ms = self.index.step_ms
-        needed, filed_to = self._queue_end, self._filed_to()
-        for passed in range(EMPTY_SLOTS_PER_TURN):
-            if self._heap or self._crumbs or now_ms < self.read_ms + step_ms or self._is_behind(now_ms):
-                return passed > 0  # where it is now, it may file again
-            self.index.pending -= self.index.wheel.slot(self.read_ms).messages
-            self.read_ms += step_ms
-            if self.read_ms > self._sources_ms and self.queue_offset >= self._sources_end:
-                self._sources.clear()
-            if not self._sources:  # or the next start would not find them
-                self.mark = filed_to
-            self._recalls.begin_slot(self.queue_offset, can_file=self._takes_in(now_ms))
-            self._done_here = False
-            self._needed = needed
-            if self.index.wheel.slot(self.read_ms).last != NOWHERE:
-                self.index.slots_ahead -= 1
-                self._loading = self._load()
-                return True
+        if not self._slot.is_over or now_ms < self.read_ms + self.index.step_ms or self._is_behind(now_ms):
+            return False
+        self._loading = self._go_on(now_ms)
         return True
 
-    def _load(self) -> Steps[None]:
-        """The slot into memory: who was recalled first, then the oldest portion."""
-        crumbs: list[int] = []
-        for count, (at, unit) in enumerate(self._slot_units()):
-            if count % PORTION_UNITS == 0:
-                crumbs.append(at)
-            if unit.is_recall:
-                self._recalls.note(unit.log_offset, unit.size)
-            if count % LOADED_PER_TURN == LOADED_PER_TURN - 1:
-                yield
-        self._crumbs = list(pairwise([*crumbs, NOWHERE]))
-        yield from self._load_portion()
+    def _go_on(self, now_ms: int) -> Steps[None]:
+        """At once over slots that hold nothing: the timer may be years behind, and seconds are many."""
+        next_ms = self.read_ms + self.index.step_ms
+        slot_ms = yield from self.index.wheel.next_used(next_ms, self._goes_to(now_ms))
+        self._begin_slot(slot_ms, now_ms)
+        if self.index.wheel.slot(slot_ms).last != NOWHERE:
+            self.index.slots_ahead -= 1
+            yield from self._slot.load(slot_ms)
 
-    def _slot_units(self) -> Iterator[tuple[int, Unit]]:
-        return self.index.chain(self.index.wheel.slot(self.read_ms).last)
+    def _goes_to(self, now_ms: int) -> int:
+        """How far it may go when nothing is on the way: where filing begins again it is to stop, and to file."""
+        step_ms = self.index.step_ms
+        next_ms, unfiling_ms = self.read_ms + step_ms, self.index.slot_of(now_ms - self._half_turn_ms)
+        if next_ms <= unfiling_ms:
+            return unfiling_ms
+        return self.index.slot_of(now_ms) if self.queue_offset >= self._queue_end else next_ms
 
-    def _load_portion(self) -> Steps[None]:
-        if not self._crumbs:
-            return
-        first, stop = self._crumbs.pop()  # the last one is the oldest
-        for count, (at, unit) in enumerate(self.index.chain(first)):
-            if at == stop:
-                break
-            if not unit.is_recall:
-                heapq.heappush(self._heap, _Item(self._time_of(unit), at, unit))
-            if count % LOADED_PER_TURN == LOADED_PER_TURN - 1:
-                yield
-
-    def _time_of(self, unit: Unit) -> int:
-        """When a unit is due.  The original notes the beginning of the slot, and so do we for what came too late for
-        its own slot: then the record knows."""
-        if unit.time_ms % self.index.step_ms:
-            return unit.time_ms
-        record = timed_record(self._store, unit.log_offset, unit.size)
-        if record is None:
-            return unit.time_ms
-        out_ms = parse_whole(record.properties.get(Property.TIMER_OUT_MS, "")) or 0
-        if unit.kind & ROLL:
-            out_step, stored_step = self.index.slot_of(out_ms), self.index.slot_of(record.stored_ms)
-            return min(unit.time_ms, roll_time(out_step, stored_step, self._window_ms) or out_step)
-        return promised_ms(record.properties, out_ms, record.stored_ms, self.index.step_ms) - 1
-
-    def _ready(self, item: _Item) -> None:
-        """A message comes into the slot that is in memory."""
-        if item.unit.is_recall:
-            self._recalls.note(item.unit.log_offset, item.unit.size)
-        else:
-            heapq.heappush(self._heap, item)
+    def _begin_slot(self, slot_ms: int, now_ms: int) -> None:
+        self.index.pending -= self.index.wheel.slot(self.read_ms).messages
+        self.read_ms = slot_ms
+        if self.read_ms > self._sources_ms and self.queue_offset >= self._sources_end:
+            self._sources.clear()
+        if not self._sources:  # or the next start would not find them
+            self.mark = self._filed_to()
+        self._recalls.begin_slot(self.queue_offset, can_file=self._takes_in(now_ms))
+        self._done_here = False
+        self._needed = self._queue_end
 
     def _deliver(self, now_ms: int) -> bool:
         """Store what is due; tells whether there is more."""
-        if now_ms < self._retry_at_ms or not self._heap or self._heap[0].time_ms >= now_ms:
+        if now_ms < self._retry_at_ms or not self._slot.heap or self._slot.heap[0].time_ms >= now_ms:
             return False
         if self._is_behind(now_ms):
             return False
-        popped: dict[int, _Item] = {}
+        popped: dict[int, Item] = {}
 
         def done(due: Sequence[_Due], end: int | None) -> None:
             for item, message in due:
@@ -387,18 +391,18 @@ class Timer:
             return False
         finally:  # whatever has happened, what is not dealt with comes again
             for item in popped.values():
-                heapq.heappush(self._heap, item)
+                self._slot.push(item)
         self._trouble.over()
         return True
 
-    def _pop_due(self, now_ms: int, popped: dict[int, _Item]) -> list[_Due]:
+    def _pop_due(self, now_ms: int, popped: dict[int, Item]) -> list[_Due]:
         """The next ones that are due, with what is to be stored for them."""
         due: list[_Due] = []
         size = 0
-        while self._heap and self._heap[0].time_ms < now_ms:
+        while self._slot.heap and self._slot.heap[0].time_ms < now_ms:
             if len(due) >= DELIVERED_PER_TURN or size >= DELIVERED_BYTES_PER_TURN:
                 break
-            item = heapq.heappop(self._heap)
+            item = self._slot.pop()
             popped[item.at] = item
             message = None
             try:
@@ -440,7 +444,12 @@ class Timer:
     def point(self) -> TimerPoint:
         """Where the timer is now.  It is true when all units are written."""
         return TimerPoint(
-            self.read_ms, self.index.units.end, self.queue_offset, self.mark, self.index.step_ms
+            self.read_ms,
+            self.index.units.end,
+            self.queue_offset,
+            self.mark,
+            self.index.step_ms,
+            self.index.slots_ahead,
         )
 
     def catch_up(self) -> None:
@@ -458,14 +467,9 @@ class Timer:
         Tells whether another point has to follow."""
         if not self._done_here:
             return False
-        remaining = {item.at for item in self._heap}
-        for first, stop in self._crumbs:
-            for at, _ in self.index.chain(first):
-                if at == stop:
-                    break
-                remaining.add(at)
-        if remaining:
-            remaining |= {at for at, unit in self._slot_units() if unit.is_recall}
+        remaining = self._slot.remaining(self.read_ms)
+        if self.index.is_broken:  # it would forget what cannot be found now
+            return False
         self.index.keep_only(self.read_ms, remaining)
         return True
 

@@ -18,6 +18,8 @@ from bolide.store.deletions import decode_deletions
 FUTURE_MS = 1000
 """The original notes a time a moment after it took it."""
 
+NEEDED_BY_NOBODY = "consumerFilter.json"
+
 _BAD_CHECKPOINT = "after an unclean stop a start may look at too little of the log, or at all of it"
 
 
@@ -31,10 +33,12 @@ def check_config(store: StoreFiles, findings: Findings) -> Tables:
             other = states[path + ".bak" if name == path else path]
             if name != path:
                 consequence = "nothing to fall back to when the file itself is damaged"
-            elif other or not store.disk.exists(path + ".bak"):
-                consequence = "the broker does not start"
-            else:
+            elif not other and store.disk.exists(path + ".bak"):
                 consequence = "the broker uses the older copy"
+            elif os.path.basename(path) == NEEDED_BY_NOBODY:
+                consequence = "the broker begins without it"
+            else:
+                consequence = "the broker does not start"
             findings.damage(store.name(name), 0, state, consequence)
     return read_tables(store.disk, store.config_paths())
 

@@ -2,11 +2,11 @@
 
 from cpython cimport array as c_array
 from cpython.bytearray cimport PyByteArray_AS_STRING
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cpython.unicode cimport PyUnicode_AsUTF8AndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_DecodeUTF8
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, realloc
-from libc.string cimport memmove
+from libc.string cimport memcpy, memmove
 
 from bolide.model cimport send_rows as column
 from bolide.record._checksum cimport write_checksum
@@ -42,6 +42,8 @@ from bolide.model.numbers import is_int64
 from bolide.store.entry_rules import entry_code
 from bolide.store.new_message import Appended, NewMessage
 
+include "_base64.pxi"
+
 DONE = 0
 SEGMENT_FULL = 1
 NEEDS_GENERAL_PATH = 2
@@ -55,7 +57,6 @@ cdef enum:
     C_SCRATCH_FULL = 4
     ENTRIES_AT_FIRST = 16
     ENTRIES_KEPT = 256
-    NOT_PLAIN = TRANSACTION_MASK | INNER_BATCH | NEED_UNWRAP
 
 cdef unsigned char[RECORD_CHECKSUM_BYTES] NO_CHECKSUM_YET
 
@@ -67,81 +68,8 @@ cdef int64_t* numbers_of(c_array.array numbers) except? NULL:
     return <int64_t*>numbers.data.as_longlongs
 
 
-cdef class QueueTail:  # its fields are in the .pxd
-    def __cinit__(self, key, int64_t next_offset, owner):
-        self.key = key
-        self.owner = owner
-        self.next_offset = next_offset
-        self.start = next_offset
-        self.touched = False
-        self.data = NULL
-        self.capacity = 0
-
-    def __dealloc__(self):
-        free(self.data)
-
-    cdef int push(self, int64_t log_offset, int64_t size, int64_t tags_code) except -1:
-        cdef Py_ssize_t used = self.next_offset - self.start
-        cdef Py_ssize_t capacity
-        cdef unsigned char* data
-        if used == self.capacity:
-            capacity = self.capacity * 2 if self.capacity else ENTRIES_AT_FIRST
-            data = <unsigned char*>realloc(self.data, capacity * ENTRY_BYTES)
-            if data == NULL:
-                raise MemoryError()
-            self.data = data
-            self.capacity = capacity
-        store_entry(self.data + used * ENTRY_BYTES, log_offset, size, tags_code)
-        self.next_offset += 1
-        return 0
-
-    def append(self, int64_t log_offset, int64_t size, int64_t tags_code):
-        self.push(log_offset, size, tags_code)
-
-    def entries(self, int64_t first, int64_t last):
-        assert self.start <= first <= last <= self.next_offset
-        return PyBytes_FromStringAndSize(
-            <const char*>self.data + (first - self.start) * ENTRY_BYTES, (last - first) * ENTRY_BYTES
-        )
-
-    def drop_before(self, int64_t offset):
-        assert self.start <= offset <= self.next_offset
-        cdef Py_ssize_t left = self.next_offset - offset
-        if left:
-            memmove(self.data, self.data + (offset - self.start) * ENTRY_BYTES, left * ENTRY_BYTES)
-        else:
-            self.shrink()
-        self.start = offset
-
-    cdef void shrink(self) noexcept:
-        """Nothing is in memory any more: a burst has passed."""
-        if self.capacity > ENTRIES_KEPT:
-            free(self.data)
-            self.data = NULL
-            self.capacity = 0
-
-    def reset(self, int64_t next_offset):
-        self.start = self.next_offset = next_offset
-
-
-cdef class TopicLane:
-    cdef readonly bytes topic
-    cdef readonly list tails
-    cdef readonly int64_t write_queues
-    cdef readonly int64_t missing
-    cdef int64_t turn
-
-    def __cinit__(self, bytes topic, tails, int64_t write_queues):
-        self.topic = topic
-        self.tails = list(tails)
-        if not 1 <= write_queues <= len(self.tails):
-            raise ValueError(f"{write_queues} of {len(self.tails)} queues to write to")
-        self.write_queues = write_queues
-        self.missing = -1
-        self.turn = 0
-
-    def open_missing(self, QueueTail tail not None):
-        self.tails[self.missing] = tail
+include "_lanes.pxi"
+include "_detours.pxi"
 
 
 cdef struct Run:  # what the requests of a run share, and how far it has come
@@ -155,6 +83,9 @@ cdef struct Run:  # what the requests of a run share, and how far it has come
     int64_t* log_offsets
     Py_ssize_t records
     Py_ssize_t used
+    unsigned char* handles        # texts for answers go here
+    unsigned char* handles_end
+    int asked
 
 
 cdef inline void point_at(Run* run, const int64_t* values) noexcept nogil:
@@ -283,10 +214,13 @@ cdef class Appender:
         bytes born_host not None,
         int64_t now_ms,
         list touched not None,
+        find=None,
+        Py_ssize_t texts_used=0,
     ):
         cdef Run run
         cdef int64_t* row_numbers = numbers_of(rows)
         cdef object lane
+        cdef dict found = {}
         cdef Py_ssize_t row
         cdef int outcome
         self.fill_constants(&run.parts, born_host, now_ms)
@@ -297,21 +231,25 @@ cdef class Appender:
         run.scratch_bytes = len(scratch)
         run.log_offset = log_offset
         run.log_offsets = numbers_of(log_offsets)
-        run.records = run.used = 0
+        run.records = run.used = run.asked = 0
+        run.handles = <unsigned char*>run.texts + min(texts_used, len(properties))
+        run.handles_end = <unsigned char*>run.texts + len(properties)
         for row in range(first, count):
             lane = lanes[row_numbers[row * column.COLUMNS + column.TOPIC]]
             if lane is None:
                 return row, run.used, C_NEEDS_GENERAL_PATH
             if run.records == column.RECORDS_MAX:
                 return row, run.used, C_DONE
-            outcome = self.append_row(&run, row_numbers + row * column.COLUMNS, <TopicLane>lane, touched)
+            outcome = self.append_row(&run, row_numbers + row * column.COLUMNS, lane, touched, find, found)
             if outcome == C_SCRATCH_FULL:
                 return row, run.used, C_DONE if run.used else C_NEEDS_GENERAL_PATH
             if outcome != C_DONE:
                 return row, run.used, outcome
         return count, run.used, C_DONE
 
-    cdef int append_row(self, Run* run, int64_t* values, TopicLane lane, list touched) except -1:
+    cdef int append_row(
+        self, Run* run, int64_t* values, TopicLane lane, list touched, object find, dict found
+    ) except -1:
         """One request of a run: its record or records, and what its answer needs, into its row."""
         cdef RecordParts* parts = &run.parts
         cdef PropertyScan scan
@@ -323,7 +261,7 @@ cdef class Appender:
         cdef int outcome
         if (
             queue_id >= len(lane.tails)
-            or values[column.SYS_FLAG] & NOT_PLAIN
+            or values[column.SYS_FLAG] & (INNER_BATCH | NEED_UNWRAP)
             or values[column.BODY_LENGTH] <= 0
             or values[column.BODY_LENGTH] > self.body_bytes_max
         ):
@@ -337,8 +275,11 @@ cdef class Appender:
         parts.queue_id = queue_id
         parts.queue_offset = 0 if tail is None else tail.next_offset
         parts.log_offset = run.log_offset + run.used
+        parts.suffix = <const unsigned char*>PyBytes_AS_STRING(self.suffix)
         point_at(run, values)
         if values[column.KIND] & column.KIND_BATCH:
+            if parts.sys_flag & TRANSACTION_MASK:
+                return C_NEEDS_GENERAL_PATH
             scan.unique_key_length = 0
             parts.suffix_length = self.checksum_bytes  # the original adds no pairs to the messages of a batch
             outcome = self.write_batch(
@@ -346,6 +287,10 @@ cdef class Appender:
             )
         else:
             parts.suffix_length = len(self.suffix)
+            if not self.measure(parts, &scan):
+                return self.append_asking(run, values, lane, &scan, touched, find, found)
+            if parts.sys_flag & TRANSACTION_MASK:
+                return C_NEEDS_GENERAL_PATH
             outcome = self.write_one(parts, &scan, tail, to, room, scratch_room, &size)
             run.log_offsets[before] = parts.log_offset
             run.records = before + 1
@@ -367,6 +312,78 @@ cdef class Appender:
             touched.append(tail)
         return C_DONE
 
+    # ---- rows that ask to wait -------------------------------------------------------------------------------
+
+    cdef int append_asking(
+        self, Run* run, int64_t* values, TopicLane lane, PropertyScan* scan, list touched, object find, dict found
+    ) except -1:
+        """One request whose message waits, if all of it is as usual; into the queue where it does."""
+        cdef RecordParts* parts = &run.parts
+        cdef unsigned char[SUFFIX_BYTES_MAX] suffix
+        cdef Py_ssize_t size, room = run.room - run.used, handle_length
+        cdef Detour detour
+        if (
+            not scan.asks
+            or find is None
+            or values[column.QUEUE_ID] < 0
+            or parts.reconsume_times
+            or scan.asked_length > ASKED_BYTES_MAX
+            or not is_text(parts)
+        ):
+            return C_NEEDS_GENERAL_PATH
+        key = key_of_detour(parts, scan)
+        detour = lane.detours.get(key) or found.get((lane, key))
+        if detour is None:
+            if run.asked == ASKED_PER_RUN:
+                return C_SCRATCH_FULL
+            run.asked += 1
+            detour = find(lane, key)
+            if detour is None:
+                return C_NEEDS_GENERAL_PATH
+            found[lane, key] = detour
+        parts.suffix = suffix
+        parts.suffix_length = suffix_of_detour(
+            suffix, detour, parts, scan, values[column.QUEUE_ID], self.suffix, self.checksum_bytes
+        )
+        if parts.suffix_length < 0 or not fits_detour(parts, detour, self.checksum_bytes):
+            return C_NEEDS_GENERAL_PATH
+        handle_length = length_of_handle(detour, scan.unique_key_length)
+        if handle_length > run.handles_end - run.handles:
+            return C_SCRATCH_FULL
+        parts.topic = <const unsigned char*>PyBytes_AS_STRING(detour.topic)
+        parts.topic_length = PyBytes_GET_SIZE(detour.topic)
+        parts.queue_id = detour.queue_id
+        parts.queue_offset = detour.tail.next_offset
+        parts.sys_flag &= ~TRANSACTION_MASK
+        size = size_of(parts)
+        if size + BLANK_BYTES > room:
+            return C_SEGMENT_FULL
+        if size > run.scratch_bytes - run.used:
+            return C_SCRATCH_FULL
+        self.write_sealed(run.to + run.used, parts, size)
+        detour.tail.push(
+            parts.log_offset,
+            size,
+            tags_code(parts, scan) if detour.delay_ms < 0 else parts.store_timestamp_ms + detour.delay_ms,
+        )
+        run.log_offsets[run.records] = parts.log_offset
+        values[column.QUEUE_OFFSET] = parts.queue_offset
+        values[column.RECORDS_AT] = run.records
+        values[column.RECORDS_COUNT] = 1
+        values[column.UNIQUE_KEY_AT] = values[column.PROPERTIES_AT] + scan.unique_key_at
+        values[column.UNIQUE_KEY_LENGTH] = scan.unique_key_length
+        if handle_length:
+            values[column.RECALL_HANDLE_AT] = run.handles - run.texts
+            values[column.RECALL_HANDLE_LENGTH] = handle_length
+            put_handle(run.handles, detour, parts.properties + scan.unique_key_at, scan.unique_key_length)
+            run.handles += handle_length
+        run.records += 1
+        run.used += size
+        if not detour.tail.touched:
+            detour.tail.touched = True
+            touched.append(detour.tail)
+        return C_DONE
+
     cdef void fill_constants(self, RecordParts* parts, bytes born_host, int64_t now_ms):
         parts.born_host = <const unsigned char*>PyBytes_AS_STRING(born_host)
         parts.born_host_length = len(born_host)
@@ -380,12 +397,10 @@ cdef class Appender:
     cdef bint measure(self, RecordParts* parts, PropertyScan* scan) noexcept:
         """Whether this message is plain; leaves the property cut in `parts`."""
         scan_properties(parts.properties, parts.properties_length, scan)
-        if not scan.plain:
-            return False
         parts.cut_at = scan.wait_at
         parts.cut_end = scan.wait_end
         parts.needs_separator = scan.needs_separator
-        return (
+        return scan.plain and (
             parts.properties_length - (scan.wait_end - scan.wait_at) + (1 if scan.needs_separator else 0)
             + parts.suffix_length <= LENGTH_MAX
         )
@@ -405,8 +420,6 @@ cdef class Appender:
         Py_ssize_t scratch_room,
         Py_ssize_t* size,
     ) except -1:
-        if not self.measure(parts, scan):
-            return C_NEEDS_GENERAL_PATH
         size[0] = size_of(parts)
         if size[0] + BLANK_BYTES > room:
             return C_SEGMENT_FULL

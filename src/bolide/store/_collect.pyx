@@ -82,13 +82,13 @@ cdef bint is_message(
     bytes topic,
     int64_t queue_id,
     int64_t queue_offset,
-    int check,
     RecordLook* look,
 ) noexcept:
-    """Whether a sound record of the entry's size and place begins here, and is this message of this queue."""
+    """Whether a record of the entry's size and place begins here, and is this message of this queue.
+
+    Its body is not touched: those that a filter does not want may have gigabytes of them together.
+    """
     if not find_parts(at, entry.size, look) or look.size != entry.size or look.log_offset != entry.log_offset:
-        return False
-    if not holds(at, look.size, look.body_at, look.body_length, check):
         return False
     if PyBytes_GET_SIZE(topic) == 0:
         return True
@@ -103,6 +103,16 @@ cdef bint is_message(
 cdef bint wants(filter, record, RecordLook* look, int64_t* examined) except -1:
     examined[0] += look.properties_length * <int64_t>filter.weight
     return filter.examine(record)
+
+
+cdef bytes joined(Chosen* chosen, Py_ssize_t count, int64_t size):
+    cdef bytes data = PyBytes_FromStringAndSize(NULL, size)
+    cdef unsigned char* to = <unsigned char*>PyBytes_AS_STRING(data)
+    cdef Py_ssize_t number
+    for number in range(count):
+        memcpy(to, chosen[number].at, chosen[number].size)
+        to += chosen[number].size
+    return data
 
 
 def collect(
@@ -123,14 +133,13 @@ def collect(
     cdef object codes = None, examine = None
     cdef const unsigned char* at = <const unsigned char*>PyBytes_AS_STRING(entries) + first * ENTRY_BYTES
     cdef Py_ssize_t available = len(entries) // ENTRY_BYTES - first
-    cdef Py_ssize_t scanned = 0, taken = 0, damaged = 0, limit = min(count_max, available), number
-    cdef int64_t total = 0, examined = 0, place
+    cdef Py_ssize_t scanned = 0, taken = 0, damaged = 0, limit = min(count_max, available)
+    cdef int64_t total = 0, read_in_vain = 0, examined = 0, place
     cdef QueueEntry entry
     cdef RecordLook look
     cdef Chosen few[CHOSEN_FEW]
     cdef Chosen* chosen = few
     cdef const unsigned char* record
-    cdef unsigned char* to
     cdef bytes data
     cdef Py_buffer log
     if first < 0 or available < 0:
@@ -151,25 +160,24 @@ def collect(
                 if entry.size > log_offset_end - entry.log_offset or entry.log_offset < base or place >= log.len:
                     break
                 if codes is None or entry.tags_code in codes:
-                    if (taken and total + entry.size > size_bytes_max) or examined >= EXAMINED_MAX:
+                    if (total and total + entry.size > size_bytes_max) or examined >= EXAMINED_MAX:
                         break
                     record = <const unsigned char*>log.buf + place
                     if entry.size > log.len - place or not is_message(
-                        record, &entry, topic, queue_id, queue_offset + scanned, check, &look
+                        record, &entry, topic, queue_id, queue_offset + scanned, &look
                     ):
                         damaged += 1
                     elif examine is None or wants(filter, segment[place : place + entry.size], &look, &examined):
-                        chosen[taken].at = record
-                        chosen[taken].size = entry.size
-                        taken += 1
                         total += entry.size
+                        if holds(record, look.size, look.body_at, look.body_length, check):
+                            chosen[taken] = Chosen(record, entry.size)
+                            taken += 1
+                        else:
+                            damaged += 1
+                            read_in_vain += entry.size
             scanned += 1
             at += ENTRY_BYTES
-        data = PyBytes_FromStringAndSize(NULL, total)
-        to = <unsigned char*>PyBytes_AS_STRING(data)
-        for number in range(taken):
-            memcpy(to, chosen[number].at, chosen[number].size)
-            to += chosen[number].size
+        data = joined(chosen, taken, total - read_in_vain)
     finally:
         PyBuffer_Release(&log)
         if chosen != few:

@@ -24,23 +24,34 @@ cdef enum:
     C_BLANK = 1
     C_UNSOUND = 2
     SECTOR_BYTES = 512
+    LOST_ZEROS = 2
 
 cdef int64_t EARLIEST_MS = 1LL << 32
 
 
+cdef bint is_lost(const unsigned char* at, Py_ssize_t length) noexcept nogil:
+    """Whether it ends in zeros, and not just in a few that may be text; its last byte mostly tells."""
+    cdef Py_ssize_t place
+    for place in range(length - 1, max(-1, length - 1 - LOST_ZEROS), -1):
+        if at[place] != 0:
+            return False
+    return True
+
+
 cdef bint is_whole(const unsigned char* record, RecordLook* look, Py_ssize_t position) noexcept nogil:
     """Whether all of the record reached the disk, as far as that can be told where the body's checksum does not."""
-    cdef Py_ssize_t sector_end
+    cdef Py_ssize_t begin = look.properties_at, sector_end
     if look.store_timestamp_ms < EARLIEST_MS:
         return False
     if look.properties_length == 0:
         return True
     sector_end = look.properties_at + SECTOR_BYTES - (position + look.properties_at) % SECTOR_BYTES
     while sector_end < look.size:
-        if record[sector_end - 1] == 0:
+        if is_lost(record + begin, sector_end - begin):
             return False
+        begin = sector_end
         sector_end += SECTOR_BYTES
-    return record[look.size - 1] != 0
+    return not is_lost(record + begin, look.size - begin)
 
 
 cdef bytes SCHEDULE_TOPIC = b"SCHEDULE_TOPIC_XXXX"

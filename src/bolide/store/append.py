@@ -1,5 +1,6 @@
 """Appending runs of sends, and the newest entries of each queue.  Chooses compiled code or its readable twin."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from bolide.compiled import use_compiled
@@ -11,6 +12,7 @@ if TYPE_CHECKING or not use_compiled("bolide.store._append"):
         NEEDS_QUEUE,
         SEGMENT_FULL,
         Appender,
+        Detour,
         QueueTail,
         TopicLane,
     )
@@ -21,9 +23,13 @@ else:
         NEEDS_QUEUE,
         SEGMENT_FULL,
         Appender,
+        Detour,
         QueueTail,
         TopicLane,
     )
+
+FindDetour = Callable[[TopicLane, bytes], Detour | None]
+"""Where messages of a lane wait that ask for it in these words; None when the general path has to see them."""
 
 __all__ = [
     "DONE",
@@ -31,6 +37,8 @@ __all__ = [
     "NEEDS_QUEUE",
     "SEGMENT_FULL",
     "Appender",
+    "Detour",
+    "FindDetour",
     "QueueTail",
     "TopicLane",
 ]

@@ -8,7 +8,9 @@ from collections.abc import Callable
 
 from bolide.model.filter import Filter
 from bolide.model.limits import EXAMINED_BYTES_MAX
+from bolide.record.checksum_twin import holds
 from bolide.record.codec_twin import RecordHead, inspect_record
+from bolide.record.layout import CHECK_LENGTHS
 from bolide.store.queue_entry import ENTRY, GAP_SIZE
 
 
@@ -73,7 +75,8 @@ def collect(
     passes `size_bytes_max`, or when enough properties were examined; the first message is always taken.  Passed over
     are messages that the filter does not want, entries that are none (those of size 2147483647, which fill gaps, and
     zeros), those of records before `log_offset_start`, and those that do not point at a record of their size and place
-    whose checksums hold, as far as `check` asks for them (see `record/layout.py`).
+    whose checksums hold, as far as `check` asks for them (see `record/layout.py`).  Checksums are looked at last: the
+    bodies of what nobody wants are never read, and those that were read in vain count for the size.
 
     The first entry must be that of `queue_offset` in this queue of this topic, and its record must say so; an empty
     topic stands for a queue whose messages belong to other topics too.
@@ -90,28 +93,28 @@ def collect(
             if log_offset + size > log_offset_end or not base <= log_offset < base + len(segment):
                 break
             if codes is None or tags_code in codes:
-                if (records and total + size > size_bytes_max) or examined >= EXAMINED_BYTES_MAX:
+                if (total and total + size > size_bytes_max) or examined >= EXAMINED_BYTES_MAX:
                     break
                 record = bytes(segment[log_offset - base : log_offset - base + size])
-                message = (topic, queue_id, queue_offset + scanned)
-                head = _message(record, size, log_offset, message, check)
+                head = _message(record, size, log_offset, (topic, queue_id, queue_offset + scanned))
                 if head is None:
                     damaged += 1
                 else:
                     if examine is not None:
                         examined += head.properties_length * filter.weight
                     if examine is None or examine(record):
-                        records.append(record)
                         total += size
+                        if holds(memoryview(record), head.body_at, head.body_length, check):
+                            records.append(record)
+                        else:
+                            damaged += 1
         scanned += 1
     return scanned, len(records), damaged, b"".join(records)
 
 
-def _message(
-    record: bytes, size: int, log_offset: int, message: tuple[bytes, int, int], check: int
-) -> RecordHead | None:
-    """A sound record of this size and place, if it is this message: topic, queue, queue offset."""
-    head = inspect_record(record, 0, len(record), check)
+def _message(record: bytes, size: int, log_offset: int, message: tuple[bytes, int, int]) -> RecordHead | None:
+    """A record of this size and place, if it is this message: topic, queue, queue offset."""
+    head = inspect_record(record, 0, len(record), CHECK_LENGTHS)
     if not isinstance(head, RecordHead) or (head.size, head.log_offset) != (size, log_offset):
         return None
     return head if not message[0] or (head.topic, head.queue_id, head.queue_offset) == message else None

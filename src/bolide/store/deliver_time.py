@@ -10,7 +10,8 @@ from bolide.model.delay_levels import DelayLevels
 from bolide.model.message import Property
 from bolide.model.numbers import INT64_MAX, parse_whole
 
-_LEVELS = re.compile(rb"(?:^|(?<=\x02))" + Property.DELAY.encode() + rb"(?:\x01([^\x02]*))?(?=\x02|$)")
+_LEVELS = re.compile(rb"(?:^|(?<=\x02))" + Property.DELAY.encode() + rb"\x01([^\x02]+)(?=\x02|$)")
+"""A pair without a value is none, for all who read properties."""
 
 
 def deliver_time_of(properties: bytes, store_timestamp_ms: int, levels: DelayLevels) -> int | None:

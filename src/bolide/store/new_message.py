@@ -4,13 +4,13 @@ Runs of plain sends become records without an object in between (`_append.pyx`).
 """
 
 import re
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from bolide.model.delay_levels import DelayLevels
-from bolide.model.message import Property, format_properties, parse_properties
+from bolide.model.message import Property
 from bolide.model.numbers import is_int64
 from bolide.model.offsets import LogOffset, QueueOffset
+from bolide.model.pairs import parse_properties, with_pairs
 from bolide.record.codec import encode_record
 from bolide.record.layout import OpenRecord, open_record, record_size
 from bolide.store.entry_rules import entry_code, has_entry
@@ -71,11 +71,11 @@ class NewMessage(NamedTuple):
 
     def with_pairs(self, **pairs: str | None) -> "NewMessage":
         """The same with these properties, written last; None takes one away."""
-        return self._replace(properties=_with_pairs(self.properties, pairs))
+        return self._replace(properties=with_pairs(self.properties, pairs))
 
-    def moved(self, topic: str, queue_id: int, pairs: Mapping[str, str | None]) -> "NewMessage":
+    def moved(self, topic: str, queue_id: int, pairs: dict[str, str | None]) -> "NewMessage":
         """The same in another queue, with these properties."""
-        return self._replace(topic=topic, queue_id=queue_id, properties=_with_pairs(self.properties, pairs))
+        return self._replace(topic=topic, queue_id=queue_id, properties=with_pairs(self.properties, pairs))
 
     def record_size(self, store_host: bytes, *, sealed: bool) -> int:
         """How many bytes its record has, wherever it is."""
@@ -125,14 +125,3 @@ class Appended(NamedTuple):
     log_offset: LogOffset
     queue_offset: QueueOffset
     end: LogOffset
-
-
-def _with_pairs(properties: bytes, pairs: Mapping[str, str | None]) -> bytes:
-    for name in pairs:
-        if name.encode() in properties:  # most often there is nothing to take away
-            names = b"|".join(re.escape(name.encode()) for name in pairs)
-            properties = re.sub(rb"(?:^|(?<=\x02))(?:" + names + rb")\x01[^\x02]*(?:\x02|$)", b"", properties)
-            break
-    if properties and not properties.endswith(b"\x02"):
-        properties += b"\x02"
-    return properties + format_properties({n: v for n, v in pairs.items() if v is not None}).encode()

@@ -113,7 +113,7 @@ class StoreReader:
         self._log = log
         self._queues = queues
         self._marks = marks
-        self._check = check
+        self.check = check
         self.damaged = 0  # entries that were passed over because their records are not there, or damaged
         self._told: dict[tuple[str, int, int], None] = {}  # where that was, the place told first in front
 
@@ -172,7 +172,7 @@ class StoreReader:
             cursor.topic,
             cursor.queue_id,
             offset,
-            self._check,
+            self.check,
         )
         if scanned == 0:
             if log_offset + size <= log_end and segment is not None:  # not durable yet
@@ -224,7 +224,7 @@ class StoreReader:
 
     def inspect(self, record: bytes, log_offset: int) -> RecordHead | None:
         """What the bytes of one record say; None unless they are sound, and were written to this place of the log."""
-        head = inspect_record(record, 0, len(record), self._check)
+        head = inspect_record(record, 0, len(record), self.check)
         return head if isinstance(head, RecordHead) and head.log_offset == log_offset else None
 
     def named_at(self, log_offset: int) -> bytes | None:

@@ -19,6 +19,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+DAMAGED = ".damaged"
+
 
 def write_whole(disk: Disk, path: str, data: bytes, *, keep_previous: bool = False) -> None:
     """The file with this content, durable when this returns; whoever reads it meets the old content or the new.
@@ -78,6 +80,13 @@ class SmallFile:
                 f"no readable copy is left: {'; '.join(damage)}; mend one of them, or move both away to start without"
             )
         return None
+
+    def set_aside(self) -> None:
+        """Begin without: what is there stays under another name, for whoever wants to know what it was."""
+        for path in (self.path, self.path + ".bak"):
+            if self._disk.exists(path):
+                self._disk.rename(path, path + DAMAGED)
+        self._disk.sync_dir(os.path.dirname(self.path))
 
     def save(self, data: bytes) -> None:
         make_folder(self._disk, os.path.dirname(self.path))

@@ -11,17 +11,28 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from bolide.model import end_rows
 from bolide.model.clock import Clock
 from bolide.model.delay_levels import DEFAULT_LEVELS, DelayLevels
 from bolide.model.errors import StoreError, StoreUnavailable
+from bolide.model.names import HALF_TOPIC, OP_HALF_TOPIC
 from bolide.model.offsets import LogOffset
 from bolide.model.send_rows import COLUMNS, RECORDS_AT, RECORDS_COUNT, TOPIC
 from bolide.model.steps import Steps, at_once
 from bolide.record.layout import CHECK_SUMS
 from bolide.store.abort_file import AbortFile
-from bolide.store.append import DONE, NEEDS_GENERAL_PATH, NEEDS_QUEUE, Appender, QueueTail, TopicLane
+from bolide.store.append import (
+    DONE,
+    NEEDS_GENERAL_PATH,
+    NEEDS_QUEUE,
+    Appender,
+    FindDetour,
+    QueueTail,
+    TopicLane,
+)
 from bolide.store.checkpoint import Checkpoints, NextCheckpoint
 from bolide.store.disk import NOT_NOW, Disk, DiskLock
+from bolide.store.ends import FindTails, encode_ends
 from bolide.store.failed_sync import FailedSync
 from bolide.store.figures import StoreFigures
 from bolide.store.flush import Durability
@@ -275,10 +286,12 @@ class MessageStore:
         first: int,
         count: int,
         born_host: bytes,
+        find: FindDetour | None = None,
+        texts_used: int = 0,
     ) -> tuple[int, bool]:
         """Append rows from `first`; returns the first row not appended and whether it needs the general path.
 
-        Log offsets are valid for the rows of this call only.
+        Log offsets, and the texts behind those that are used, are valid for the rows of this call only.
         """
         self._check_open()
         segment, position = self.log.current, self.log.position
@@ -296,45 +309,95 @@ class MessageStore:
             born_host,
             self._store_time_ms(),
             self.touched,
+            find,
+            texts_used,
         )
         if row > first:
-            try:
-                self.log.write(self._scratch_view[:size])
-            except OSError as error:
-                raise self._failed(error) from error
             last = (row - 1) * COLUMNS
             records = rows[last + RECORDS_AT] + rows[last + RECORDS_COUNT]
-            self.messages_appended += records
-            self.log.last_record = log_offsets[records - 1]
+            self._write(self._scratch_view[:size], records, log_offsets[records - 1])
         if row > first or why in (DONE, NEEDS_GENERAL_PATH):
             return row, why == NEEDS_GENERAL_PATH
         if why == NEEDS_QUEUE:
             lane = lanes[rows[row * COLUMNS + TOPIC]]
             assert lane is not None, "a row without a lane needs the general path"
-            lane.open_missing(self._tail(lane.topic.decode(), lane.missing))
+            lane.open_missing(self.tail(lane.topic.decode(), lane.missing))
         elif self.log.position == 0:
             return row, True  # larger than a segment: the general path says so
         else:
             self._reserve(self.log.room)  # a blank record needs some of it, so this begins the next segment
-        return self.append_run(rows, log_offsets, buffer, properties, lanes, first, count, born_host)
+        return self.append_run(
+            rows, log_offsets, buffer, properties, lanes, first, count, born_host, find, texts_used
+        )
+
+    def append_ends(
+        self,
+        ends: "array[int]",
+        texts: bytearray,
+        first: int,
+        last: int,
+        halves: range,
+        size_max: int,
+        find: FindTails,
+        marked_as: bytes,
+    ) -> int:
+        """Append what plain ends of transactions store, from row `first` on; the first row that is not plain: it ends
+        none of these half messages, or a larger one, or needs a new segment or queue, or a look into another segment.
+        """
+        self._check_open()
+        queue, marks = self.queues.find(HALF_TOPIC, 0), self.queues.find(OP_HALF_TOPIC, 0)
+        half_segment = self.log.segment_of(ends[first * end_rows.COLUMNS + end_rows.HALF_AT])
+        if queue is None or marks is None or half_segment is None or halves.start < queue.start:
+            return first
+        segment, position = self.log.current, self.log.position
+        row, size, records, last_record = encode_ends(
+            ends,
+            texts,
+            first,
+            last,
+            queue.read(halves.start, len(halves)),
+            halves.start,
+            half_segment.view,
+            half_segment.base,
+            self.queues.deletions.place_of(HALF_TOPIC),
+            self.log.end,
+            self._options.check,
+            size_max,
+            find,
+            marks.tail,
+            marked_as,
+            self._clock.now_ms(),
+            self._options.store_host,
+            self._options.sealed,
+            self._scratch,
+            segment.size - position,
+            segment.base + position,
+            self._store_time_ms(),
+            self.touched,
+        )
+        if records:
+            self._write(self._scratch_view[:size], records, last_record)
+        return row
 
     def append(self, messages: Sequence[NewMessage]) -> list[Appended]:
         """Append messages one behind the other, each to its own queue, all or none, in one segment."""
         self._check_open()
         now_ms = self._store_time_ms()
         self._reserve(self._appender.records_size(messages))  # what is refused here makes no queue
-        tails = [self._tail(message.topic, message.queue_id) for message in messages]
+        tails = [self.tail(message.topic, message.queue_id) for message in messages]
         data, appended = self._appender.encode(messages, tails, int(self.log.end), now_ms, self.touched)
-        try:
-            self.log.write(data)
-        except OSError as error:
-            raise self._failed(error) from error
-        if appended:
-            self.log.last_record = int(appended[-1].log_offset)
-        self.messages_appended += len(messages)
+        self._write(data, len(appended), int(appended[-1].log_offset) if appended else self.log.last_record)
         return appended
 
-    def _tail(self, topic: str, queue_id: int) -> QueueTail:
+    def _write(self, records: bytes | memoryview, count: int, last_record: int) -> None:
+        try:
+            self.log.write(records)
+        except OSError as error:
+            raise self._failed(error) from error
+        self.log.last_record = last_record
+        self.messages_appended += count
+
+    def tail(self, topic: str, queue_id: int) -> QueueTail:
         """The tail of a queue that is about to be written to."""
         try:
             return self.queues.get(topic, queue_id).tail

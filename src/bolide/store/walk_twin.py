@@ -19,6 +19,9 @@ UNSOUND = 2
 _SCHEDULE_TOPIC = SCHEDULE_TOPIC.encode()
 
 SECTOR_BYTES = 512
+LOST_ZEROS = 2
+"""So many at the end of a sector are taken for a loss: a single one may be text, in a store of others."""
+
 EARLIEST_MS = 1 << 32
 """Nothing was stored in February 1970."""
 
@@ -106,11 +109,16 @@ class LogWalk:
     def _is_whole(segment: memoryview, position: int, head: RecordHead) -> bool:
         """Whether all of the record reached the disk, as far as that can be told where the body's checksum does not.
 
-        What was lost is zero up to the end of a sector.  Times are never so early, and text has no zeros.
+        What was lost is zero up to the end of a sector.  Times are never so early, and no text ends so: the broker
+        takes none with zeros in it, and a store of others may have single ones.
         """
         if head.store_timestamp_ms < EARLIEST_MS:
             return False
         end = position + head.size
         first = position + head.properties_at
-        sector_ends = range(first + SECTOR_BYTES - first % SECTOR_BYTES, end, SECTOR_BYTES)
-        return head.properties_length == 0 or all(segment[at - 1] for at in (*sector_ends, end))
+        ends = (*range(first + SECTOR_BYTES - first % SECTOR_BYTES, end, SECTOR_BYTES), end)
+        begins = (first, *ends[:-1])
+        return head.properties_length == 0 or all(
+            any(segment[max(begin, stop - LOST_ZEROS) : stop])
+            for begin, stop in zip(begins, ends, strict=True)
+        )

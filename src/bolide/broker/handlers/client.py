@@ -213,7 +213,7 @@ class Clients(Part):
         others = self._state.clients.member_ids(group)
         text = (
             "members of the group %.255r subscribe to different things, so some of them miss messages: %.255r of %s "
-            "wants something else than others of the %d; the answer to request 203 shows who wants what"
+            "wants something else than others of the %d; `bolide group describe` shows who wants what"
         )
         remote = "" if link is None else link.remote
         self._provoked.say(log, logging.WARNING, remote, text, group, client_id, remote, len(others))

@@ -29,7 +29,7 @@ class Delays(Part):
         self._levels = config.delay_levels
         self.table = state.files.open(DelayOffsetTable, "delayOffset.json", config.persist_delays_ms)
         self.deliveries = Deliveries(state.store, state.door, self.table, self._levels, state.clock)
-        state.diversions.add(self.divert)
+        state.diversions.add(self.divert, holds=True)
         state.kept_from.append(self.deliveries.oldest_waiting)
 
     def handlers(self) -> dict[RequestCode, Handler]:

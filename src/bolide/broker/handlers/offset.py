@@ -87,9 +87,15 @@ def group_progress(state: BrokerState, link: Link, request: Command) -> Awaitabl
 
     def pieces() -> Iterator[bytes]:
         group = header.consumer_group
-        topics = list(_topics_asked_for(state, header))
-        rate = sum(state.statistics.rate_of_group(topic, group) for topic in topics)
-        return consume_stats_pieces(progress_of(state, group, topics), rate)
+        rate = 0.0
+
+        def topics() -> Iterator[str]:
+            nonlocal rate
+            for topic in list(_topics_asked_for(state, header)):
+                rate += state.statistics.rate_of_group(topic, group)
+                yield topic
+
+        return consume_stats_pieces(progress_of(state, group, topics()), lambda: rate)
 
     return state.large_answers.make(link, request, pieces)
 

@@ -8,6 +8,7 @@ before anything is done with it: a consumer is a stranger, and so is who asks.
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Mapping
+from dataclasses import replace
 
 from bolide.broker.part import Part
 from bolide.broker.state import BrokerState
@@ -89,12 +90,14 @@ class Relay(Part):
         if record is None:
             raise NothingFound(f"there is no message {header.msg_id[:64]} in this broker's log")
         member = self._member(header.consumer_group, header.client_id)
-        fields = {**request.fields, "brokerName": state.identity.name}
-        if header.topic and (topic := state.topics.get(header.topic)) is not None:
-            fields["topicSysFlag"] = str(topic.sys_flag)
-        if (group := state.groups.get(header.consumer_group)) is not None:
-            fields["groupSysFlag"] = str(group.group_sys_flag)
-        return self._pass_on(link, member, request, Command(request.code, fields, record))
+        topic, group = state.topics.get(header.topic or ""), state.groups.get(header.consumer_group)
+        question = replace(  # and nothing else of what the asker sent
+            header,
+            broker_name=state.identity.name,
+            topic_sys_flag=header.topic_sys_flag if topic is None else topic.sys_flag,
+            group_sys_flag=header.group_sys_flag if group is None else group.group_sys_flag,
+        )
+        return self._pass_on(link, member, request, Command(request.code, question.encode(), record))
 
     async def group_status(self, link: Link, request: Command) -> Command | None:
         """223: how far each member is in its queues of a topic, or one of them.
@@ -174,6 +177,10 @@ class Relay(Part):
     ) -> Command:
         """Ask a member on behalf of who is at this link."""
         asked, host = member.connection, host_of(link.remote)
+        if asked.is_congested:
+            raise RequestError(
+                f"the consumer {member.client_id[:255]!r} does not read what it was sent before"
+            )
         if not self._questions.begin(link, host, asked):
             raise TooBusy("too many questions wait for answers of consumers; ask again in a moment")
         try:

@@ -15,8 +15,9 @@ from bolide.broker.state import BrokerState
 from bolide.model import names
 from bolide.model.errors import ClientError, InvalidRequest, MessageIllegal, RequestError, StoreRefusal
 from bolide.model.limits import REPLY_MS_MAX
-from bolide.model.message import Property, format_properties
+from bolide.model.message import Property
 from bolide.model.offsets import LogOffset
+from bolide.model.pairs import join_properties
 from bolide.model.response_code import ResponseCode
 from bolide.net.link import Link
 from bolide.net.provoked import Provoked
@@ -95,7 +96,7 @@ class Replies(Part):
         now = self._state.clock.now_ms()
         pushed = PushedReply.of(
             header,
-            properties=format_properties({**properties, Property.PUSH_REPLY_TIME: str(now)}),
+            properties=join_properties({**properties, Property.PUSH_REPLY_TIME: str(now)}),
             born_host=link.remote,
             store_host=self._state.identity.address,
             store_timestamp_ms=now,

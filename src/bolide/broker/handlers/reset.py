@@ -24,7 +24,7 @@ from bolide.model.topic import TopicConfig
 from bolide.net.link import Link
 from bolide.net.provoked import Provoked
 from bolide.net.registry import Handler
-from bolide.net.turns import in_turns, join_pieces
+from bolide.net.turns import in_turns, join_pieces, next_turn
 from bolide.wire.bodies.admin import correction_offsets_pieces, offset_list_pieces, offsets_pieces
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
@@ -41,6 +41,8 @@ COMPARED_PER_TURN = 2048
 
 NOW = -1
 """The time that stands for the end of a queue."""
+
+ALL_QUEUES = -1
 
 CPP = "CPP"
 
@@ -64,6 +66,8 @@ class Resets(Part):
     def reset(self, link: Link, request: Command) -> Awaitable[Command]:
         """222: answers with the offsets at which the group goes on."""
         header = ResetOffset.decode(request.fields)
+        if header.queue_id < ALL_QUEUES:
+            raise InvalidRequest(f"queueId is {header.queue_id}: a queue, or -1 for all")
         check_offsets_change(header.group)
         config = self._state.topics.require(header.topic)
         self._state.groups.require(header.group)
@@ -122,12 +126,13 @@ class Resets(Part):
         for member in members:
             told = listed if member.language == CPP else body
             member.connection.notify(Command(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, dict(fields), told))
+            await next_turn()  # each gets as much as the topic has queues
         return request.answer(body=body)
 
     def _offsets(self, header: ResetOffset, config: TopicConfig) -> Steps[dict[int, int]]:
         """Where the group is to go on, by queue."""
         reader = self._state.store.reader
-        if header.queue_id >= 0:
+        if header.queue_id != ALL_QUEUES:
             if header.queue_id >= config.read_queues:
                 raise InvalidRequest(
                     f"the topic {config.name} has {config.read_queues} queues to read, and no queue {header.queue_id}"
@@ -139,7 +144,7 @@ class Resets(Part):
                         f"the offset {header.offset} is not in queue {header.queue_id}, which has {start} to {end}"
                     )
                 return {header.queue_id: header.offset}
-        queue_ids = range(config.read_queues) if header.queue_id < 0 else (header.queue_id,)
+        queue_ids = range(config.read_queues) if header.queue_id == ALL_QUEUES else (header.queue_id,)
         found: dict[int, int] = {}
         for queue_id in queue_ids:
             if header.timestamp == NOW:

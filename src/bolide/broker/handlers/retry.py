@@ -3,15 +3,15 @@
 import logging
 from collections.abc import Coroutine
 
+from bolide.broker.diversions import aside_bytes
 from bolide.broker.failures import NO_DELAY, OVER, dead_letters_of, group_for, history_with
 from bolide.broker.handlers.send import answer_stored
 from bolide.broker.part import Part
-from bolide.broker.property_room import check_room
+from bolide.broker.property_room import with_room
 from bolide.broker.state import BrokerState
 from bolide.model import names
 from bolide.model.errors import InvalidRequest, PermissionDenied, RequestError
 from bolide.model.message import Property
-from bolide.model.numbers import INT32_MAX
 from bolide.model.offsets import LogOffset
 from bolide.model.topic import GroupConfig, TopicConfig
 from bolide.net.link import Link
@@ -20,6 +20,7 @@ from bolide.net.registry import Handler
 from bolide.record.layout import open_record
 from bolide.record.message_id import format_offset_id
 from bolide.rules import retry
+from bolide.rules.left_out import NAME_LENGTH_MAX
 from bolide.rules.topic_creation import topic_for_retry
 from bolide.store.entry_rules import has_entry
 from bolide.store.new_message import NewMessage
@@ -78,7 +79,7 @@ class Retrying(Part):
         state = self._state
         pairs = message.pairs()
         again = message.with_pairs(
-            **dict.fromkeys(OVER)
+            **dict.fromkeys(OVER if level is None else (*OVER, Property.REAL_TOPIC, Property.REAL_QUEUE_ID))
             | {
                 Property.RETRY_TOPIC: pairs.get(Property.RETRY_TOPIC, message.topic),
                 Property.DELAY: NO_DELAY if level is None else str(level),
@@ -86,17 +87,22 @@ class Retrying(Part):
                 Property.ATTEMPTS: None,
             }
         )
-        history = history_with(state, link, pairs.get(Property.ATTEMPTS), level, again.properties)
-        again = again.with_pairs(**{Property.ATTEMPTS: history})._replace(
+        queue_id = 0 if level is None else state.surroundings.random.randrange(max(1, topic.write_queues))
+        left = 0 if level is None else aside_bytes(topic.name, queue_id)
+        properties, left_out = with_room(again.properties, left)
+        if left_out:
+            text = "%s of %s has no room for what a retry writes into it, and goes on without %s"
+            key = pairs.get(Property.UNIQUE_KEY, "a message")[:NAME_LENGTH_MAX]
+            self._provoked.say(log, logging.WARNING, link.remote, text, key, message.topic, left_out)
+        history = history_with(state, link, pairs.get(Property.ATTEMPTS), level, properties)
+        again = again._replace(properties=properties).with_pairs(**{Property.ATTEMPTS: history})
+        again = again._replace(
             topic=topic.name,
-            queue_id=0 if level is None else state.surroundings.random.randrange(max(1, topic.write_queues)),
-            reconsume_times=min(message.reconsume_times + 1, INT32_MAX),
+            queue_id=queue_id,
+            reconsume_times=retry.one_more(message.reconsume_times),
             prepared_offset=0,
         )
-        if level is not None:
-            again = state.diversions.of(again, again.pairs())
-        check_room(again.properties, of="what a retry writes")
-        return again
+        return again if level is None else state.diversions.of(again, again.pairs())
 
 
 def _retry_topic(state: BrokerState, group: GroupConfig, *, unit_mode: bool) -> TopicConfig:

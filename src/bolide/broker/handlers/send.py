@@ -1,7 +1,7 @@
 """Sending: codes 10, 310 and 320.
 
-Two ways in.  `on_sends` takes a run of sends: plain ones are appended in compiled code, and those that wait for
-something together (`broker/odd_rows.py`).  `send` takes any one request, decides everything that needs deciding, and
+Two ways in.  `on_sends` takes a run of sends: plain ones are appended in compiled code, and with them those that wait
+for something (`broker/detours.py`).  `send` takes any one request, decides everything that needs deciding, and
 gives every error; what is left of a run comes here too.
 """
 
@@ -9,9 +9,9 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import NamedTuple
 
+from bolide.broker.detours import Detours
 from bolide.broker.failures import sent_to_retry
 from bolide.broker.lanes import Lanes
-from bolide.broker.odd_rows import OddRows
 from bolide.broker.part import Part
 from bolide.broker.sent_message import (
     check_numbers,
@@ -30,11 +30,9 @@ from bolide.model.errors import (
     StoreUnavailable,
 )
 from bolide.model.limits import BATCH_ODD_MESSAGES_MAX, FRAME_BYTES_MAX
-from bolide.model.message import (
-    Property,
-    parse_properties,
-)
+from bolide.model.message import Property
 from bolide.model.offsets import LogOffset
+from bolide.model.pairs import parse_properties
 from bolide.model.recall import handle_of
 from bolide.model.response_code import ResponseCode
 from bolide.model.send_rows import QUEUE_OFFSET, RECORDS_AT, RECORDS_COUNT
@@ -44,6 +42,7 @@ from bolide.net.registry import Handler
 from bolide.record.codec import split_batch
 from bolide.record.message_id import format_offset_id
 from bolide.rules.topic_creation import topic_for_send
+from bolide.store.append import FindDetour
 from bolide.store.new_message import NewMessage
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command, encode_frame, encode_head
@@ -51,8 +50,8 @@ from bolide.wire.frame import FrameReader, Intake, decode_frame, encode_send_ans
 from bolide.wire.headers.send import SendAnswer, SendRequest
 from bolide.wire.send_run import SendRun
 
-ODD_ROWS_PER_REQUEST = 4
-"""So many rows are decided in the time of one request of the general path."""
+DETOURS_PER_REQUEST = 4
+"""So many detours are decided in the time of one request of the general path."""
 
 
 class _Stored(NamedTuple):
@@ -69,7 +68,7 @@ class Sending(Part):
     def __init__(self, state: BrokerState) -> None:
         self._state = state
         self._lanes = Lanes(state.topics, state.store, self._may_run)
-        self._odd_rows = OddRows(state)
+        self._detours = Detours(state)
         self._turns: dict[str, int] = {}  # whose turn it is among a topic's queues
         state.topics.on_change(self._forget)
         state.settings.on_change(self._forget)
@@ -84,32 +83,25 @@ class Sending(Part):
     def on_sends(self, link: Link, run: SendRun, requests_max: int) -> tuple[int, int]:
         """Append a run, answer it, and give what is left to the general path, in the order of the frames.
 
-        Stops when so many went there; tells the first row that was not served, and how many went there.  Rows that
-        were decided here count for less.
+        Stops when so many went there; tells the first row that was not served, and how many went there.  Where messages
+        wait is decided here, and counts for less.
         """
         state, door = self._state, self._state.door
         lanes = self._lanes.of(run.topics, link, state.passes)
+        find: FindDetour | None = self._detours.find
+        if link.waited_ms and state.dispatcher.is_overdue(link.waited_ms, RequestCode.SEND_MESSAGE_V2):
+            find = None  # each hears that it has waited too long
         first = requests = 0
-        together = True
         while first < run.count and requests < requests_max:
             try:
-                row, needs_general_path = door.append_run(link, run, lanes, first)
+                row, needs_general_path = door.append_run(link, run, lanes, first, find)
             except (RequestError, StoreRefusal):  # the general path meets the same and says so
                 row, needs_general_path = first, True
             if row > first:
                 self._acknowledge(link, run, first, row)
-            first = row
-            if not needs_general_path:
-                continue
-            if together:
-                count_max = ODD_ROWS_PER_REQUEST * (requests_max - requests)
-                row += self._odd_rows.store(link, run, lanes, first, count_max)
-            if row > first:
-                self._acknowledge(link, run, first, row)
-                requests += -((first - row) // ODD_ROWS_PER_REQUEST)
-            else:
+            requests += -(-self._detours.take_asked() // DETOURS_PER_REQUEST)
+            if needs_general_path:
                 state.dispatcher.on_request(link, decode_frame(run.frame(row)))
-                together = False  # what is in the way of one is most likely in the way of the next
                 row += 1
                 requests += 1
             first = row
@@ -171,9 +163,7 @@ class Sending(Part):
 
     def _writable_topic(self, header: SendRequest) -> TopicConfig:
         """The topic to write to; where that is allowed, one that is still to be created."""
-        name = names.check_topic(header.topic)
-        if name in names.NO_SEND_TOPICS:
-            raise PermissionDenied(f"the topic {name} is the broker's own; clients may not send to it")
+        name = topic_of_clients(header.topic)
         topic = self._state.topics.get(name)
         if topic is None:
             topic = topic_for_send(
@@ -200,6 +190,13 @@ class Sending(Part):
     def _forget(self) -> None:
         self._lanes.forget()
         self._turns.clear()
+
+
+def topic_of_clients(name: str) -> str:
+    """The name of a topic that clients may send to."""
+    if names.check_topic(name) in names.NO_SEND_TOPICS:
+        raise PermissionDenied(f"the topic {name} is the broker's own; clients may not send to it")
+    return name
 
 
 def answer_stored(

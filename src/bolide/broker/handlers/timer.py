@@ -6,9 +6,10 @@ from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 
 from bolide.broker.diversions import set_aside
-from bolide.broker.handlers.send import answer_stored
+from bolide.broker.handlers.send import answer_stored, topic_of_clients
 from bolide.broker.part import Part, Work
 from bolide.broker.property_room import check_room
+from bolide.broker.sent_message import without_zero
 from bolide.broker.state import BrokerState
 from bolide.broker.timer import Timer
 from bolide.model.errors import (
@@ -23,7 +24,7 @@ from bolide.model.errors import (
 )
 from bolide.model.limits import PROPERTIES_ROOM_BYTES, TIMER_RECALLS_MAX
 from bolide.model.message import Property, format_properties
-from bolide.model.names import TIMER_TOPIC, check_topic
+from bolide.model.names import TIMER_TOPIC
 from bolide.model.numbers import parse_whole
 from bolide.model.recall import RecallHandle, decode_handle
 from bolide.model.steps import at_once
@@ -52,10 +53,18 @@ LOOK_MS = 200
 IDLE_MS = 60_000
 """While nothing waits."""
 
+GATHER_MS = 2
+"""Messages that come are filed with those of the next moment: a turn for each read would cost more than they do."""
+
 POINT_BYTES_MAX = 256 * 1024**2
 """A start goes over the log behind the last point; it is never more than this."""
 
 RECALL_TAG = "_RECALL_TAG_"
+
+
+_OF_ANOTHER_TIME: dict[str, None] = dict.fromkeys(
+    (Property.TIMER_ENQUEUE_MS, Property.TIMER_DEQUEUE_MS, Property.TIMER_ROLL_TIMES)
+)
 
 
 class Timers(Part):
@@ -75,6 +84,7 @@ class Timers(Part):
         )
         self._thread = state.surroundings.threads("bolide-timer")
         self._wanted = asyncio.Event()
+        self._gathering: asyncio.TimerHandle | None = None
         self._next: tuple[TimerPoint, int, int] | None = (
             None  # with the log's end and the count of changes then
         )
@@ -111,7 +121,7 @@ class Timers(Part):
 
         What a sender may ask for is no question any more of one that was taken, as a half message.
         """
-        if properties.keys().isdisjoint(ASKING) or Property.TIMER_OUT_MS in properties:
+        if properties.keys().isdisjoint(ASKING):
             return None
         if not is_whole(message.sys_flag):
             return None
@@ -120,13 +130,16 @@ class Timers(Part):
         config, now_ms = self._state.settings.now, self._state.clock.now_ms()
         if not config.timer_enabled and not is_taken:
             raise RequestError("timed messages are switched off at this broker: timerWheelEnable is false")
+        if Property.TIMER_DELETE_KEY in properties and not config.recall_enabled and not is_taken:
+            raise PermissionDenied("recalls are switched off at this broker: recallMessageEnable is false")
         due_ms = asked_ms(properties, now_ms)
         assert due_ms is not None
         if due_ms <= now_ms:
             if Property.TIMER_DELETE_KEY in properties:
                 raise MessageIllegal("it is too late to recall this message: its time is over")
             return None
-        if due_ms - now_ms > config.timer_delay_s_max * 1000 and not is_taken:
+        # A delay has a millisecond more than was asked for.
+        if due_ms - now_ms > config.timer_delay_s_max * 1000 + 1 and not is_taken:
             raise MessageIllegal(
                 f"the message is due in {(due_ms - now_ms) // 1000} s; timerMaxDelaySec allows"
                 f" {config.timer_delay_s_max}"
@@ -145,7 +158,8 @@ class Timers(Part):
                 f"{config.timer_slot_messages_max} messages are due at this time already"
                 " (timerCongestNumEachSlot); choose another one, or send again later"
             )
-        return set_aside(message, TIMER_TOPIC, 0, **{Property.TIMER_OUT_MS: str(step)})
+        # A message that has waited once, and is sent again to wait once more, brings what was written then.
+        return set_aside(message, TIMER_TOPIC, 0, **{**_OF_ANOTHER_TIME, Property.TIMER_OUT_MS: str(step)})
 
     def recall(self, link: Link, request: Command) -> Coroutine[None, None, Command] | None:
         """370: a record that says which message is not to be delivered, filed under the same time."""
@@ -153,7 +167,7 @@ class Timers(Part):
         header = RecallRequest.decode(request.fields)
         if not state.settings.now.recall_enabled:
             raise PermissionDenied("messages cannot be recalled at this broker: recallMessageEnable is false")
-        topic = state.topics.get(check_topic(header.topic))
+        topic = state.topics.get(topic_of_clients(header.topic))
         if topic is None:
             raise TopicNotFound(f"the topic {header.topic} does not exist")
         try:
@@ -177,7 +191,7 @@ class Timers(Part):
             topic=topic.name,
             queue_id=0,
             body=b"0",
-            properties=format_properties(properties).encode(),
+            properties=without_zero(format_properties(properties)).encode(),
             flag=0,
             sys_flag=0,
             born_timestamp_ms=now_ms,
@@ -203,8 +217,12 @@ class Timers(Part):
     # ---- working -------------------------------------------------------------------------------------------
 
     def _arrived(self, tail: QueueTail) -> None:
-        if tail.key[0] == TIMER_TOPIC:
-            self._wanted.set()
+        if tail.key[0] == TIMER_TOPIC and self._gathering is None:
+            self._gathering = asyncio.get_running_loop().call_later(GATHER_MS / 1000, self._gathered)
+
+    def _gathered(self) -> None:
+        self._gathering = None
+        self._wanted.set()
 
     @goes_on("delivering timed messages")
     async def _run(self) -> None:
@@ -241,13 +259,16 @@ class Timers(Part):
     async def _keep(self) -> None:
         async for _ in ticks(self._state.settings.now.timer_flush_ms / 1000):
             if self.timer.is_open:
-                await in_turns(self.timer.index.looking(self.timer.read_ms))
+                with self.timer.index.held():
+                    await in_turns(self.timer.index.looking(self.timer.read_ms))
                 if not self._is_broken:
                     await self._keep_once()
 
     async def _keep_once(self) -> None:
         """Take a point; write it when the log is durable as far as it was then."""
         state, timer = self._state, self.timer
+        if timer.is_rebuilding:  # it was of an index that is no more
+            self._next = None
         if self._next is None and self._is_due():
             self._next = (timer.point(), int(state.store.log.end), timer.changes)
             state.door.sync_soon()
@@ -256,8 +277,11 @@ class Timers(Part):
         point, _, changes = self._next
         self._next = None
         try:
-            writing = await in_turns(timer.index.writing(point))
-            await asyncio.wrap_future(self._thread.submit(timer.index.write, writing, state.clock.now_ms()))
+            with timer.index.held():
+                writing = await in_turns(timer.index.writing(point))
+                await asyncio.wrap_future(
+                    self._thread.submit(timer.index.write, writing, state.clock.now_ms())
+                )
         except OSError as error:
             self._unwritten.met(error)
             self._is_broken = error.errno not in NOT_NOW
@@ -278,6 +302,8 @@ class Timers(Part):
 
     def close(self) -> None:
         """Leave the files as whoever goes on needs them, us or the original."""
+        if self._gathering is not None:
+            self._gathering.cancel()
         self._thread.shutdown(wait=True)
         state, timer = self._state, self.timer
         is_true = timer.is_open and not self._is_broken and state.store.durability.failure is None
@@ -285,9 +311,10 @@ class Timers(Part):
             if is_true and not timer.is_rebuilding and (timer.changes or self._written is not None):
                 state.store.sync_log()
                 timer.catch_up()
-                self._write_point()
-                if timer.settle():
+                if not timer.is_rebuilding:
                     self._write_point()
+                    if timer.settle():
+                        self._write_point()
         except (OSError, StoreUnavailable) as error:
             log.warning("the timer's files are not what they should be, the next start mends them: %s", error)
         finally:

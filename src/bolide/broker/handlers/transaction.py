@@ -1,7 +1,10 @@
-"""Transactions: half messages are set aside, ended (37) and, when nobody ends them, asked for (39, 323).
+"""Transactions: half messages are set aside, ended (37) and, once they were given up, opened again by hand (323).
 
-Two ways in for an end, as for a send.  `on_ends` takes those of one read that nobody waits for: they are decided one by
-one and stored together.  `end` takes any one of them and gives every error; what the first way refuses comes here too.
+Those that nobody ends are asked for by `broker/half_checks.py`.
+
+Two ways in for an end, as for a send.  `on_ends` takes those of one read that nobody waits for: plain ones are stored
+by compiled code (`broker/plain_ends.py`), others decided one by one and stored together.  `end` takes any one of them
+and gives every error; what the first way refuses comes here too.
 """
 
 import logging
@@ -9,55 +12,42 @@ from collections import deque
 from collections.abc import Coroutine, Mapping
 
 from bolide.broker.diversions import set_aside
+from bolide.broker.half_checks import LONGEST, HalfChecks
 from bolide.broker.half_messages import QUEUE, Ending, Half, HalfMessages
 from bolide.broker.handlers.send import answer_stored
 from bolide.broker.part import Part, Work
-from bolide.broker.property_room import check_room, room_in
+from bolide.broker.plain_ends import END_BYTES_MAX, PlainEnds
+from bolide.broker.property_room import check_room
 from bolide.broker.state import BrokerState
 from bolide.model import names
 from bolide.model.errors import (
-    BolideError,
     InvalidRequest,
     MessageIllegal,
     PermissionDenied,
-    RecordTooLarge,
     RequestError,
     StoreRefusal,
 )
 from bolide.model.limit import KIB
-from bolide.model.limits import HALF_LINES_MAX, HALF_ROOM_BYTES, PROPERTIES_ROOM_BYTES
+from bolide.model.limits import HALF_ROOM_BYTES, PROPERTIES_ROOM_BYTES
 from bolide.model.message import TRANSACTION_MASK, Property, SysFlag
-from bolide.model.numbers import INT32_MAX, INT64_MAX
 from bolide.model.offsets import LogOffset
 from bolide.model.properties import SCHEDULING
-from bolide.model.steps import Steps
 from bolide.net.link import Link
-from bolide.net.provoked import Provoked
 from bolide.net.registry import Handler
-from bolide.net.ticks import pause
-from bolide.net.trouble import Trouble, goes_on
-from bolide.net.turns import Slices, in_turns
-from bolide.record.message_id import format_offset_id, parse_offset_id
-from bolide.rules.transactions import CheckRules, Step, checks_so_far, immunity_ms, is_half, next_step
+from bolide.net.turns import Slices
+from bolide.record.message_id import parse_offset_id
+from bolide.rules.transactions import checks_so_far, is_half
 from bolide.store.new_message import Appended, NewMessage
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
 from bolide.wire.frame import decode_frame
-from bolide.wire.headers.transaction import CheckTransaction, EndTransaction, ResumeCheck, Verdict
+from bolide.wire.headers.transaction import EndTransaction, ResumeCheck, Verdict
 from bolide.wire.send_run import EndRow, SendRun
 
 log = logging.getLogger(__name__)
 
-SLICE_HALVES = 16
 SLICE_BYTES = 256 * KIB
-"""Half messages that are looked at in one turn."""
-
-SETTLE_S = 1.0
-
-LOOKS_MAX = 64
-
-END_BYTES_MAX = 16 * KIB
-"""Half messages whose ends are decided with others: all ends of a run are served in one turn."""
+"""Of half messages whose ends are stored together."""
 
 ENDS_PER_REQUEST = 4
 """So many ends of a run are served in the time of one request of the general way."""
@@ -65,23 +55,16 @@ ENDS_PER_REQUEST = 4
 _COMMITTED = int(SysFlag.COMMIT)
 _ENDS = (int(Verdict.COMMIT), int(Verdict.ROLLBACK))
 
-_LONGEST = {Property.TRANSACTION_CHECKS: str(INT32_MAX), Property.PREPARED_QUEUE_OFFSET: str(INT64_MAX)}
-"""What a half message gets each time that it is stored again, at its longest."""
-
 
 class Transactions(Part):
     def __init__(self, state: BrokerState) -> None:
         self._state = state
         self.halves = HalfMessages(state)
-        self._turn = 0  # whose turn it is among the members of a group
-        self._given_up = 0
-        self._left = 0  # of the last look: those that cannot be stored again
-        self._immune: dict[int, int] = {}  # until when a half message is not to be looked at
-        self._looks: list[tuple[int, int]] = []  # where the half messages ended, and the monotonic time then
-        self._provoked = Provoked(state.clock)
+        self.checks = HalfChecks(state, self.halves)
+        self._plain_ends = PlainEnds(state, self.halves)
         self._later: deque[tuple[Link, Command]] = deque()
         self._ending_later = Slices(self._end_one)
-        state.diversions.add(self._divert)
+        state.diversions.add(self._divert, holds=True)
 
     def handlers(self) -> dict[RequestCode, Handler]:
         return {
@@ -90,13 +73,13 @@ class Transactions(Part):
         }
 
     def work(self) -> list[Work]:
-        return [("half messages", self._check_now_and_then())]
+        return [("half messages", self.checks.run())]
 
     def figures(self) -> dict[str, str]:
         return {
             "openHalfMessages": str(self.halves.open_count),
-            "halfMessagesGivenUp": str(self._given_up),
-            "halfMessagesWithoutRoom": str(self._left),
+            "halfMessagesGivenUp": str(self.checks.given_up),
+            "halfMessagesWithoutRoom": str(self.checks.left),
         }
 
     def close(self) -> None:
@@ -120,7 +103,7 @@ class Transactions(Part):
         check_room(half.properties, PROPERTIES_ROOM_BYTES, of="those of the transaction")
         self._check_copies_fit(half)
         if not properties.keys().isdisjoint(SCHEDULING):  # or it could not be committed, asked for or not
-            last = half.with_pairs(**_LONGEST)
+            last = half.with_pairs(**LONGEST)
             self._as_committed(last, properties, message.topic, message.queue_id, None)
         return half._replace(sys_flag=half.sys_flag & ~TRANSACTION_MASK)
 
@@ -159,9 +142,21 @@ class Transactions(Part):
 
         Whatever is refused, or large, goes the general way, where errors are made; nobody hears of them.
         """
+        number = decided = 0
+        while number < count:
+            plain_end = self._plain_ends.store(link, run, number, count)
+            # One that is not plain may be alone; behind two of them more are expected.
+            rest_end = count if plain_end == number else min(plain_end + 1, count)
+            self._end_others(link, run, range(plain_end, rest_end))
+            decided += rest_end - plain_end
+            number = rest_end
+        return -(-decided // ENDS_PER_REQUEST)
+
+    def _end_others(self, link: Link, run: SendRun, numbers: range) -> None:
+        """Decide each of these, and store them together."""
         together: dict[int, tuple[int, Ending]] = {}  # by place, with its number in the run
         size = 0
-        for number in range(count):
+        for number in numbers:
             ending = self._decided_row(link, run.end(number))
             if ending is None or ending.place in together or size >= SLICE_BYTES:
                 self._store_ends(link, run, together)
@@ -174,7 +169,6 @@ class Transactions(Part):
         self._store_ends(link, run, together)
         if self._later:
             self._ending_later.go()
-        return -(-count // ENDS_PER_REQUEST)
 
     def _decided_row(self, link: Link, row: EndRow) -> Ending | None:
         """How it ends, if it may; None when the general way has to see it."""
@@ -267,173 +261,6 @@ class Transactions(Part):
         known.pop(Property.TRANSACTION_PREPARED, None)
         return self._state.diversions.of(committed, known, is_taken=half_at is not None)
 
-    # ---- when nobody ends it -------------------------------------------------------------------------------
-
-    @goes_on("asking how transactions have ended")
-    async def _check_now_and_then(self) -> None:
-        trouble = Trouble(log, "half messages cannot be asked for now")
-        clock, settings = self._state.clock, self._state.settings
-        last_ms = clock.monotonic_ms()
-        while True:
-            await pause(min(SETTLE_S, settings.now.transaction_check_interval_ms / 1000))
-            try:
-                if clock.monotonic_ms() - last_ms >= settings.now.transaction_check_interval_ms:
-                    last_ms = clock.monotonic_ms()
-                    await in_turns(self.checking())
-                self.halves.keep_settled()
-            except BolideError as error:
-                trouble.met(error)
-            else:
-                trouble.over()
-
-    def checking(self) -> Steps[None]:
-        """Look at all half messages that are open now, the oldest first, and do what is due, some in each step.
-
-        One that is too young ends it: those behind are younger.  One that has asked for a time of its own is passed
-        over and stays where it is: however much time it asks for, waiting stores nothing.
-        """
-        self._left = 0
-        self._note_look()
-        offset: int | None = self.halves.window.first
-        end = self.halves.end
-        while offset is not None:
-            offset = self._check_some(offset, end)
-            yield
-        if self.halves.end > end:  # what was stored again counts as settled when it is durable
-            self._state.door.sync_soon()
-
-    def _check_some(self, offset: int, end: int) -> int | None:
-        """Where to go on; None when there is nothing more to be done."""
-        now_ms, rules = self._state.clock.now_ms(), self._rules()
-        size = 0
-        for _ in range(SLICE_HALVES):
-            place = self.halves.window.next_open(offset, end)
-            if place is None:
-                return None
-            offset = place + 1
-            if now_ms <= self._immune.get(place, -1):
-                continue
-            half = self.halves.number(place)
-            if half is None:
-                behind = self._pass_over(place)
-                if behind is None:
-                    return None
-                offset = behind
-                continue
-            step = next_step(half.properties, self._age_ms(half, now_ms), rules)
-            if step is Step.WAIT:
-                return None
-            if step is Step.PASS:
-                if half.came_ms <= now_ms:
-                    self._note_immune(half)
-            else:
-                self._do(half, step)
-            size += len(half.message.body) + len(half.message.properties)
-            if size >= SLICE_BYTES:
-                break
-        return offset
-
-    def _age_ms(self, half: Half, now_ms: int) -> int:
-        """How long ago it came.  If that is in the future the clock was set back: then for how long it is known of."""
-        if half.came_ms <= now_ms:
-            return now_ms - half.came_ms
-        known_ms = next((known_ms for end, known_ms in self._looks if half.line < end), None)
-        return 0 if known_ms is None else self._state.clock.monotonic_ms() - known_ms
-
-    def _note_look(self) -> None:
-        """So that it is known how long half messages are known of.  Of many looks the older ones tell it less exactly:
-        never too long."""
-        if len(self._looks) >= LOOKS_MAX:
-            del self._looks[1::2]
-        self._looks.append((self.halves.end, self._state.clock.monotonic_ms()))
-
-    def _note_immune(self, half: Half) -> None:
-        """So that it need not be read to be passed over; what is forgotten is read again."""
-        if len(self._immune) >= HALF_LINES_MAX:
-            self._immune.clear()
-        self._immune[half.offset] = half.came_ms + (immunity_ms(half.properties) or 0)
-
-    def _rules(self) -> CheckRules:
-        settings = self._state.settings.now
-        return CheckRules(
-            settings.transaction_timeout_ms, settings.transaction_checks_max, settings.retention.reserved_ms
-        )
-
-    def _pass_over(self, offset: int) -> int | None:
-        """Where to go on behind one that cannot be read; None while that may change."""
-        start = self._state.store.reader.queue_range(names.HALF_TOPIC, QUEUE)[0]
-        if offset < start:
-            self.halves.window.finish_all_below(start)
-            return int(start)
-        if not self.halves.is_gone(offset):
-            return None
-        log.error("half message %d cannot be read, and is passed over", offset)
-        self.halves.gone(offset)
-        return offset + 1
-
-    def _do(self, half: Half, step: Step) -> None:
-        """All of it is stored, or nothing.  One that can never be stored again stays, and keeps nobody waiting."""
-        if half.own_queue is None or room_in(half.message.with_pairs(**_LONGEST).properties) < 0:
-            step = Step.GIVE_UP  # of another broker; it cannot be asked for
-        try:
-            if step is Step.GIVE_UP:
-                self._give_up(half)
-            else:
-                self._check(half)
-        except (RecordTooLarge, ValueError) as error:  # it does not fit a segment, or a record
-            self._left += 1
-            text = "half message %d of the producer group %s cannot be stored again, and is passed over: %s"
-            self._provoked.say(log, logging.ERROR, "", text, half.offset, half.group, error)
-
-    def _check(self, half: Half) -> None:
-        again = _again(half)
-        place = self._state.door.append([again, *self.halves.marks_of_move(half)])[0]
-        self.halves.moved(half, int(place.queue_offset))
-        self._ask(
-            half._replace(message=again, offset=int(place.queue_offset), log_offset=int(place.log_offset))
-        )
-
-    def _give_up(self, half: Half) -> None:
-        copy = half.message._replace(
-            topic=names.TRANS_CHECK_MAX_TOPIC, queue_id=0, prepared_offset=half.log_offset
-        )
-        self._state.door.append([copy, self.halves.op_record(half.offset)])
-        self.halves.gone(half.offset)
-        self._given_up += 1
-        text = "half message %d of the producer group %s is given up: nobody has ended its transaction"
-        self._provoked.say(log, logging.WARNING, "", text, half.offset, half.group, about=half.group)
-
-    def _ask(self, half: Half) -> None:
-        """39: whoever of the group can be reached; the next time it is another one."""
-        member = self._somebody_of(half.group)
-        if member is None or half.own_queue is None:
-            return
-        topic, queue_id = half.own_queue
-        identity = self._state.identity
-        header = CheckTransaction(
-            tran_state_table_offset=half.offset,
-            commit_log_offset=half.log_offset,
-            msg_id=half.unique_key,
-            transaction_id=half.unique_key,
-            offset_msg_id=format_offset_id(identity.store_host, LogOffset(half.log_offset)),
-            topic=names.HALF_TOPIC,
-            broker_name=identity.name,
-        )
-        message = half.message._replace(topic=topic, queue_id=queue_id)
-        body = message.record(
-            half.offset, half.log_offset, self._state.clock.now_ms(), identity.store_host, sealed=False
-        )
-        member.notify(Command(RequestCode.CHECK_TRANSACTION_STATE, header.encode(), body))
-
-    def _somebody_of(self, group: str) -> Link | None:
-        links = [member.connection for member in self._state.clients.producers(group)]
-        self._turn += 1
-        for number in range(len(links)):
-            link = links[(self._turn + number) % len(links)]
-            if link.is_open and not link.is_behind:
-                return link
-        return None
-
     # ---- by hand -------------------------------------------------------------------------------------------
 
     def resume(self, link: Link, request: Command) -> Command | Coroutine[None, None, Command] | None:
@@ -475,13 +302,3 @@ class Transactions(Part):
         stored = self._state.door.append([anew.with_pairs(**own), *self.halves.marks_of_move(now)])[0]
         self.halves.moved(now, int(stored.queue_offset))
         return stored
-
-
-def _again(half: Half) -> NewMessage:
-    """A half message to be stored once more, with the first of its line; each time counts."""
-    return half.message.with_pairs(
-        **{
-            Property.PREPARED_QUEUE_OFFSET: str(half.line),
-            Property.TRANSACTION_CHECKS: str(checks_so_far(half.properties) + 1),
-        }
-    )

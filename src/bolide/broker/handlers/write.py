@@ -34,6 +34,7 @@ class BulkWrites(Part):
     def __init__(self, state: BrokerState) -> None:
         self._state = state
         self.table = state.files.open(WriteTable, "bulkWrites.json", PERSIST_MS)
+        self.table.fit(int(state.store.log.end))
         self._writers: Writers[Link] = Writers()
 
     def handlers(self) -> dict[RequestCode, Handler]:
@@ -43,7 +44,7 @@ class BulkWrites(Part):
         self._writers.lost(link)
 
     async def begin(self, link: Link, request: Command) -> Command:
-        """30001: the batch's place in the log is durable before it is answered, and so is what was sent before."""
+        """30001: the batch's place in the log is durable before it is answered, and readers see what came before."""
         header = BeginWrite.decode(request.fields)
         brokers = _check(header)
         if self._writers.parts_of(link) >= WRITE_PARTS_MAX:

@@ -22,7 +22,8 @@ def update(state: NameServerState, link: Link, request: Command) -> Command:
         raise PermissionDenied(str(error)) from error
     except ConfigError as error:
         raise RequestError(str(error)) from error
-    log.info("%s has changed %s", link.remote, ", ".join(settings))
+    text = "%s has changed %.1024s"
+    state.provoked.say(log, logging.INFO, link.remote, text, link.remote, ", ".join(settings))
     return request.answer()
 
 

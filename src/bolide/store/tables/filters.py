@@ -6,19 +6,23 @@ subscription (`bornTime`).  So a subscription that changes is born anew, one tha
 forgotten some time later.
 """
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from bolide.model.clock import Clock
-from bolide.model.errors import InvalidRequest
+from bolide.model.errors import InvalidRequest, StoreError
 from bolide.model.json_pieces import Entries
 from bolide.model.limits import FILTER_TABLE_BYTES_MAX
 from bolide.model.numbers import is_int64
 from bolide.model.topic import Subscription
 from bolide.rules.bloom import BITS, bit_positions
 from bolide.store.disk import Disk
+from bolide.store.small_file import DAMAGED
 from bolide.store.tables.persisted import PersistedTable, entries_of, member_table
+
+log = logging.getLogger(__name__)
 
 SILENT_BEFORE_STOP_MS = 30_000
 """So long before a start its groups count as gone; they come back with their heartbeats."""
@@ -82,6 +86,16 @@ class FilterTable(PersistedTable):
         self._groups: dict[str, set[str]] = {}  # the topics of each
         self._dead: dict[tuple[str, str], None] = {}  # topic and group, who died first first
         self._bytes = 0
+
+    def load(self) -> None:
+        """As others do, but a broker that needs none of this begins without what it cannot read."""
+        try:
+            super().load()
+        except StoreError as error:
+            self.file.set_aside()
+            log.warning(
+                "%s begins anew; what was there has the ending %s now: %s", self.file.path, DAMAGED, error
+            )
 
     def __iter__(self) -> Iterator[KeptFilter]:
         return (kept for groups in self._topics.values() for kept in groups.values())

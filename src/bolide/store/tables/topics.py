@@ -109,7 +109,12 @@ class TopicTable(PersistedTable):
         }
 
     def _take(self, members: Mapping[str, Any]) -> None:
-        self._topics |= read_entries(members, "topicConfigTable", topic_from_json)
+        found = read_entries(members, "topicConfigTable", topic_from_json)
+        for name, config in found.items():  # from it come the folders of its queues
+            if config.name != name:
+                raise InvalidRequest(f"the topic {name[:255]!r} is called {config.name[:255]!r} inside")
+            names.check_topic(name)
+        self._topics |= found
         self._bytes = sum(map(topic_bytes, self._topics.values()))
 
     def _keep(self, config: TopicConfig) -> None:

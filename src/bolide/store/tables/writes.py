@@ -6,7 +6,7 @@ already.  An entry is durable before its batch stores anything.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bolide.model import java_json
@@ -51,6 +51,16 @@ class WriteTable(PersistedTable):
         while len(self._writers) > WRITERS_MAX or self.bytes_kept > WRITERS_BYTES_MAX:
             self._drop(next(iter(self._writers)))
         self._changed()
+
+    def fit(self, log_end: int) -> None:
+        """After a start: power loss may have taken the end of the log, and batches that began behind where it ends now
+        store what they bring from there on.
+        """
+        for writer, begun in list(self._writers.items()):
+            place = min(max(begun.log_offset, 0), log_end)
+            if place != begun.log_offset:
+                self._writers[writer] = replace(begun, log_offset=place)
+                self.mark_dirty()
 
     def members(self) -> dict[str, Any]:
         entries = (

@@ -9,8 +9,9 @@ not be delivered again.
 from typing import NamedTuple
 
 from bolide.model.errors import MalformedRecord
-from bolide.model.message import Property, SysFlag, parse_properties
+from bolide.model.message import Property, SysFlag
 from bolide.model.numbers import parse_whole
+from bolide.model.pairs import parse_properties
 from bolide.model.steps import Steps
 from bolide.record.layout import (
     BLANK_BYTES,

@@ -9,12 +9,14 @@ they fit their records; the queue's messages behind those get their units again.
 import logging
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from bolide.model.steps import Steps
 from bolide.store.disk import Disk, File
 from bolide.store.small_file import write_whole
-from bolide.store.timer.layout import DELETE, NOWHERE, ROLL, SLOTS
+from bolide.store.timer.filing import file_plain
+from bolide.store.timer.layout import DELETE, NOWHERE, ROLL, SLOTS, UNIT_BYTES
 from bolide.store.timer.point import TimerPoint, decode_point, encode_point
 from bolide.store.timer.units import Unit, Units
 from bolide.store.timer.wheel import Slot, Wheel
@@ -58,6 +60,9 @@ class TimerIndex:
         """Messages that wait, as the original counts: a recall takes one away, whether or not there was one."""
         self.slots_ahead = 0
         """Slots behind the one that is being delivered that hold something."""
+        self.is_broken = False
+        """Whether a unit that a chain leads to cannot be read: what lies behind it is in the log alone."""
+        self._holders = 0
         self._waits_from = 0  # all units before this place are done
 
     # ---- opening -------------------------------------------------------------------------------------------
@@ -70,15 +75,19 @@ class TimerIndex:
         has_wheel = yield from self.wheel.load()
         if point is not None and has_wheel and self.units.open(point.units_end) and self._fits(point):
             queue_offset = yield from self._go_on(point, queue_offset_of)
-            if self.units.end >= point.units_end:
-                yield from self._fit_slots(point)
+            if self.units.end >= point.units_end and (yield from self._fit_slots(point)):
                 return Opened(point, queue_offset, is_new=False)
         if data is not None:
             log.warning("the timer's files cannot be used, and are made again from the log")
+        self.clear()
+        return Opened(point, 0, is_new=True)
+
+    def clear(self) -> None:
+        """Begin anew, with no files.  The point stays, and tells what is done."""
         self.wheel.clear()
         self.units.clear()
         self.pending = self.slots_ahead = self._waits_from = 0
-        return Opened(point, 0, is_new=True)
+        self.is_broken = False
 
     def _fits(self, point: TimerPoint) -> bool:
         is_other_step = point.mark >= 0 and point.step_ms != self.step_ms
@@ -116,11 +125,12 @@ class TimerIndex:
         and before the point it is not over: then its own slot is the right one."""
         return unit.time_ms % self.step_ms == 0 and not unit.kind & ROLL
 
-    def _fit_slots(self, point: TimerPoint) -> Steps[None]:
+    def _fit_slots(self, point: TimerPoint) -> Steps[bool]:
         """Count what waits, and mend the slots that do not end with a unit of theirs.
 
         The wheel may be newer than the point, and power loss may have taken the records that it speaks of; where
-        their units were, there may be others since.
+        their units were, there may be others since.  But slots that the point knows of were durable: where some of them
+        are not there, the file has come to harm, and this tells False.
         """
         self.pending = self.slots_ahead = 0
         torn: dict[int, Slot] = {}
@@ -137,6 +147,7 @@ class TimerIndex:
             for time_ms, slot in torn.items():
                 self.wheel.put(time_ms, slot)
                 self._count(point.read_ms, time_ms, slot)
+        return self.slots_ahead >= point.slots_ahead
 
     def _is_of(self, time_ms: int, at: int) -> bool:
         """Whether there is a unit at this place, and it is of this slot."""
@@ -165,12 +176,54 @@ class TimerIndex:
         """When the slot of a time begins."""
         return time_ms - time_ms % self.step_ms
 
-    def add(self, unit: Unit) -> int:
-        """File a message under its time; where its unit is.  It is found after `units.write`."""
-        slot = self.wheel.slot(unit.time_ms)
-        at = self.units.add(unit._replace(previous=slot.last))
-        self._chain(unit, at, slot)
-        return at
+    def add(self, unit: Unit) -> tuple[int, bool]:
+        """File a message under its time: where its unit is, and whether it is the first of its slot.
+
+        It is found after `units.write`.
+        """
+        at = self.units.next_place()
+        is_recall = bool(unit.kind & DELETE)
+        previous = self.wheel.lengthen(unit.written_ms + unit.delay_ms, at, is_recall)
+        self.units.add(unit, previous)
+        self.pending += -1 if is_recall else 1
+        return at, previous == NOWHERE
+
+    def add_plain(
+        self,
+        entries: bytes,
+        first: int,
+        queue_offset: int,
+        log: memoryview,
+        base: int,
+        log_end: int,
+        check: int,
+        read_ms: int,
+        window_ms: int,
+    ) -> int:
+        """File messages of the timer's queue from entry `first` on, as long as they are plain; how many those are.
+
+        The same as to `add` each of them (`filing_twin.py` has the parameters).
+        """
+        units, begun = file_plain(
+            entries,
+            first,
+            queue_offset,
+            log,
+            base,
+            log_end,
+            check,
+            *self.wheel.memory(),
+            self.units.end,
+            self.units.places_left,
+            read_ms,
+            self.step_ms,
+            window_ms,
+        )
+        self.units.add_all(units)
+        self.slots_ahead += begun
+        count = len(units) // UNIT_BYTES
+        self.pending += count
+        return count
 
     def _chain(self, unit: Unit, at: int, slot: Slot) -> None:
         longer = _longer(slot, unit, at)
@@ -181,13 +234,45 @@ class TimerIndex:
         """Units from one backwards to the first of its slot."""
         while last != NOWHERE:
             unit = self.units.read(last)
-            if unit is None:
-                log.error("a chain of the timer's units is broken at %d: what was before it is lost", last)
+            if unit is None or unit.previous >= last:  # never round in a circle
+                self._broke(last)
                 return
             yield last, unit
-            if unit.previous >= last:  # never round in a circle
-                return
             last = unit.previous
+
+    def slot_units(self, slot_ms: int) -> Iterator[tuple[int, Unit]]:
+        """Those of a slot, the newest first."""
+        for at, unit in self.chain(self.wheel.slot(slot_ms).last):
+            # `keep_only` leaves the others' time just before the slot.
+            if self.slot_of(unit.time_ms) != slot_ms and unit.time_ms != slot_ms - 1:
+                self._broke(at)
+                return
+            yield at, unit
+
+    def _broke(self, at: int) -> None:
+        if 0 <= at < self.units.start:
+            log.error(
+                "messages that wait have left the log, and are lost: their units, up to %d, are gone", at
+            )
+        elif not self.is_broken:
+            log.error(
+                "a chain of the timer's units is broken at %d: the timer's files are made again from the log",
+                at,
+            )
+            self.is_broken = True
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """While somebody goes over the files, or writes them, in many turns or on another thread."""
+        self._holders += 1
+        try:
+            yield
+        finally:
+            self._holders -= 1
+
+    @property
+    def is_held(self) -> bool:
+        return self._holders > 0
 
     def looking(self, read_ms: int) -> Steps[None]:
         """Go on over units of slots that are over, as they lie in their files: in the order of the log."""
@@ -219,7 +304,7 @@ class TimerIndex:
         be elsewhere than its message.
         """
         kept: list[tuple[int, Unit]] = []
-        for at, unit in list(self.chain(self.wheel.slot(slot_ms).last)):
+        for at, unit in list(self.slot_units(slot_ms)):
             if at in remaining:
                 kept.append((at, unit))
             else:  # until the wheel is written, it leads over this one to those that remain

@@ -35,7 +35,10 @@ The end of a file is filled by a blank: the bytes that are left (4), zero (8), `
         8        64  `OURS`: what follows is of a broker of this house, and nobody has written to the file since
         8        72  no message of the slot that is being delivered was delivered before this place of the log
         8        80  milliseconds of a step
-        4        88  CRC-32 of bytes 0 to 55 and 64 to 87
+        8        88  how many slots behind the one that is being delivered held something
+        4        96  CRC-32 of bytes 0 to 55 and 64 to 95
+
+`OLDER` in the place of `OURS` has no count of slots, and its CRC-32 at 88.
 
 All numbers are big-endian.
 """
@@ -43,6 +46,7 @@ All numbers are big-endian.
 import struct
 
 SLOT = struct.Struct(">qqqii")
+SLOT_TIME_AND_LAST = struct.Struct(">q8xq8x")
 SLOT_BYTES = 32
 SLOTS = 2 * 7 * 24 * 3600
 WHEEL_BYTES = SLOTS * SLOT_BYTES
@@ -64,8 +68,10 @@ BLANK_MAGIC = 0xCBD43194
 
 POINT = struct.Struct(">qqqqqqq")
 OWN_AT = 64
-OWN = struct.Struct(">8sqq")
-OURS = b"bolide-1"
+OWN = struct.Struct(">8sqqq")
+OURS = b"bolide-2"
+OLDER_OWN = struct.Struct(">8sqq")
+OLDER = b"bolide-1"
 SUM = struct.Struct(">I")
 POINT_FILE_BYTES = 4096
 """The original maps a whole page."""

@@ -112,15 +112,18 @@ class Units:
         """Units before this place are in their files."""
         return self._buffer_at
 
-    def add(self, unit: Unit) -> int:
-        """Append a unit; it can be read after `write`."""
+    def next_place(self) -> int:
+        """Where the next unit will be, in a file that is there."""
         room = self.limit - self.end
         if room < UNIT_BYTES + BLANK_BYTES:
             self._next_file(room)
-        at = self.end
+        return self.end
+
+    def add(self, unit: Unit, previous: int) -> None:
+        """Put a unit into the next place, behind this one of its chain; it can be read after `write`."""
         self._buffer += UNIT.pack(
             UNIT_BYTES,
-            unit.previous,
+            previous,
             unit.kind,
             unit.written_ms,
             unit.delay_ms,
@@ -130,7 +133,16 @@ class Units:
             0,
         )
         self.end += UNIT_BYTES
-        return at
+
+    @property
+    def places_left(self) -> int:
+        """How many more units the last file takes."""
+        return max(0, self.limit - self.end - BLANK_BYTES) // UNIT_BYTES
+
+    def add_all(self, units: bytes) -> None:
+        """Put units into the next places of the file, as they are to be written."""
+        self._buffer += units
+        self.end += len(units)
 
     def write(self) -> None:
         """Put the units into their file."""
@@ -150,7 +162,8 @@ class Units:
         size, previous, kind, *rest, _ = UNIT.unpack_from(view, at - base)
         if size != UNIT_BYTES or kind & ~KINDS_MASK:
             return None
-        return Unit(previous, kind, *rest)
+        unit = Unit(previous, kind, *rest)
+        return unit if unit.size > 0 else None  # zeros from somewhere on
 
     def after(self, at: int) -> int:
         """Where the unit behind the one at a place is."""
