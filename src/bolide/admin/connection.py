@@ -6,12 +6,13 @@ no success becomes an error that names the server.
 
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
-from bolide.model.addresses import parse_addresses
+from bolide.client.terms import Access, Terms
 from bolide.model.clock import Clock
 from bolide.model.errors import BolideError, NoNameServer, NotANameServer, RemoteError, is_of_a_broker
 from bolide.net.caller import Caller
+from bolide.net.caller_link import signing
 from bolide.net.clock import SystemClock
 from bolide.wire.codes import RequestCode, ResponseCode
 from bolide.wire.command import Command
@@ -22,11 +23,23 @@ TIMEOUT_MS = 5_000
 class AdminConnection:
     """An asynchronous context manager; connections are made when they are first needed."""
 
-    def __init__(self, nameservers: str, *, clock: Clock | None = None, timeout_ms: int = TIMEOUT_MS) -> None:
-        self.nameservers: Sequence[str] = parse_addresses(nameservers)
+    def __init__(
+        self,
+        nameservers: str,
+        *,
+        clock: Clock | None = None,
+        timeout_ms: int = TIMEOUT_MS,
+        **access: Unpack[Access],
+    ) -> None:
+        terms = Terms.of(nameservers, {"credentials": access.get("credentials"), "tls": access.get("tls")})
+        self.nameservers: Sequence[str] = terms.nameservers
+        self.access = access
+        """For clients that have to be let in as it was."""
+
         self.timeout_ms = timeout_ms
         self.clock: Clock = clock or SystemClock()
-        self._caller = Caller(self.clock)
+        self._caller = Caller(self.clock, tls=terms.security)
+        self._caller.escort = signing(terms.credentials)
 
     async def __aenter__(self) -> Self:
         return self

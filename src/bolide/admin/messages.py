@@ -14,14 +14,15 @@ from bolide.model.addresses import PORT_MAX
 from bolide.model.errors import (
     CallTimeout,
     ConnectionLost,
+    NoBroker,
     NothingFound,
     ProtocolError,
     RemoteError,
-    RouteNotFound,
 )
-from bolide.model.message import Property, StoredMessage
+from bolide.model.message import Property
 from bolide.record.decode import decode_messages
 from bolide.record.message_id import parse_offset_id
+from bolide.record.stored import StoredMessage
 from bolide.wire.codes import RequestCode, ResponseCode
 from bolide.wire.headers.query import QueryMessage, ViewMessage
 
@@ -98,7 +99,7 @@ async def _ask_masters(
     route = await topic_route(servers, header.topic)
     masters = {broker.broker_name: broker.master for broker in route.brokers if broker.master is not None}
     if not masters:
-        raise RouteNotFound(f"no master of the topic {header.topic!r} is up")
+        raise NoBroker(f"no master of the topic {header.topic!r} is up")
     answers = await of_brokers(masters, lambda address: _ask_one(servers, address, header), silent)
     found = [
         message

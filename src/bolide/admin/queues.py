@@ -7,10 +7,10 @@ from bolide.admin.connection import AdminConnection
 from bolide.admin.many import Silent, of_brokers, of_each
 from bolide.admin.topics import master, masters_of
 from bolide.model.errors import NothingFound, ProtocolError, RemoteError, RequestError
-from bolide.model.message import StoredMessage
 from bolide.model.names import TOOLS_GROUP
 from bolide.model.offsets import MessageQueue
 from bolide.record.decode import decode_messages
+from bolide.record.stored import StoredMessage
 from bolide.wire.bodies.topic import QueueBounds, decode_groups, decode_topic_stats
 from bolide.wire.codes import RequestCode, ResponseCode
 from bolide.wire.command import Command

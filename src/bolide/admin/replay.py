@@ -14,17 +14,16 @@ from bolide.admin.queues import Place, messages_from, offset_at, queues_of
 from bolide.admin.topics import create_topic
 from bolide.client.producer import Producer
 from bolide.model.errors import MessageIllegal, RouteNotFound
-from bolide.model.message import Message, Property, StoredMessage
+from bolide.model.message import Message, Property
 from bolide.model.names import DEAD_LETTER_PREFIX, RETRY_PREFIX, retry_topic
-from bolide.model.properties import RULES, WRITTEN_BY_OTHERS
+from bolide.model.properties import SCHEDULING, is_written_by_others
 from bolide.model.topic import TopicConfig
 from bolide.net.ticks import pause
+from bolide.record.stored import StoredMessage
 
 BLOCK_MESSAGES = 32
 SENDER = "bolide-replay"
 """The group of producers in whose name copies are sent."""
-
-_LEFT_OUT = WRITTEN_BY_OTHERS | {rule.name for rule in RULES if rule.schedules}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +95,11 @@ def copy_of(message: StoredMessage, topic: str) -> Message:
     """To be sent to a topic; `MessageIllegal` for one whose body nobody can read."""
     if message.body_error is not None:
         raise MessageIllegal(f"the body of {message.message_id} does not unpack: {message.body_error}")
-    properties = {name: value for name, value in message.properties.items() if name not in _LEFT_OUT}
+    properties = {
+        name: value
+        for name, value in message.properties.items()
+        if name not in SCHEDULING and not is_written_by_others(name)
+    }
     return Message(
         topic, message.body, tags=message.tags, keys=message.keys, properties=properties, flag=message.flag
     )
@@ -119,7 +122,7 @@ def letter_again(message: StoredMessage, group: str, *, to_topic: bool) -> Messa
 
 async def send_again(servers: AdminConnection, message: Message) -> str:
     """Send one message; returns its new id."""
-    async with Producer(";".join(servers.nameservers), group=SENDER) as producer:
+    async with Producer(";".join(servers.nameservers), group=SENDER, **servers.access) as producer:
         return (await producer.send(message)).message_id
 
 
@@ -139,7 +142,7 @@ async def replay(
     if not to_topic:
         await _make_retry_topic(servers, group)
     sent = 0
-    async with Producer(";".join(servers.nameservers), group=SENDER) as producer:
+    async with Producer(";".join(servers.nameservers), group=SENDER, **servers.access) as producer:
         async for letter in letters_in(servers, spans, key, skip):
             if sent == count_max:
                 return

@@ -15,6 +15,7 @@ from bolide.model.errors import (
     BolideError,
     CallTimeout,
     InvalidRequest,
+    NoBroker,
     RemoteError,
     RouteNotFound,
     TopicExists,
@@ -26,7 +27,13 @@ from bolide.model.printable import printable
 from bolide.model.topic import Permission, TopicConfig
 from bolide.net.ticks import pause
 from bolide.wire.bodies.route import BrokerData, TopicList, TopicRoute
-from bolide.wire.bodies.topic import QueueBounds, decode_groups, decode_topic_config, decode_topic_stats
+from bolide.wire.bodies.topic import (
+    QueueBounds,
+    decode_groups,
+    decode_topic_config,
+    decode_topic_stats,
+    decode_topic_table,
+)
 from bolide.wire.codes import RequestCode, ResponseCode
 from bolide.wire.headers.route import DeleteTopicRoute, RouteRequest
 from bolide.wire.headers.topic import TopicRequest, UpdateTopic
@@ -124,6 +131,17 @@ async def near_topic(servers: AdminConnection, topic: str) -> str | None:
         return None  # a name server may keep its list to itself
     near = difflib.get_close_matches(topic, topics, n=1, cutoff=CLOSE)
     return near[0] if near and topic not in topics else None
+
+
+async def did_you_mean(servers: AdminConnection, topic: str, error: RouteNotFound) -> RouteNotFound:
+    """A client's error about a missing topic; one that names the topic of a close name instead, where there is one."""
+    try:
+        near = await near_topic(servers, topic)
+    except BolideError:
+        return error  # the first answer is the better one
+    if near is None:
+        return error
+    return RouteNotFound(f"no broker has the topic {topic!r}: did you mean {printable(near)}?")
 
 
 async def describe_topic(
@@ -242,11 +260,11 @@ async def _route_or_none(servers: AdminConnection, topic: str) -> TopicRoute | N
 
 
 async def masters_of(servers: AdminConnection, topic: str, broker: str | None = None) -> list[BrokerData]:
-    """The brokers that have the topic and take changes of it, or one of them."""
+    """The brokers that have the topic and take changes of it, or one of them; `NoBroker` while none of them is up."""
     route = await topic_route(servers, topic)
     found = [one for one in route.brokers if one.master is not None]
     if not found:
-        raise RouteNotFound(f"no master of the topic {topic!r} is up")
+        raise NoBroker(f"no master of the topic {topic!r} is up")
     chosen = [one for one in found if broker in (None, one.broker_name)]
     if not chosen:
         there = listed([one.broker_name for one in found])
@@ -256,8 +274,22 @@ async def masters_of(servers: AdminConnection, topic: str, broker: str | None = 
 
 async def _topic_config(servers: AdminConnection, address: str, topic: str) -> TopicConfig:
     fields = TopicRequest(topic).encode()
-    answer = await servers.ask(address, RequestCode.GET_TOPIC_CONFIG, fields)
+    try:
+        answer = await servers.ask(address, RequestCode.GET_TOPIC_CONFIG, fields)
+    except RemoteError as error:
+        if error.response_code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+            raise
+        return await _topic_config_of_table(servers, address, topic)
     return decode_topic_config(answer.body)
+
+
+async def _topic_config_of_table(servers: AdminConnection, address: str, topic: str) -> TopicConfig:
+    """For brokers of 4.9, which tell of all topics or of none."""
+    answer = await servers.ask(address, RequestCode.GET_ALL_TOPIC_CONFIG)
+    config = decode_topic_table(answer.body).get(topic)
+    if config is None:
+        raise RemoteError(ResponseCode.TOPIC_NOT_EXIST, f"no topic {topic!r} on {address}")
+    return config
 
 
 async def _topic_config_or_none(

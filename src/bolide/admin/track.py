@@ -9,9 +9,9 @@ from bolide.admin.groups import GroupMembers, group_configs, group_members
 from bolide.admin.many import of_each
 from bolide.admin.queues import Place, group_offset
 from bolide.model.errors import ConsumerNotOnline, NothingFound, OperationIllegal, RemoteError
-from bolide.model.message import StoredMessage
 from bolide.model.offsets import MessageQueue
 from bolide.model.topic import TAG
+from bolide.record.stored import StoredMessage
 from bolide.wire.bodies.group import MessageModel
 from bolide.wire.bodies.running import DirectResult, decode_direct_result
 from bolide.wire.bodies.topic import decode_groups
@@ -22,11 +22,16 @@ from bolide.wire.headers.topic import TopicRequest
 PATIENCE_MS = 15_000
 """A broker waits ten seconds for a listener."""
 
+ABLE = ("java", "python")
+"""Consumers in these languages can be handed one message."""
+
 
 class TrackState(StrEnum):
     CONSUMED = "consumed"
     FILTERED = "not wanted"
     """The group is past it, and does not subscribe to its tag."""
+    PASSED = "past it"
+    """Whether it was wanted is not known: nobody is online to say, or an SQL expression decides."""
     WAITING = "not yet"
     NOT_BEGUN = "not begun"
     BROADCAST = "unknown: every member keeps its own offsets"
@@ -82,7 +87,7 @@ async def consume_directly(
         raise NothingFound(
             f"{group} has no member {client_id!r} on {message.broker_name}; `bolide group members {group}` shows them"
         )
-    chosen = client_id or min(there, key=lambda one: there[one] != "java")  # they all can
+    chosen = client_id or min(there, key=lambda one: there[one] not in ABLE)
     header = ConsumeDirectly(
         group, chosen, message.offset_message_id, broker_name=message.broker_name, topic=message.topic
     )
@@ -95,8 +100,8 @@ async def consume_directly(
         if error.response_code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
             raise
         raise OperationIllegal(
-            f"the member {chosen} ({there[chosen]}) cannot be asked to consume one message; Java consumers can."
-            " `bolide message resend` sends a copy to every group of the topic"
+            f"the member {chosen} ({there[chosen]}) cannot be asked to consume one message; Java and Python consumers"
+            " can. `bolide message resend` sends a copy to every group of the topic"
         ) from error
     return chosen, decode_direct_result(answer.body)
 
@@ -110,11 +115,6 @@ def _state(message: StoredMessage, members: GroupMembers, offset: int | None) ->
     if offset <= message.queue_offset:
         return TrackState.WAITING
     wanted = members.subscriptions.get(message.topic)
-    if (
-        wanted is not None
-        and wanted.expression_type == TAG
-        and wanted.tags
-        and message.tags not in wanted.tags
-    ):
-        return TrackState.FILTERED
-    return TrackState.CONSUMED
+    if wanted is None or wanted.expression_type != TAG:
+        return TrackState.PASSED
+    return TrackState.FILTERED if wanted.tags and message.tags not in wanted.tags else TrackState.CONSUMED

@@ -11,14 +11,15 @@ import hashlib
 import logging
 from dataclasses import dataclass
 
-from bolide.client.instance import ClientInstance, raise_for
+from bolide.arrow.columns import ColumnBuilder
+from bolide.arrow.rows import IdSet, Text
+from bolide.client.answers import raise_for
+from bolide.client.instance import ClientInstance
 from bolide.client.queue_calls import QueueCalls
 from bolide.model.errors import ProtocolError
 from bolide.model.offsets import GroupOffset, MessageQueue
 from bolide.model.topic import Subscription
 from bolide.net.link import Link
-from bolide.pipeline.columns import ColumnBuilder
-from bolide.pipeline.rows import IdSet, Text
 from bolide.wire.bodies.write import StoredRange, decode_ranges
 from bolide.wire.codes import RequestCode, ResponseCode
 from bolide.wire.command import Command
@@ -70,7 +71,7 @@ class Account:
     async def link(self, topic: str, brokers: str, stored: IdSet) -> Link:
         """The connection over which the topic has begun; `stored` has gained whatever is stored here."""
         async with self._turn:
-            address = self._instance.routes.address(self.broker)
+            address = await self._instance.routes.find_address(self.broker)
             link = await self._instance.link(address)
             if link is not self._link:
                 for name, known in self._topics.items():
@@ -103,7 +104,7 @@ class Account:
     async def _read(self, wanted: StoredRange, prefix: str, stored: IdSet, room: asyncio.Semaphore) -> None:
         """Take note of the unique keys of our own messages in a range."""
         queue = MessageQueue(wanted.topic, self.broker, wanted.queue_id)
-        builder = ColumnBuilder(self.broker, ["msgId"])
+        builder = ColumnBuilder(self.broker, ["msgId"], queue=(wanted.topic, wanted.queue_id))
         everything = Subscription.parse(wanted.topic, "*")
         offset = wanted.begin
         async with room:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bolide.model.errors import BolideError, ClientError, MalformedRecord, MessageIllegal
+from bolide.model.errors import BolideError, ClientError, MalformedRecord
 
 
 class DataLost(ClientError):
@@ -27,29 +27,8 @@ class BadRecord(MalformedRecord):
     """Bytes in a broker's answer or log that are no message.  Only with `badBodies=fail` do they end a read."""
 
 
-class BadBody(MalformedRecord):
-    """A body that is marked as packed and does not unpack.  Only with `badBodies=fail` does it end a read."""
-
-
-class BadRow(MessageIllegal):
-    """A row that is no message: which one, counted from the first of what was given, its column, and why."""
-
-    def __init__(self, row: int, column: str, why: str) -> None:
-        super().__init__(f"row {row}: the column {column} {why}")
-        self.row = row
-        self.column = column
-        self.why = why
-
-    def __reduce__(self) -> tuple[type["BadRow"], tuple[int, str, str]]:
-        return BadRow, (self.row, self.column, self.why)
-
-
 class WriteInDoubt(ClientError):
     """A batch cannot go on, because a broker that may have stored messages of it is out of reach."""
-
-
-class RequirementMissing(ClientError):
-    """A library that Spark's Python must have is not there, or too old."""
 
 
 @contextmanager

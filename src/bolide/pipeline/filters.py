@@ -1,7 +1,8 @@
 """Spark's filters, as far as they spare a read something: queues, offsets, times and tags.
 
 Pure.  What is found here only ever makes a read smaller than all that the filters could want; Spark holds every row
-against all of them again.  So times may be taken with some slack: the clock of a broker can have been set back.
+against all of them again.  So times may be taken with some slack: the clock of a broker can have been set back, by less
+than that.
 """
 
 from collections.abc import Iterable

@@ -37,7 +37,8 @@ class Follower:
         self._options = options
         self._clock = clock
         self._checked: Checked | None = None
-        self._target: dict[MessageQueue, int] | None = None
+        self._planned: Places = {}
+        self._target: dict[MessageQueue, Ends] | None = None
         self._batch_ms: int | None = None
         self._absent: list[MessageQueue] = []
         self._shown: dict[MessageQueue, int] = {}
@@ -49,6 +50,9 @@ class Follower:
         ends = await self._ends()
         begins = await resolve(self._cluster, self._options.start, ends, self._options)
         fail = self._options.fail_on_data_loss
+        for queue, at in begins.items():
+            if at < ends[queue].first:  # an offset that was given: words and times are within the ends
+                report_loss(expired(queue, at, ends[queue].first), fail=fail)
         places = {
             queue: fit_range(QueueRange(queue, at, at), ends[queue], fail=fail)
             for queue, at in begins.items()
@@ -57,7 +61,7 @@ class Follower:
 
     async def fix_target(self) -> None:
         """`AvailableNow`: nothing that comes from now on is read."""
-        self._target = {queue: one.last for queue, one in (await self._ends()).items()}
+        self._target = await self._ends()
 
     async def advance(self, start: Places, rows_max: int | None, *, limited: bool) -> Places:
         """Where the next batch ends; the start itself when there is nothing to do.
@@ -65,7 +69,8 @@ class Follower:
         Spark asks when the batch before is done, and says so itself only when there is another one.
         """
         await self.done(start)
-        ends = await self._ends()
+        ends = await self._ends_there(start)
+        self._say_absent(start, ends)
         begins = await self._begins(start, ends)
         waiting = {
             queue: Backlog(at, self._end_of(queue, at, ends[queue]), age=_age(start.get(queue)))
@@ -86,26 +91,37 @@ class Follower:
         stops = admit(waiting, limits, rows_max)
         if any(stops[queue] > one.begin for queue, one in waiting.items()):
             self._batch_ms = self._clock.monotonic_ms()
-        return {**start, **await self._marked(stops, start)}
+        # A queue that is another one since is at a new place also where the offset is the same.
+        going_on = {queue: place for queue, place in start.items() if begins.get(queue) == place.offset}
+        self._planned = await self._marked(stops, going_on)
+        return {**start, **self._planned}
 
     async def ranges(self, start: Places, end: Places) -> list[QueueRange]:
-        """What the batch between two places reads, cut into tasks."""
+        """What the batch between two places reads, cut into tasks.
+
+        A batch that is planned again has as many tasks in the same order, though some of them may find nothing any
+        more: by their numbers a sink knows what each of them has written.  So it is the batch as it was meant that is
+        cut, and then what the queues have of it.
+        """
         moved = [queue for queue, place in end.items() if start.get(queue) != place]
         if not moved:
             return []
         ends = await self._cluster.ends(moved)
         begins = await self._begins({queue: start[queue] for queue in moved if queue in start}, ends)
+        stops = await self._stops({queue: end[queue] for queue in moved}, ends)
         fail = self._options.fail_on_data_loss
-        ranges = [
-            fit_range(
-                QueueRange(queue, begins[queue], max(begins[queue], end[queue].offset)),
-                ends[queue],
-                fail=fail,
-            )
-            for queue in moved
-        ]
-        sizes = None if self._options.cutting.bytes_max is None else await self._cluster.sizes(ranges)
-        return split_ranges(ranges, self._options.cutting, sizes)
+        meant: list[QueueRange] = []
+        there: dict[MessageQueue, QueueRange] = {}
+        for queue in moved:
+            begin = begins.get(queue, ends[queue].first)
+            wanted = QueueRange(queue, begin, max(begin, stops[queue]))
+            there[queue] = fit_range(wanted, ends[queue], fail=fail)
+            meant.append(_as_meant(wanted, start.get(queue), end[queue]))
+        sizes = None
+        if self._options.cutting.bytes_max is not None:
+            sizes = await self._cluster.sizes(there.values())
+        parts = split_ranges(meant, self._options.cutting, sizes, keep_empty=True)
+        return [part.within(there[part.queue]) for part in parts]
 
     async def done(self, end: Places) -> None:
         """All before this place was processed."""
@@ -114,20 +130,44 @@ class Follower:
         moved = {
             queue: place.offset for queue, place in end.items() if self._shown.get(queue) != place.offset
         }
-        await self._cluster.commit(moved)
-        self._shown |= moved
+        told = await self._cluster.commit(moved)
+        self._shown |= {queue: moved[queue] for queue in told}
 
     # ---- what there is -------------------------------------------------------------------------------------
 
     async def _ends(self) -> dict[MessageQueue, Ends]:
+        """Where a stream begins no queue may be left out."""
         ends = await self._cluster.ends(await self._cluster.queues())
-        self.latest = {queue: Place(one.last) for queue, one in ends.items()}
+        self._keep_latest(ends)
         return ends
+
+    async def _ends_there(self, start: Places) -> dict[MessageQueue, Ends]:
+        """Later those of a broker that does not answer are left out.
+
+        But not while something of them is to be read before `AvailableNow` ends: it would end as if all were done.
+        """
+        ends = await self._cluster.ends_there(await self._cluster.queues(start))
+        ends |= await self._cluster.ends([queue for queue in self._unfinished(start) if queue not in ends])
+        self._keep_latest(ends)
+        return ends
+
+    def _keep_latest(self, ends: EndsByQueue) -> None:
+        self.latest = {queue: Place(one.last) for queue, one in ends.items()}
+
+    def _unfinished(self, start: Places) -> list[MessageQueue]:
+        """Queues that are not where `AvailableNow` leaves them."""
+        target = self._target or {}
+        return [
+            queue
+            for queue, one in target.items()
+            if (start[queue].offset if queue in start else one.first) != one.last
+        ]
 
     def _end_of(self, queue: MessageQueue, begin: int, ends: Ends) -> int:
         if self._target is None:
             return ends.last
-        return max(begin, min(ends.last, self._target.get(queue, begin)))
+        target = self._target.get(queue)
+        return begin if target is None else max(begin, min(ends.last, target.last))
 
     def _is_time(self, waiting: Mapping[MessageQueue, Backlog], limits: Admission) -> bool:
         if self._batch_ms is None:
@@ -149,7 +189,6 @@ class Follower:
 
     async def _begins(self, start: Places, ends: EndsByQueue) -> dict[MessageQueue, int]:
         """Where to go on in each queue that is there.  A queue that is new begins at its beginning."""
-        self._say_absent(start, ends)
         known = {queue: place for queue, place in start.items() if queue in ends}
         fresh = [
             queue
@@ -159,8 +198,19 @@ class Follower:
         begins = {queue: place.offset for queue, place in known.items()}
         if fresh:
             begins |= await self._check({queue: known[queue] for queue in fresh}, ends)
-        begins |= {queue: one.first for queue, one in ends.items() if queue not in start and not one.is_empty}
+        begins |= self._begins_anew(start, ends)
         self._checked = Checked(start, begins)
+        return begins
+
+    def _begins_anew(self, start: Places, ends: EndsByQueue) -> dict[MessageQueue, int]:
+        """Queues that the stream does not know yet: all of them that ever had a message.
+
+        What they lost before is told, as by Kafka's source: the stream may have been down since they were made.
+        """
+        begins = {queue: one.first for queue, one in ends.items() if queue not in start and one.last > 0}
+        for queue, first in begins.items():
+            if first > 0:
+                report_loss(expired(queue, 0, first), fail=self._options.fail_on_data_loss)
         return begins
 
     def _was_checked(self, queue: MessageQueue, place: Place) -> bool:
@@ -185,12 +235,29 @@ class Follower:
                 begins[queue] = await self._resume(queue, place, ends[queue], verdict)
         return begins
 
+    async def _stops(self, end: Places, ends: EndsByQueue) -> dict[MessageQueue, int]:
+        """Where a batch ends in each queue.
+
+        A queue may have become another one since the batch was planned: before a restart, or it was planned by
+        another.  Then the batch ends where the next one will begin, so that nothing is in both of them.
+        """
+        stops = {queue: place.offset for queue, place in end.items()}
+        unknown = {
+            queue: place
+            for queue, place in end.items()
+            if self._planned.get(queue) != place and place.offset >= ends[queue].first
+        }
+        if not unknown:
+            return stops
+        following = await self._check(unknown, ends)
+        return stops | {queue: min(stops[queue], at) for queue, at in following.items()}
+
     async def _resume(self, queue: MessageQueue, place: Place, ends: Ends, verdict: Verdict) -> int:
         """Where to go on in a queue that has lost something: behind the last message that was read."""
         if verdict is Verdict.EXPIRED:
             at = ends.first
         elif place.mark is None:
-            at = ends.last if place.offset > ends.last else ends.first
+            at = ends.first  # all of it is newer, as far as anybody knows
         else:
             found = await self._cluster.offsets_at({queue: place.mark.store_time_ms + 1})
             at = ends.clamp(found[queue])
@@ -203,6 +270,14 @@ class Follower:
         if absent != self._absent and absent:
             log.warning("these queues are not there now, and are read when they are back: %s", listed(absent))
         self._absent = absent
+
+
+def _as_meant(wanted: QueueRange, start: Place | None, end: Place) -> QueueRange:
+    """What a batch has of a queue as it was planned first, whatever the queue has of that now."""
+    begin = wanted.begin if start is None else start.offset
+    if wanted.end >= end.offset:  # else the queue is another one since
+        begin = min(begin, wanted.begin)  # it went on further back: the queue had lost something before
+    return QueueRange(wanted.queue, begin, max(begin, end.offset))
 
 
 def _age(place: Place | None) -> int:

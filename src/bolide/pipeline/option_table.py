@@ -97,6 +97,14 @@ OPTIONS = (
     Option("brokerName", Use.STORE),
     Option("badBodies", Use.READ | Use.STORE),
     Option("consumerGroup", Use.READ, ("group", "groupId", "kafka.group.id", "groupIdPrefix")),
+    # ---- as whom, and whether in secret
+    Option("accessKey", Use.READ | Use.ANY_WRITE, ("accessKeyId",)),
+    Option("secretKey", Use.READ | Use.ANY_WRITE, ("accessKeySecret", "secretAccessKey")),
+    Option("securityToken", Use.READ | Use.ANY_WRITE, ("sessionToken", "stsToken")),
+    Option("tls", Use.READ | Use.ANY_WRITE, ("useTLS", "ssl", "kafka.security.protocol")),
+    Option("tlsCaFile", Use.READ | Use.ANY_WRITE, ("caFile", "kafka.ssl.truststore.location")),
+    Option("tlsCertFile", Use.READ | Use.ANY_WRITE, ("certFile", "kafka.ssl.keystore.location")),
+    Option("tlsKeyFile", Use.READ | Use.ANY_WRITE, ("keyFile", "kafka.ssl.keystore.key")),
 )
 
 T = TypeVar("T")
@@ -200,7 +208,7 @@ _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d"
 
 def say_all(complaints: list[str]) -> None:
     if len(complaints) > 1:
-        complaints = [f"{len(complaints)} things are wrong with the options:", *complaints]
+        complaints = [f"{len(complaints)} things are wrong:", *complaints]
     if complaints:
         raise ConfigError("\n  ".join(complaints))
 

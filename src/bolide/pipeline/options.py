@@ -8,15 +8,15 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bolide.arrow.columns_twin import BAD_BODIES
 from bolide.client import checks
-from bolide.model.addresses import parse_addresses
 from bolide.model.errors import ConfigError
 from bolide.model.limits.spark import SPARK_KEYS_MAX, SPARK_PULL_BYTES_MAX, SPARK_TASKS_MAX
 from bolide.model.names import check_group
 from bolide.model.numbers import INT64_MAX
 from bolide.model.topic import Subscription
+from bolide.pipeline.access import ClusterAccess, read_cluster
 from bolide.pipeline.bounds import EARLIEST, LATEST, Bound, check_order, read_bound
-from bolide.pipeline.columns_twin import BAD_BODIES
 from bolide.pipeline.option_table import OptionTexts, Use, named, quoted, say_all
 from bolide.pipeline.topics import Topics, read_topics
 
@@ -69,7 +69,7 @@ class Wanted:
 class ReadOptions:
     """Options of a read, checked."""
 
-    nameserver: str
+    cluster: ClusterAccess
     topics: Topics
     start: Bound
     end: Bound
@@ -121,7 +121,7 @@ def _parse(texts: OptionTexts, use: Use) -> ReadOptions:
         hear(None, topics.check_named, bound.name, bound.named or ())
     layout = hear(NATIVE, texts.choice, "schema", (NATIVE, KAFKA))
     return ReadOptions(
-        nameserver=hear("", _nameserver, texts),
+        cluster=read_cluster(texts),
         topics=topics,
         start=start,
         end=end,
@@ -142,10 +142,6 @@ def _parse(texts: OptionTexts, use: Use) -> ReadOptions:
         include_headers=hear(False, _headers, texts, layout),
         columns=hear((), read_columns, texts),
     )
-
-
-def _nameserver(texts: OptionTexts) -> str:
-    return ";".join(named("nameserver", parse_addresses, texts.required("nameserver", "127.0.0.1:9876")))
 
 
 def _flag(texts: OptionTexts, name: str, default: bool) -> bool:

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 import pyarrow.parquet as pq
 
-from bolide.pipeline.columns import ColumnBuilder
-from bolide.pipeline.schema import COLUMNS, arrow_schema, make_batch, whole_schema
+from bolide.arrow.batches import make_batch
+from bolide.arrow.columns import ColumnBuilder
+from bolide.pipeline.schema import COLUMNS, arrow_schema, whole_schema
 
 OFFSET_MAX = 2**63 - 1
 

@@ -12,7 +12,7 @@ has under way, and the rest of it is asked for when its turn comes.
 import asyncio
 from collections import deque
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from bolide.client.results import PullBlock, PullStatus
 from bolide.model.errors import CallTimeout, ConnectionLost, ProtocolError, RouteNotFound
@@ -51,19 +51,27 @@ class Pulling(Protocol):
     ) -> PullBlock: ...
 
 
+class Block(NamedTuple):
+    """The records of one answer: what the broker has from `begin` to before `end`, as far as it is wanted."""
+
+    begin: int
+    end: int
+    data: bytes
+
+
 @dataclass(frozen=True)
 class Piece:
     """Blocks that hold the messages from `begin` to before `end`; with a filter on tags, perhaps later ones too."""
 
     begin: int
     end: int
-    blocks: list[bytes]
+    blocks: list[Block]
     pulls: int
     first_span: int
 
     @property
     def size_bytes(self) -> int:
-        return sum(map(len, self.blocks))
+        return sum(len(block.data) for block in self.blocks)
 
 
 @dataclass(frozen=True)
@@ -138,30 +146,40 @@ class BlockReader:
     def _has_enough(self) -> bool:
         return self._held_bytes >= SPARK_AHEAD_BYTES_MAX
 
-    async def again(self, begin: int) -> Piece:
-        """A piece from another offset on, out of turn: one pull, for who could not use what came with others."""
-        return await self._fetch(begin, self._wanted.end, once=True)
+    async def again(self, begin: int, *, alone: bool) -> Piece:
+        """One pull from another offset on, out of turn, for who could not use what came with others.
+
+        `alone` asks for one message: whatever the answer has is it, and it lies right before the answer's end.
+        """
+        messages_max = 1 if alone else PULL_MESSAGES_MAX
+        piece = await self._fetch(begin, self._wanted.end, once=True, messages_max=messages_max)
+        self._held_bytes -= piece.size_bytes
+        return piece
 
     # ---- one piece -----------------------------------------------------------------------------------------
 
-    async def _fetch(self, begin: int, end: int, *, once: bool = False) -> Piece:
-        blocks: list[bytes] = []
+    async def _fetch(
+        self, begin: int, end: int, *, once: bool = False, messages_max: int = PULL_MESSAGES_MAX
+    ) -> Piece:
+        blocks: list[Block] = []
         offset, pulls, first_span = begin, 0, 0
         while offset < end and not (pulls and (once or self._has_enough)):
-            block = await self._pull(offset, end)
+            count = min(end - offset, messages_max)
+            block = await self._pull(offset, count)
             if block.status is PullStatus.NO_NEW_MESSAGE and block.next_offset <= offset:
                 # Counted but not shown: a broker that syncs its disk shows it in a moment.
-                block = await self._pull(offset, end, wait_ms=LATE_MS)
-            offset_next = self._go_on(offset, end, block)
+                block = await self._pull(offset, count, wait_ms=LATE_MS)
+            following = self._go_on(offset, end, block)
+            offset_next = min(following, end)
             if block.data:
-                blocks.append(block.data)
+                blocks.append(Block(offset, following, block.data))
                 self._held_bytes += len(block.data)
             pulls += 1
             first_span = first_span or offset_next - offset
             offset = offset_next
         return Piece(begin, offset, blocks, pulls, first_span)
 
-    async def _pull(self, offset: int, end: int, *, wait_ms: int = 0) -> PullBlock:
+    async def _pull(self, offset: int, messages_max: int, *, wait_ms: int = 0) -> PullBlock:
         """One pull; connections that break are made again a few times."""
         for attempt in range(1, TRIES + 1):
             try:
@@ -169,7 +187,7 @@ class BlockReader:
                     self._wanted.queue,
                     GroupOffset(offset),
                     self._subscription,
-                    messages_max=min(end - offset, PULL_MESSAGES_MAX),
+                    messages_max=messages_max,
                     bytes_max=self._options.pull_bytes_max,
                     bulk=True,
                     wait_ms=wait_ms,
@@ -181,16 +199,21 @@ class BlockReader:
         raise AssertionError("every try returns or raises")
 
     def _go_on(self, offset: int, end: int, block: PullBlock) -> int:
-        """The next offset to ask for, at most `end`; what is missing before it has been reported."""
+        """The next offset that the broker has, perhaps behind `end`.
+
+        What an answer without messages leaves out has been reported; one with messages is held against its offsets by
+        whoever reads it (`task.py`).
+        """
         loss = self._loss(offset, block)
         if loss is not None:
             report_loss(loss, fail=self._options.fail_on_data_loss)
         if isinstance(loss, QueueRecreated):
             return end
-        offset_next = max(block.next_offset, block.min_offset)
+        is_found = block.status is PullStatus.FOUND
+        offset_next = block.next_offset if is_found else max(block.next_offset, block.min_offset)
         if offset_next <= offset:
             raise ProtocolError(f"{self._wanted.queue}: the broker does not go on at offset {offset}")
-        return min(offset_next, end)
+        return offset_next
 
     def _loss(self, offset: int, block: PullBlock) -> DataLost | None:
         queue = self._wanted.queue
@@ -203,8 +226,9 @@ class BlockReader:
         if block.status is PullStatus.NO_MATCHED_MESSAGE:
             if self._options.wanted.leaves_out:
                 return None
-            return OffsetsExpired(
-                f"{queue}: the messages from offset {offset} to {block.next_offset} are being deleted"
+            return DataLost(
+                f"{queue}: the broker does not give the messages from offset {offset} to {block.next_offset}: they are"
+                " being deleted by retention, or are damaged on its disk (its log says so, and `bolide store verify`)"
             )
         if block.next_offset > offset:
             return DataLost(f"{queue}: the messages from offset {offset} to {block.next_offset} are missing")

@@ -8,13 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from bolide.arrow.record_row import row_of
 from bolide.model.errors import MalformedRecord
-from bolide.model.message import Property, parse_properties
-from bolide.model.offsets import LogOffset
-from bolide.pipeline.columns_twin import TIME_MS_MAX
+from bolide.model.pairs import parse_properties
 from bolide.pipeline.errors import BadRecord
 from bolide.record.layout import open_record
-from bolide.record.message_id import format_host, format_offset_id
+
+ROWS_MAX = 1024
+SIZE_BYTES_MAX = 1024 * 1024
 
 Row = dict[str, Any]
 
@@ -27,6 +28,7 @@ class Quarantine:
         self._broker_name = broker_name
         self._how = how
         self._rows: list[Row] = []
+        self._size_bytes = 0
         self.count = 0
         """All that there was, rows or not."""
 
@@ -38,12 +40,18 @@ class Quarantine:
             raise BadRecord(f"{where}: {why}; {advice}")
         if self._how == "deliver" and "bodyError" in self._schema.names:
             self._rows.append({"brokerName": self._broker_name, "bodyError": why} | row)
+            self._size_bytes += len(row.get("body") or b"")
+
+    @property
+    def full(self) -> bool:
+        """Whether it is to be taken before more is put in."""
+        return len(self._rows) >= ROWS_MAX or self._size_bytes >= SIZE_BYTES_MAX
 
     def take(self) -> pa.RecordBatch | None:
         if not self._rows:
             return None
         batch = pa.RecordBatch.from_pylist(self._rows, schema=self._schema)
-        self._rows = []
+        self._rows, self._size_bytes = [], 0
         return batch
 
 
@@ -56,27 +64,4 @@ def damaged_record(data: bytes, log_offset: int) -> Row | None:
     if record.end != len(data) or record.log_offset != log_offset:
         return None
     properties = parse_properties(data[record.properties_at : record.end].decode("utf-8", "replace"))
-    offset_id = format_offset_id(record.store_host, LogOffset(record.log_offset))
-    return {
-        "topic": data[record.topic_at : record.topic_end].decode("utf-8", "replace"),
-        "queueId": record.queue_id,
-        "queueOffset": record.queue_offset,
-        "body": data[record.body_at : record.body_end],
-        "tags": properties.get(Property.TAGS),
-        "keys": [key for key in properties.get(Property.KEYS, "").split(" ") if key],
-        "properties": list(properties.items()),
-        "msgId": properties.get(Property.UNIQUE_KEY, offset_id),
-        "offsetMsgId": offset_id,
-        "bornTimestamp": _microseconds(record.born_timestamp_ms),
-        "storeTimestamp": _microseconds(record.store_timestamp_ms),
-        "bornHost": format_host(record.born_host),
-        "storeHost": format_host(record.store_host),
-        "reconsumeTimes": record.reconsume_times,
-        "flag": record.flag,
-        "sysFlag": record.sys_flag,
-        "logOffset": record.log_offset,
-    }
-
-
-def _microseconds(time_ms: int) -> int | None:
-    return time_ms * 1000 if -TIME_MS_MAX <= time_ms <= TIME_MS_MAX else None
+    return row_of(data, record, properties) | {"properties": list(properties.items())}

@@ -41,6 +41,11 @@ class QueueRange:
     def length(self) -> int:
         return self.end - self.begin
 
+    def within(self, other: "QueueRange") -> "QueueRange":
+        """The part of it that another range of the queue has; perhaps nothing."""
+        begin = min(max(self.begin, other.begin), other.end)
+        return replace(self, begin=begin, end=max(begin, min(self.end, other.end)))
+
     def __str__(self) -> str:
         return f"{self.queue} [{self.begin}, {self.end})"
 
@@ -78,13 +83,18 @@ def expired(queue: MessageQueue, begin: int, end: int) -> OffsetsExpired:
 
 
 def split_ranges(
-    ranges: Sequence[QueueRange], cutting: Cutting, sizes: Mapping[MessageQueue, float] | None = None
+    ranges: Sequence[QueueRange],
+    cutting: Cutting,
+    sizes: Mapping[MessageQueue, float] | None = None,
+    *,
+    keep_empty: bool = False,
 ) -> list[QueueRange]:
     """Cut ranges into tasks: none longer than it may be, and about as many as wanted.  Order stays inside each.
 
-    `sizes` has the bytes of a message, about, where tasks are bound by bytes.
+    `sizes` has the bytes of a message, about, where tasks are bound by bytes.  A range with nothing in it is no task,
+    unless it is to keep its place among the others.
     """
-    ranges = [one for one in ranges if one.length > 0]
+    ranges = [one for one in ranges if one.length > 0 or keep_empty]
     total = sum(one.length for one in ranges)
     parts = dict.fromkeys(ranges, 1)
     for one in ranges:
@@ -93,15 +103,16 @@ def split_ranges(
         if cutting.bytes_max is not None and sizes is not None:
             records = max(1, int(cutting.bytes_max / max(1.0, sizes.get(one.queue, 1.0))))
             parts[one] = max(parts[one], -(-one.length // records))
-    if sum(parts.values()) < cutting.partitions_min:
+    if total and sum(parts.values()) < cutting.partitions_min:
         for one in ranges:
             parts[one] = max(parts[one], round(one.length * cutting.partitions_min / total))
-    if (count := sum(min(one.length, parts[one]) for one in ranges)) > SPARK_TASKS_MAX:
+    counts = {one: max(1, min(one.length, parts[one])) for one in ranges}
+    if (count := sum(counts.values())) > SPARK_TASKS_MAX:
         raise ConfigError(
             f"this would be {count} tasks, and Spark gets at most {SPARK_TASKS_MAX}: subscribe to fewer topics at a"
             " time, or allow more per partition"
         )
-    return [part for one in ranges for part in _cut(one, min(one.length, parts[one]))]
+    return [part for one in ranges for part in _cut(one, counts[one])]
 
 
 def _cut(whole: QueueRange, count: int) -> list[QueueRange]:

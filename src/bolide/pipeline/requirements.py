@@ -8,7 +8,7 @@ import importlib
 import re
 import sys
 
-from bolide.pipeline.errors import RequirementMissing
+from bolide.model.errors import RequirementMissing
 
 LEAST = {"pyspark": "4.0", "pyarrow": "18"}
 """The versions of pyproject.toml."""

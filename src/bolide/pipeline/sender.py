@@ -11,8 +11,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from bolide.arrow.frames import Frame, queues_of
+from bolide.arrow.rows import IdSet
 from bolide.client.instance import ClientInstance
-from bolide.client.producer import STORED, TOPIC_QUEUES, TRY_ANOTHER
+from bolide.client.sending import STORED, TOPIC_QUEUES, TRY_ANOTHER
 from bolide.model.errors import (
     CallTimeout,
     ClientError,
@@ -20,6 +22,7 @@ from bolide.model.errors import (
     NotWritable,
     ProtocolError,
     RemoteError,
+    RouteNotFound,
 )
 from bolide.model.limits import SPARK_WRITE_AHEAD_BYTES_MAX, SPARK_WRITE_AHEAD_MAX
 from bolide.model.names import DEFAULT_TOPIC
@@ -28,9 +31,7 @@ from bolide.net.link import Link
 from bolide.net.ticks import pause
 from bolide.pipeline.account import Account, Scope
 from bolide.pipeline.errors import WriteInDoubt
-from bolide.pipeline.frames import Frame
 from bolide.pipeline.pace import Pace
-from bolide.pipeline.rows import IdSet
 from bolide.pipeline.write_options import WriteOptions
 from bolide.rules.choose import QueueTurn
 from bolide.wire.codes import RequestCode, ResponseCode
@@ -64,19 +65,6 @@ class Target:
     def brokers(self) -> list[str]:
         return sorted({queue.broker_name for queue in self.queues})
 
-    @property
-    def queue_ids(self) -> int:
-        return 1 + max(queue.queue_id for queue in self.queues)
-
-    def choices(self, lane: int) -> tuple[Sequence[MessageQueue], bool]:
-        """Where frames of a lane (`rows_twin.py`) may go, and whether they must keep their order."""
-        if lane == 0:
-            return self.queues, False
-        if lane <= len(self.queues):
-            return [self.queues[lane - 1]], True
-        queue_id = lane - 1 - len(self.queues)
-        return [queue for queue in self.queues if queue.queue_id == queue_id], True
-
 
 class Sender:
     def __init__(
@@ -87,13 +75,14 @@ class Sender:
         *,
         delays: bool,
         receipts: Receipts | None = None,
+        pace: Pace | None = None,
     ) -> None:
         self._instance = instance
         self._options = options
         self._scope = scope
         self._delays = delays
         self._receipts = receipts
-        self._pace = Pace(options.rate, instance.clock)
+        self._pace = pace or Pace(options.rate, instance.clock)
         self._targets: dict[str, Target] = {}
         self._accounts: dict[str, Account] = {}
         self._turn = QueueTurn(instance.surroundings.random.randrange(1 << 16))
@@ -122,15 +111,29 @@ class Sender:
             raise NotWritable(f"the topic {topic!r} has no queue that can be written to now")
         target = Target(topic, sorted(queues, key=lambda queue: (queue.broker_name, queue.queue_id)))
         if self._scope is not None:
-            await asyncio.gather(*(self._account(name).link(*self._begin(target)) for name in target.brokers))
-            others = frozenset[str]().union(*(self._account(name).others for name in target.brokers))
-            if missing := others.difference(target.brokers):
-                self._instance.refresh_routes_soon()
-                raise WriteInDoubt(
-                    f"this batch was written before, also to the broker {', '.join(sorted(missing))}, which cannot be"
-                    f" asked now what it has of it: start it again, or lose the certainty with idempotent=false"
-                )
+            await self._ask_brokers(target)
         return target
+
+    async def _ask_brokers(self, target: Target) -> None:
+        """What each broker has of the batch: those of the topic, and all others that the batch has been to.
+
+        These may be brokers of its other topics, or may have had queues of this one when it was tried before.
+        """
+        await asyncio.gather(*(self._account(name).link(*self._begin(target)) for name in target.brokers))
+        asked = set(target.brokers)
+        while others := self._known_brokers(asked) - asked:
+            for name in sorted(others):
+                try:
+                    await self._account(name).link(*self._begin(target))
+                except (CallTimeout, ConnectionLost, RouteNotFound) as error:
+                    raise WriteInDoubt(
+                        f"this batch was written before, also to the broker {name}, which cannot be asked now what it"
+                        f" has of it ({error}): start it again, or lose the certainty with idempotent=false"
+                    ) from error
+            asked |= others
+
+    def _known_brokers(self, asked: set[str]) -> frozenset[str]:
+        return frozenset[str]().union(*(self._account(name).others for name in asked))
 
     def _account(self, broker: str) -> Account:
         assert self._scope is not None
@@ -155,7 +158,7 @@ class Sender:
             or self._bytes_ahead + size > SPARK_WRITE_AHEAD_BYTES_MAX
         ):
             await self._some_done()
-        _, ordered = self._targets[frame.topic].choices(frame.lane)
+        _, ordered = queues_of(frame.lane, self._targets[frame.topic].queues)
         before = self._tails.get((frame.topic, frame.lane)) if ordered else None
         task = asyncio.get_running_loop().create_task(self._deliver(frame, before))
         if ordered:
@@ -223,19 +226,19 @@ class Sender:
         """Whether frames that were made before may be stored by now."""
         return any(account.has_begun_again for account in self._accounts.values())
 
-    @property
-    def keeps_account(self) -> bool:
-        return self._scope is not None
+    def keeps_account(self, broker: str) -> bool:
+        """Whether it can be asked what it has of the batch; brokers of Apache cannot."""
+        return self._scope is not None and self._account(broker).is_kept
 
     def stored(self, topic: str) -> IdSet:
         return self._targets[topic].stored
 
     def choose(self, frame: Frame, avoid: str | None) -> MessageQueue:
-        queues, _ = self._targets[frame.topic].choices(frame.lane)
+        queues, _ = queues_of(frame.lane, self._targets[frame.topic].queues)
         return self._turn.next(queues, avoid)
 
     def _request(self, frame: Frame, queue: MessageQueue) -> Command:
-        body, properties = frame.only_message() if frame.delayed else (frame.data, "")
+        body, properties = frame.only_message() if frame.is_alone else (frame.data, "")
         header = SendRequest(
             topic=frame.topic,
             producer_group=self._options.group,
@@ -244,9 +247,9 @@ class Sender:
             queue_id=queue.queue_id,
             born_timestamp_ms=self._instance.clock.now_ms(),
             properties=properties,
-            batch=not frame.delayed,
+            batch=not frame.is_alone,
         )
-        code = RequestCode.SEND_MESSAGE_V2 if frame.delayed else RequestCode.SEND_BATCH_MESSAGE
+        code = RequestCode.SEND_MESSAGE_V2 if frame.is_alone else RequestCode.SEND_BATCH_MESSAGE
         return Command(code, header.encode(), body)
 
     async def _patiently(self, timeout_ms: int, work: Callable[[], Awaitable[T]]) -> T:
@@ -297,6 +300,6 @@ class _Attempt:
             await sender.send_over(link, self._frame, queue)
         except (CallTimeout, ConnectionLost, RemoteError) as error:
             refused = isinstance(error, RemoteError) and error.response_code != ResponseCode.SYSTEM_ERROR
-            if sender.keeps_account and not refused:
+            if sender.keeps_account(queue.broker_name) and not refused:
                 self._in_doubt = queue.broker_name
             raise

@@ -1,18 +1,24 @@
-"""A local Spark for those who have none: quiet, with the Python that has bolide.
+"""A local Spark for those who have none: quiet, with the Python that has bolide, and with words for how it died.
 
 `PYSPARK_PYTHON` must name that interpreter before Spark starts its workers, or they are started with whatever
 `python3` is on the path.
 """
 
 import os
-import shutil
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
 
-from bolide.model.errors import ConfigError
+from bolide.model.errors import BolideError, ConfigError
+from bolide.model.limit import MIB
+from bolide.pipeline.interrupts import interrupted_in_one_piece, untold_interrupts
+from bolide.pipeline.java import find_java
 from bolide.pipeline.requirements import check_requirements
+from bolide.pipeline.spark_errors import causes, in_one_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +31,122 @@ QUIET = {
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
 }
 
+MEMORY = "spark.driver.memory"
+MEMORY_LEAST_MIB = 1024
+MEMORY_OF_A_TASK_MIB = 192
+"""What a task may need that reads or writes messages of the largest size: a row group, a batch and their copies."""
+
+ROWS_AT_ONCE = 4
+"""Rows of Parquet that are unpacked together.  Spark's 4,096 would have 16 GiB of the largest messages; so few cost
+nothing that could be measured where a row has as much in it as a message."""
+
+BYTES_AT_ONCE = 16 * MIB
+"""Of rows that the JVM gives to a Python together, before the last one."""
+
+CONFIGURED_BY = ("SPARK_CONF_DIR", "SPARK_DRIVER_MEMORY", "SPARK_HOME")
+"""Where these say something, somebody has chosen how much memory Spark gets."""
+
+OUT_OF_MEMORY = 52
+"""With this code Spark's JVM ends itself when its memory is at an end."""
+
+SHUT_DOWN = "SparkContext was shut down"
+"""So it ends what still runs when its JVM is about to end."""
+
+EXIT_LOOKS, EXIT_LOOK_S = 100, 0.1
+"""For a JVM that no longer answers, until it is gone."""
+
+
+class SparkDied(BolideError):
+    """The JVM is gone, or has no memory left; what was committed before stays."""
+
+
+def for_messages(master: str) -> dict[str, str]:
+    """Settings under which files with messages of any size are read and written in bounded memory."""
+    found = {
+        "spark.sql.parquet.columnarReaderBatchSize": str(ROWS_AT_ONCE),
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(BYTES_AT_ONCE),
+    }
+    if (tasks := _local_tasks(master)) is not None and not any(name in os.environ for name in CONFIGURED_BY):
+        found[MEMORY] = f"{max(MEMORY_LEAST_MIB, MEMORY_OF_A_TASK_MIB * tasks)}m"
+    return found
+
+
+def _local_tasks(master: str) -> int | None:
+    """How many run at once on this machine; None where that is another's affair.
+
+    >>> _local_tasks("local[3]"), _local_tasks("local"), _local_tasks("spark://host:7077")
+    (3, 1, None)
+    """
+    match = re.fullmatch(r"local(?:\[(\*|\d+)(?:,\d+)?\])?", master)
+    if match is None:
+        return None
+    return (os.cpu_count() or 1) if match[1] == "*" else int(match[1] or 1)
+
+
+@contextmanager
+def session_for(
+    name: str, *, master: str, settings: Mapping[str, str] | None = None
+) -> Iterator["SparkSession"]:
+    """A session that is ended behind it; `SparkDied` says so when its JVM ended first, and what Spark says itself
+    becomes one line where that is known (`spark_errors.py`)."""
+    with untold_interrupts():
+        with interrupted_in_one_piece():
+            spark = local_session(name, master=master, settings=settings)
+        memory = str(spark.sparkContext.getConf().get(MEMORY, "1g"))
+        try:
+            yield spark
+        except Exception as error:
+            if (told := _death(spark, error, memory) or in_one_line(error)) is not None:
+                raise told from error
+            raise
+        finally:
+            _stop(spark)
+
+
+def _stop(spark: "SparkSession") -> None:
+    """A JVM without memory ends by itself, before that or under it."""
+    if _exit_code(spark) is not None:
+        return
+    try:
+        spark.stop()
+    except Exception:
+        if _exit_code(spark, looks=EXIT_LOOKS) is None:
+            raise
+
+
+def _death(spark: "SparkSession", error: Exception, memory: str) -> SparkDied | None:
+    """What an error really was, where Spark has no memory left or is not there any more."""
+    found = list(causes(error))
+    is_ending = any(_is_of_the_connection(one) or SHUT_DOWN in str(one) for one in found)
+    code = _exit_code(spark, looks=EXIT_LOOKS if is_ending else 1)
+    if code == OUT_OF_MEMORY or any("java.lang.OutOfMemoryError" in str(one) for one in found):
+        return SparkDied(
+            f"Spark has no memory left ({MEMORY} is {memory}); what was committed before is kept. Give it more:"
+            f" --spark {MEMORY}=4g, on a cluster --spark spark.executor.memory=4g"
+        )
+    if code is not None:
+        return SparkDied(
+            f"Spark's JVM has ended with code {code}; what was committed before is kept."
+            f" Somebody has killed it, or the machine has no memory left for {MEMORY}={memory}"
+        )
+    return None
+
+
+def _is_of_the_connection(error: BaseException) -> bool:
+    from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
+
+    return isinstance(error, ConnectionError | Py4JNetworkError)
+
+
+def _exit_code(spark: "SparkSession", looks: int = 1) -> int | None:
+    """Of the JVM, when it is gone; None too where it is nobody's child here."""
+    process = getattr(getattr(spark.sparkContext, "_gateway", None), "proc", None)
+    if process is None:
+        return None
+    while (code := process.poll()) is None and (looks := looks - 1) > 0:
+        Event().wait(EXIT_LOOK_S)
+    return None if code is None else int(code)
+
 
 def local_session(
     name: str = "bolide", *, master: str = "local[*]", settings: Mapping[str, str] | None = None
@@ -33,7 +155,7 @@ def local_session(
     check_requirements()
     from pyspark.sql import SparkSession  # not before it is known to be there
 
-    if not shutil.which("java") and not _java_home_has_java():
+    if find_java() is None:
         raise ConfigError(
             "Spark needs a JDK of version 17 or newer: no java on the path, and JAVA_HOME has none"
         )
@@ -47,8 +169,3 @@ def local_session(
     for key, value in {**QUIET, **(settings or {})}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
-
-
-def _java_home_has_java() -> bool:
-    home = os.environ.get("JAVA_HOME")
-    return home is not None and (Path(home) / "bin" / "java").exists()

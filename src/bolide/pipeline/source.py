@@ -21,7 +21,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from bolide.pipeline.errors import RequirementMissing, in_plain_words
+from bolide.model.errors import RequirementMissing
+from bolide.pipeline.errors import in_plain_words
 from bolide.pipeline.requirements import check_requirements, check_stream_read, check_stream_write
 
 

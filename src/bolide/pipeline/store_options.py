@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bolide.arrow.columns_twin import BAD_BODIES, BROKER_NAME_BYTES_MAX, TIME_MS_END
 from bolide.model.errors import ConfigError
 from bolide.model.limits.spark import SPARK_PART_BYTES_MAX, SPARK_TASKS_MAX
 from bolide.model.names import is_system_topic
 from bolide.model.topic import Subscription
 from bolide.pipeline.bounds import EARLIEST, LATEST, Bound, check_order, read_bound
-from bolide.pipeline.columns_twin import BAD_BODIES, BROKER_NAME_BYTES_MAX, TIME_MS_END
 from bolide.pipeline.option_table import OptionTexts, Use, quoted
 from bolide.pipeline.options import Wanted, read_columns, read_wanted
 from bolide.pipeline.topics import Topics, read_topics

@@ -6,10 +6,14 @@ and what lies between goes to quarantine (`quarantine.py`).
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pyarrow as pa
 
+from bolide.arrow.batches import make_batch
+from bolide.arrow.columns import ColumnBuilder, LogFilter
+from bolide.arrow.columns_twin import BLANK, CUT_OFF, DONE
+from bolide.model.errors import BadBody
 from bolide.model.limits.spark import (
     SPARK_BATCH_BYTES_MAX,
     SPARK_BATCH_ROWS_MAX,
@@ -20,12 +24,9 @@ from bolide.model.limits.spark import (
 from bolide.offline.files import StoreFiles
 from bolide.offline.places import NEVER, walk_of_nothing
 from bolide.offline.scan import Hole, LogScan, OddBlank
-from bolide.pipeline.columns import ColumnBuilder, LogFilter
-from bolide.pipeline.columns_twin import BLANK, CUT_OFF, DONE
-from bolide.pipeline.errors import BadBody, OffsetsExpired
+from bolide.pipeline.errors import OffsetsExpired
 from bolide.pipeline.quarantine import Quarantine, damaged_record
 from bolide.pipeline.ranges import report_loss
-from bolide.pipeline.schema import make_batch
 from bolide.pipeline.store_options import StoreOptions
 from bolide.pipeline.store_plan import EntryRange, Openings, StorePart, open_store
 from bolide.record.layout import HEAD
@@ -36,7 +37,7 @@ log = logging.getLogger(__name__)
 WINDOW_BYTES = 1024 * 1024
 """Entries whose records lie within so much of the log are read together."""
 
-Batches = Iterator[pa.RecordBatch]
+Batches = Generator[pa.RecordBatch, None, None]
 Entry = tuple[int, int, int]
 """Number in the queue, place in the log, size."""
 
@@ -131,7 +132,7 @@ class _PartReader:
             if why == BLANK and self._ends_segment(data, position, place):
                 at = self._segment_end(place)
             elif why != DONE:
-                at = self._pass_damage(place, limit)
+                at = yield from self._pass_damage(place, limit)
 
     def _append(self, data: bytes, position: int, end: int, base: int, wanted: LogFilter) -> tuple[int, int]:
         try:
@@ -174,7 +175,7 @@ class _PartReader:
 
     # ---- damage --------------------------------------------------------------------------------------------
 
-    def _pass_damage(self, place: int, limit: int) -> int:
+    def _pass_damage(self, place: int, limit: int) -> Generator[pa.RecordBatch, None, int]:
         """Put what lies between this place and the next sound record into quarantine; where that record begins."""
         step = next(iter(LogScan(self._store, walk_of_nothing()).run(place)), None)
         if isinstance(step, OddBlank):
@@ -186,10 +187,11 @@ class _PartReader:
             end = min(limit, place + int.from_bytes(self._read(place, 4), "big"))
             why = f"the record has {end - place} bytes, more than the {SPARK_RECORD_BYTES_MAX} that are read"
         self._store.check()
-        self._keep(place, end, why)
+        yield from self._keep(place, end, why)
         return end
 
-    def _keep(self, place: int, end: int, why: str) -> None:
+    def _keep(self, place: int, end: int, why: str) -> Batches:
+        """A damaged stretch may be as long as a part of the log: it is given away as it is read."""
         where = f"the log from {place} to {end}"
         if end - place <= SPARK_RECORD_BYTES_MAX:
             row = damaged_record(self._read(place, end - place), place)
@@ -201,6 +203,8 @@ class _PartReader:
             data = self._read(at, min(SPARK_QUARANTINE_BYTES_MAX, end - at))
             if data or at == place:
                 self._quarantine.put({"logOffset": at, "body": data}, why, where)
+            if self._quarantine.full:
+                yield from self._taken(False)
 
     # ---- from entry to record ------------------------------------------------------------------------------
 
@@ -213,9 +217,13 @@ class _PartReader:
             until_ms=self._options.until_ms,
         )
         for window in self._windows(entries):
+            if self._is_odd(*window[0]):
+                yield from self._keep_entry(entries, window[0], b"", "the queue's entry is damaged")
+                continue
             first, last = window[0][1], window[-1][1] + window[-1][2]
             data = self._read(first, last - first)
-            for number, place, size in window:
+            for entry in window:
+                number, place, size = entry
                 position, why = place - first, DONE
                 if not _is_message(data, position, size, entries.queue_id, number):
                     why = CUT_OFF
@@ -224,20 +232,18 @@ class _PartReader:
                     yield from self._taken(self._builder.full)
                 if why != DONE:
                     record = data[place - first : place - first + size]
-                    self._keep_entry(
-                        entries, number, place, record, "no sound record is where the queue's entry says"
-                    )
+                    words = "no sound record is where the queue's entry says"
+                    yield from self._keep_entry(entries, entry, record, words)
 
     def _windows(self, entries: EntryRange) -> Iterator[list[Entry]]:
-        """Entries whose records lie near each other, in one segment, in their order."""
+        """Entries whose records lie near each other, in one segment, in their order; one that is odd is alone."""
         queue = self._store.queue((entries.topic, entries.queue_id))
         window: list[Entry] = []
         for number, (place, size, _) in () if queue is None else queue.entries(entries.first, entries.last):
-            if not self._part.begin <= place < self._part.end or not 0 < size <= SPARK_RECORD_BYTES_MAX:
-                self._keep_entry(entries, number, place, b"", "the queue's entry is damaged")
-                continue
             if window and (
-                place < window[-1][1]
+                self._is_odd(number, place, size)
+                or self._is_odd(*window[0])
+                or place < window[-1][1]
                 or place + size > window[0][1] + WINDOW_BYTES
                 or place >= self._segment_end(window[0][1])
             ):
@@ -247,10 +253,17 @@ class _PartReader:
         if window:
             yield window
 
-    def _keep_entry(self, entries: EntryRange, number: int, place: int, record: bytes, why: str) -> None:
+    def _is_odd(self, number: int, place: int, size: int) -> bool:
+        """Whether an entry points where no record of this part can be."""
+        return not self._part.begin <= place < self._part.end or not 0 < size <= SPARK_RECORD_BYTES_MAX
+
+    def _keep_entry(self, entries: EntryRange, entry: Entry, record: bytes, why: str) -> Batches:
+        number, place, _ = entry
         row = damaged_record(record, place) or {"logOffset": place, "body": record}
         row |= {"topic": entries.topic, "queueId": entries.queue_id, "queueOffset": number}
         self._quarantine.put(row, why, f"{entries.topic}, queue {entries.queue_id}, offset {number}")
+        if self._quarantine.full:
+            yield from self._taken(False)
 
 
 def _is_message(data: bytes, position: int, size: int, queue_id: int, number: int) -> bool:

@@ -1,6 +1,5 @@
 """Options of a write, and the columns that it takes."""
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -17,39 +16,32 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from bolide.model.addresses import parse_addresses
+from bolide.arrow.names import BYTES, INTEGER, LONG, MOMENT, PAIRS, SHORT, TEXT, TEXTS, Field, wrong_with_rows
 from bolide.model.errors import ConfigError
 from bolide.model.limits.spark import SPARK_WRITE_RATE_MAX
 from bolide.model.names import check_group, check_topic
-from bolide.pipeline.option_table import CLOSE, OptionTexts, Use, named, quoted
+from bolide.pipeline.access import ClusterAccess, read_cluster
+from bolide.pipeline.option_table import OptionTexts, Use, named
 
 GROUP_DEFAULT = "spark-writer"
 TIMEOUT_DEFAULT_MS = 60_000
 TIMEOUT_MAX_MS = 24 * 3_600_000
 
-_TEXT = (StringType, BinaryType)
-_WHOLE = (IntegerType, LongType, ShortType)
-
-COLUMNS: Mapping[str, tuple[type[DataType], ...]] = {
-    "topic": (StringType,),
-    "body": _TEXT,
-    "value": _TEXT,
-    "tags": (StringType,),
-    "keys": (StringType, ArrayType),
-    "properties": (MapType,),
-    "delay_level": _WHOLE,
-    "deliver_at": (TimestampType, LongType),
-    "sharding_key": (StringType,),
-    "queue_id": _WHOLE,
+_KINDS: Mapping[type[DataType], str] = {
+    StringType: TEXT,
+    BinaryType: BYTES,
+    IntegerType: INTEGER,
+    LongType: LONG,
+    ShortType: SHORT,
+    TimestampType: MOMENT,
 }
-"""What a frame may have, and as which types.  `value` is `body` as Spark's Kafka sink calls it."""
 
 
 @dataclass(frozen=True)
 class WriteOptions:
     """Options of a write, checked."""
 
-    nameserver: str
+    cluster: ClusterAccess
     topic: str | None = None
     group: str = GROUP_DEFAULT
     timeout_ms: int = TIMEOUT_DEFAULT_MS
@@ -63,7 +55,7 @@ def parse_write(given: Mapping[str, str], schema: StructType, use: Use) -> Write
     texts = OptionTexts(given, use)
     hear = texts.hear
     found = WriteOptions(
-        nameserver=hear("", _nameserver, texts),
+        cluster=read_cluster(texts),
         topic=hear(None, _topic, texts),
         group=hear("", named, "producerGroup", check_group, texts.get("producerGroup") or GROUP_DEFAULT),
         timeout_ms=hear(0, _timeout_ms, texts),
@@ -73,10 +65,6 @@ def parse_write(given: Mapping[str, str], schema: StructType, use: Use) -> Write
     texts.complaints.extend(_wrong_with(schema, has_topic="topic" in texts))
     texts.say()
     return found
-
-
-def _nameserver(texts: OptionTexts) -> str:
-    return ";".join(named("nameserver", parse_addresses, texts.required("nameserver", "127.0.0.1:9876")))
 
 
 def _topic(texts: OptionTexts) -> str | None:
@@ -99,37 +87,15 @@ def _idempotent(texts: OptionTexts) -> bool:
 
 
 def _wrong_with(schema: StructType, *, has_topic: bool) -> list[str]:
-    wrong = []
-    for field in schema:
-        kinds = COLUMNS.get(field.name)
-        if kinds is None:
-            close = difflib.get_close_matches(field.name.lower(), COLUMNS, n=1, cutoff=CLOSE)
-            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(COLUMNS)}"
-            wrong.append(f"a message has no column {quoted(field.name)}: {hint} Leave it out, or rename it")
-        elif not _fits(field.dataType, kinds):
-            wanted = " or ".join(_in_words(field.name, kind) for kind in kinds)
-            wrong.append(f"the column {field.name} is {wanted}, not {field.dataType.simpleString()}: cast it")
-    names = schema.names
-    if len(set(names)) != len(names):
-        wrong.append("a column is there twice")
-    if "body" in names and "value" in names:
-        wrong.append("body and value are the same thing: leave one of them out")
-    if "body" not in names and "value" not in names:
-        wrong.append("the column body is missing (value is another name for it)")
-    if "topic" not in names and not has_topic:
-        wrong.append('nobody says where to write to: .option("topic", "orders"), or a column topic')
-    return wrong
+    fields = [Field(field.name, _kind(field.dataType), field.dataType.simpleString()) for field in schema]
+    no_topic = 'nobody says where to write to: .option("topic", "orders"), or a column topic'
+    return wrong_with_rows(fields, None if has_topic else no_topic)
 
 
-def _fits(kind: DataType, kinds: tuple[type[DataType], ...]) -> bool:
-    if not isinstance(kind, kinds):
-        return False
+def _kind(kind: DataType) -> str | None:
     if isinstance(kind, ArrayType):
-        return isinstance(kind.elementType, StringType)
+        return TEXTS if isinstance(kind.elementType, StringType) else None
     if isinstance(kind, MapType):
-        return isinstance(kind.keyType, StringType) and isinstance(kind.valueType, StringType)
-    return True
-
-
-def _in_words(column: str, kind: type[DataType]) -> str:
-    return {ArrayType: "array<string>", MapType: "map<string,string>"}.get(kind) or kind.typeName()
+        texts = isinstance(kind.keyType, StringType) and isinstance(kind.valueType, StringType)
+        return PAIRS if texts else None
+    return next((name for known, name in _KINDS.items() if isinstance(kind, known)), None)

@@ -12,19 +12,17 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from bolide.client.instance import ClientInstance
-from bolide.model.errors import MessageIllegal
+from bolide.arrow.frames import Frame, frames_of, queue_ids_of, rest_of
+from bolide.arrow.row_columns import cut
+from bolide.arrow.rows import RowEncoder
+from bolide.model.errors import BadRow, MessageIllegal
 from bolide.model.limits import (
     SPARK_WRITE_FRAME_BYTES_MAX,
     SPARK_WRITE_FRAME_ROWS_MAX,
     SPARK_WRITE_TOPICS_MAX,
 )
 from bolide.pipeline.account import Scope
-from bolide.pipeline.errors import BadRow
-from bolide.pipeline.frames import Frame
-from bolide.pipeline.pace import messages_at_once
-from bolide.pipeline.row_columns import Rows, cut
-from bolide.pipeline.rows import RowEncoder
+from bolide.pipeline.pace import Pace, messages_at_once
 from bolide.pipeline.sender import Receipts, Sender, Target
 from bolide.pipeline.write_options import WriteOptions
 
@@ -45,18 +43,22 @@ def write_batches(
     scope: Scope | None,
     batches: Iterator[pa.RecordBatch],
     receipts: Receipts | None = None,
+    pace: Pace | None = None,
 ) -> Written:
-    """Write all rows; returns when every message is acknowledged.  `receipts` hears of each acknowledgement."""
+    """Write all rows; returns when every message is acknowledged.  `receipts` hears of each acknowledgement.
+
+    `pace` is one that several writes share, so that together they keep to the rate.
+    """
     first = next((batch for batch in batches if batch.num_rows), None)
     if first is None:
         return Written()
     with asyncio.Runner() as runner:
         # Not Runner.run: it looks at signal handlers, which for some Pythons includes printing the result.
         run = runner.get_loop().run_until_complete
-        instance = ClientInstance(options.nameserver)
+        instance = options.cluster.instance()
         instance.act_as_producer(options.group)
         delays = not {"delay_level", "deliver_at"}.isdisjoint(first.schema.names)
-        sender = Sender(instance, options, scope, delays=delays, receipts=receipts)
+        sender = Sender(instance, options, scope, delays=delays, receipts=receipts, pace=pace)
         encoders = _Encoders(scope, messages_at_once(options.rate, SPARK_WRITE_FRAME_ROWS_MAX))
         run(instance.start())
         try:
@@ -97,7 +99,8 @@ class _Encoders:
         frames: list[Frame] = []
         try:
             for rows in cut(batch, topic):
-                self._append(rows, self._encoder(target(rows.topic), delayed=rows.delayed), frames)
+                encoder = self._encoder(target(rows.topic), delayed=rows.delayed)
+                frames += frames_of(rows, encoder)
         except BadRow as error:
             raise BadRow(self._rows + error.row, error.column, error.why) from None
         self._rows += batch.num_rows
@@ -105,23 +108,7 @@ class _Encoders:
 
     def rest(self) -> list[Frame]:
         """What is left in the lanes."""
-        return [
-            Frame(topic, lane, *encoder.take(lane), delayed)
-            for (topic, delayed), encoder in self._encoders.items()
-            for lane in encoder.waiting()
-        ]
-
-    def _append(self, rows: Rows, encoder: RowEncoder, frames: list[Frame]) -> None:
-        at = 0
-        try:
-            while True:
-                at = encoder.append(rows.columns, at, rows.count)
-                if encoder.full < 0:
-                    break
-                lane = encoder.full
-                frames.append(Frame(rows.topic, lane, *encoder.take(lane), rows.delayed))
-        except BadRow as error:
-            raise BadRow(rows.place(error.row), error.column, error.why) from None
+        return [frame for (topic, _), encoder in self._encoders.items() for frame in rest_of(topic, encoder)]
 
     def _encoder(self, target: Target, *, delayed: bool) -> RowEncoder:
         found = self._encoders.get((target.topic, delayed))
@@ -139,7 +126,7 @@ class _Encoders:
             seed=seed,
             stored=target.stored,
             queues=len(target.queues),
-            queue_ids=target.queue_ids,
+            queue_ids=queue_ids_of(target.queues),
             rows_max=1 if delayed else self._frame_rows_max,
             size_bytes_max=SPARK_WRITE_FRAME_BYTES_MAX,
         )

@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from bolide.admin.connection import AdminConnection
 from bolide.admin.many import of_each
 from bolide.admin.queues import Place as QueuePlace
 from bolide.admin.queues import group_offset, queues_of
 from bolide.model.errors import NoBroker, RouteNotFound
 from bolide.model.offsets import MessageQueue
+from bolide.pipeline.access import ClusterAccess
 from bolide.pipeline.archive.compare import Audit, Kind, QueueAudit, compare_archived, compare_consumed
 from bolide.pipeline.archive.manifest import State
 from bolide.pipeline.archive.place import Place
@@ -31,11 +31,11 @@ class Stored:
 
 
 async def ask_stored(
-    nameserver: str, topics: Collection[str], group: str | None, *, gone: Collection[str] = ()
+    cluster: ClusterAccess, topics: Collection[str], group: str | None, *, gone: Collection[str] = ()
 ) -> Stored:
     """The ends of all queues, and where the group is; of the topics in `gone`, none may be left."""
     found = Stored()
-    async with AdminConnection(nameserver) as servers:
+    async with cluster.admin() as servers:
         for topic in sorted(topics):
             try:
                 queues = await queues_of(servers, topic)
@@ -64,9 +64,16 @@ def compared(
 ) -> dict[MessageQueue, QueueAudit]:
     """Every queue that brokers or manifest have, as far as offsets tell."""
     archived = {} if state is None else {queue: state.spans(queue) for queue in state.ranges}
+    there = {queue.topic for queue in stored.ends}
     found: dict[MessageQueue, QueueAudit] = {}
     for queue in sorted({*stored.ends, *(queue for queue in archived if queue.topic in topics)}):
-        one = QueueAudit(queue, stored.ends.get(queue), archived.get(queue, ()), stored.consumed.get(queue))
+        one = QueueAudit(
+            queue,
+            stored.ends.get(queue),
+            archived.get(queue, ()),
+            stored.consumed.get(queue),
+            has_topic=queue.topic in there,
+        )
         if state is not None:
             compare_archived(one)
         if has_group:
@@ -83,7 +90,7 @@ def prove(
     *,
     topics: Collection[str] | None,
     deep: Stored | None = None,
-    nameserver: str = "",
+    cluster: ClusterAccess,
 ) -> Audit:
     """The same with the files themselves, and with `deep` with the messages that brokers still have."""
     from bolide.pipeline.archive.proof import Files, prove_files, prove_stored
@@ -102,7 +109,7 @@ def prove(
     }
     prove_files(files, ranges, add)
     if deep is not None:
-        prove_stored(files.frame, nameserver, deep.ends, _windows(deep, state, queues), add)
+        prove_stored(files.frame, cluster, deep.ends, _windows(deep, state, queues), add)
     return Audit([found[queue] for queue in sorted(found)], files.problems)
 
 

@@ -7,17 +7,20 @@ table its own library does it.  When the manifest has grown long, it becomes one
 import datetime
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from bolide.model.limit import MIB
-from bolide.pipeline.archive.delta import DeltaLog
-from bolide.pipeline.archive.files import partition_of, read_files
+from bolide.pipeline.archive.delta import ArchiveLog
+from bolide.pipeline.archive.files import read_files
 from bolide.pipeline.archive.manifest import DataFile, Entry
 from bolide.pipeline.archive.measure import dense_ranges, measured_queues
 from bolide.pipeline.archive.place import DELTA, ArchiveDamaged
+from bolide.pipeline.archive.read import check_files
 from bolide.pipeline.archive.write import Archive
 from bolide.pipeline.schema import COLUMNS
+from bolide.pipeline.table_files import partition_of
 
 TARGET_BYTES = 128 * MIB
 FOLDED_FROM = 100
@@ -74,8 +77,15 @@ def _files_for(small: Sequence[DataFile], target_bytes: int) -> int:
 def rewritten(spark: SparkSession, archive: Archive, small: Sequence[DataFile], target_bytes: int) -> Entry:
     """Their rows in new files, which are staged and not committed."""
     data = archive.place.data
-    before = read_files(spark, data, [data / file.path for file in small])
+    files = [data / file.path for file in small]
+    check_files(files)
+    before = read_files(spark, data, files)
     staged = archive.stage(before.select(*COLUMNS), _files_for(small, target_bytes))
+    if sum(file.rows for file in staged.files) != sum(file.rows for file in small):
+        raise ArchiveDamaged(
+            f"{files[0]} and its neighbours have not the rows that were committed; the archive is as it was."
+            " `bolide pipeline audit` says which messages that are"
+        )
     if dense_ranges(before, measured_queues(before)) != staged.ranges:
         raise ArchiveDamaged(
             f"{data / small[0].path} and its neighbours: what was written anew is not what was read;"
@@ -86,10 +96,15 @@ def rewritten(spark: SparkSession, archive: Archive, small: Sequence[DataFile], 
 
 
 def _compact_delta(archive: Archive, today: str, target_bytes: int, done: Compacted) -> None:
-    log = DeltaLog(archive.place)
-    partitions = {tuple(partition_of(path).values()) for path in log.paths()}
-    for date, topic in sorted((date, topic) for date, topic in partitions if date is not None and topic):
+    log = ArchiveLog(archive.place)
+    partitions: dict[tuple[str, str], list[Path]] = {}
+    for path in log.paths():
+        date, topic = partition_of(path).values()
+        if date is not None and topic:
+            partitions.setdefault((date, topic), []).append(archive.place.data / path)
+    for (date, topic), files in sorted(partitions.items()):
         if date < today:
+            check_files(files)
             archive.before("optimize")
             removed, added = log.compact(date, topic, target_bytes)
             done.partitions += 1 if removed else 0

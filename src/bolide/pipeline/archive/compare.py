@@ -19,6 +19,7 @@ class Kind(StrEnum):
 
     NOT_ARCHIVED = "not-archived"
     LOST = "lost"
+    NOT_COMPARED = "not-compared"
     BEYOND = "beyond-the-end"
     MISSING = "missing"
     DOUBLED = "doubled"
@@ -32,6 +33,7 @@ class Kind(StrEnum):
 MEANINGS = {
     Kind.NOT_ARCHIVED: "stored, and not archived",
     Kind.LOST: "not archived, and not stored any more",
+    Kind.NOT_COMPARED: "archived, and not compared: no broker that can be reached has the queue",
     Kind.BEYOND: "archived, and the queue ends before: was the topic made again?",
     Kind.MISSING: "in the manifest, and in no file",
     Kind.DOUBLED: "in files more than once",
@@ -59,6 +61,8 @@ class QueueAudit:
     archived: Sequence[Span] = ()
     consumed: int | None = None
     """Where the group goes on; None when it has not begun."""
+    has_topic: bool = False
+    """Whether some broker has the topic: one that was deleted is archived, and there is nothing to compare."""
     findings: list[Finding] = field(default_factory=list)
 
     def add(self, kind: Kind, spans: Iterable[Span]) -> None:
@@ -83,12 +87,18 @@ class Audit:
 
 
 def compare_archived(one: QueueAudit) -> None:
-    """What has expired is no gap if it is archived; what was gone before the archive began is none of its business."""
+    """What has expired is no gap if it is archived; what was gone before the archive began is none of its business.
+
+    From there on every message is: one that was stored behind the archive's end and has expired is lost to it.
+    """
     stored = [] if one.stored is None else [one.stored]
     one.add(Kind.NOT_ARCHIVED, without(stored, one.archived))
     if one.archived:
-        hull = Span(one.archived[0].first, one.archived[-1].end)
+        end = one.archived[-1].end if one.stored is None else max(one.archived[-1].end, one.stored.end)
+        hull = Span(one.archived[0].first, end)
         one.add(Kind.LOST, without(without([hull], one.archived), stored))
+    if one.stored is None and one.has_topic:
+        one.add(Kind.NOT_COMPARED, one.archived)
     if one.stored is not None:
         one.add(Kind.BEYOND, common(one.archived, [Span(one.stored.end, OFFSET_MAX)]))
 

@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from bolide.model.errors import ConfigError
+from bolide.model.errors import BolideError, ConfigError
 from bolide.model.limits.spark import ARCHIVE_ENTRY_BYTES_MAX
 from bolide.model.offsets import MessageQueue
 from bolide.pipeline.archive.place import ArchiveDamaged, Place
@@ -23,9 +23,15 @@ from bolide.pipeline.archive.spans import Span, merged
 from bolide.pipeline.whole_files import write_whole
 
 VERSION = 1
+KINDS = ("batch", "compaction", "base")
+PATH_PARTS = 3
 CHECKSUM_MASK = 2**64 - 1
 LOOKS_MAX = 20
 """How often a reader looks again when entries go while it reads, because a base has replaced them."""
+
+
+class EntryTooLong(BolideError):
+    """A commit that names too much."""
 
 
 @dataclass(frozen=True, order=True)
@@ -75,6 +81,8 @@ class State:
     """How many files of the manifest this was read from."""
     files: dict[str, DataFile] = field(default_factory=dict)
     ranges: dict[MessageQueue, list[Range]] = field(default_factory=dict)
+    batches: list[int] = field(default_factory=list)
+    """Numbers of the entries that are batches, behind the base."""
 
     @property
     def next_number(self) -> int:
@@ -89,7 +97,9 @@ class State:
 
     def take(self, entry: Entry) -> None:
         if entry.kind == "base":
-            self.files, self.ranges = {}, {}
+            self.files, self.ranges, self.batches = {}, {}, []
+        elif entry.kind == "batch":
+            self.batches.append(entry.number)
         for path in entry.removed:
             self.files.pop(path, None)
         self.files |= {file.path: file for file in entry.files}
@@ -105,7 +115,8 @@ def read_state(place: Place, *, up_to: int | None = None) -> State:
         try:
             return _state_of(place, up_to)
         except FileNotFoundError:
-            continue
+            if not place.manifest.is_dir():
+                raise ArchiveDamaged(f"{place.manifest} is gone: nobody knows what is archived") from None
     raise ArchiveDamaged(f"{place.manifest}: entries come and go; try again when nobody compacts the archive")
 
 
@@ -150,6 +161,10 @@ def commit(place: Place, entry: Entry, ready: Callable[[], None] = lambda: None)
         )
     kind = ".base" if entry.kind == "base" else ""
     text = json.dumps(_encoded(entry), indent=1) + "\n"
+    if len(text) > ARCHIVE_ENTRY_BYTES_MAX:  # nobody could read it again
+        raise EntryTooLong(
+            f"an entry of the manifest would have {len(text)} bytes; {ARCHIVE_ENTRY_BYTES_MAX} are allowed"
+        )
     write_whole(place.manifest / f"{entry.number:012}{kind}.json", text, ready)
 
 
@@ -216,7 +231,7 @@ def _encoded(entry: Entry) -> dict[str, Any]:
 
 
 def _read(file: Path, number: int) -> Entry:
-    with file.open() as opened:
+    with file.open("rb") as opened:
         text = opened.read(ARCHIVE_ENTRY_BYTES_MAX + 1)
     if len(text) > ARCHIVE_ENTRY_BYTES_MAX:
         raise ArchiveDamaged(f"{file} is longer than any manifest")
@@ -226,9 +241,11 @@ def _read(file: Path, number: int) -> Entry:
             raise ConfigError(f"{file} is of version {told['version']}, and this bolide knows {VERSION}")
         if told["number"] != number:
             raise ValueError(f"it says that it is entry {told['number']}")
+        if told["kind"] not in KINDS:
+            raise ValueError(f"it is of the kind {told['kind']!r}")
         return Entry(
             number,
-            str(told["kind"]),
+            told["kind"],
             int(told["written_ms"]),
             [DataFile(_path(one["path"]), int(one["rows"]), int(one["bytes"])) for one in told["files"]],
             [
@@ -243,13 +260,15 @@ def _read(file: Path, number: int) -> Entry:
             [_path(path) for path in told["removed"]],
             dict(told["source"]),
         )
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ArchiveDamaged(f"{file} cannot be read: {type(error).__name__} {error}") from error
 
 
 def _path(told: str) -> str:
     """A path that stays below `data`: files are moved and removed by it."""
     parts = told.split("/")
+    if len(parts) != PATH_PARTS:
+        raise ValueError(f"the path {told!r} has no folders of a date and a topic")
     if any(part in ("", ".", "..") for part in parts) or "\0" in told:
         raise ValueError(f"the path {told!r} leads out of the archive")
     return told

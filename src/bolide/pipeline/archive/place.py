@@ -12,6 +12,7 @@ refused, because a commit is a rename.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ PARQUET, DELTA = "parquet", "delta"
 FORMATS = (PARQUET, DELTA)
 VERSION = 1
 HEAD = "archive.json"
+STAGED = re.compile(r"[0-9]{12}")
+"""What a folder of a commit that is under way is called."""
+
 _FOLDERS = ("data", "manifest", "staging")
 
 
@@ -52,6 +56,14 @@ class Place:
 
     def staged(self, number: int) -> Path:
         return self.staging / f"{number:012}"
+
+    def check_staging(self) -> None:
+        """Files are moved from there by renaming them, and what is left over in it is removed."""
+        if self.staging.is_symlink():
+            raise ArchiveDamaged(
+                f"{self.staging} is a link: make it a folder of the same file system as {self.data}"
+            )
+        self.staging.mkdir(exist_ok=True)
 
     @contextmanager
     def held(self) -> Iterator[None]:

@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
 from bolide.model.offsets import MessageQueue
+from bolide.pipeline.access import ClusterAccess
 from bolide.pipeline.archive.compare import FileFinding, Kind
-from bolide.pipeline.archive.files import partition_of
 from bolide.pipeline.archive.manifest import CHECKSUM_MASK, Range, State
 from bolide.pipeline.archive.measure import (
     HASH,
@@ -28,9 +28,13 @@ from bolide.pipeline.archive.read import files_of, frame_of
 from bolide.pipeline.archive.spans import Span, common, without
 from bolide.pipeline.declared.build import first_words
 from bolide.pipeline.declared.definition import TOPIC_FORMAT
+from bolide.pipeline.table_files import partition_of
+from bolide.pipeline.whole_files import cut_parquet
 
 Found = Callable[[MessageQueue, Kind, Sequence[Span]], None]
 Ranges = Mapping[MessageQueue, Sequence[Range]]
+
+UNREADABLE = "unreadable"
 
 
 class Files:
@@ -49,6 +53,9 @@ class Files:
         there = {path: file for path, file in files.items() if file.exists()}
         self.problems += [FileFinding(path, "missing") for path in sorted(set(files) - set(there))]
         self.problems += [FileFinding(path, "foreign") for path in self._foreign(set(files))]
+        cut = {path for path, file in there.items() if cut_parquet([file])}
+        self.problems += [FileFinding(path, UNREADABLE) for path in sorted(cut)]
+        there = {path: file for path, file in there.items() if path not in cut}
         frame = frame_of(self._spark, self._place, list(there.values()))
         try:
             return frame, measured_queues(frame)
@@ -57,7 +64,7 @@ class Files:
             if not unreadable:
                 text = f"{self._place.data} cannot be read, though each file of it can; try again"
                 raise ArchiveDamaged(f"{text}: {first_words(error)}") from error
-        self.problems += [FileFinding(path, "unreadable") for path in sorted(unreadable)]
+        self.problems += [FileFinding(path, UNREADABLE) for path in sorted(unreadable)]
         frame = frame_of(
             self._spark, self._place, [file for path, file in there.items() if path not in unreadable]
         )
@@ -120,7 +127,7 @@ def _told(ranges: Sequence[Range]) -> tuple[int, int]:
 
 def prove_stored(
     frame: DataFrame,
-    nameserver: str,
+    cluster: ClusterAccess,
     stored: Mapping[MessageQueue, Span],
     windows: Mapping[MessageQueue, Sequence[Span]],
     found: Found,
@@ -128,7 +135,7 @@ def prove_stored(
     """Are the archived messages those that the brokers still have?  Of every queue, where both have some."""
     if not windows:
         return
-    topic = within(_topics(frame.sparkSession, nameserver, stored, windows), windows).drop("_first", "_end")
+    topic = within(_topics(frame.sparkSession, cluster, stored, windows), windows).drop("_first", "_end")
     mine = within(frame, windows).drop("_first", "_end")
     ours, theirs = measured_queues(mine), measured_queues(topic)
     wrong = {queue: windows[queue] for queue in windows if ours.get(queue) != theirs.get(queue)}
@@ -144,7 +151,7 @@ def prove_stored(
 
 def _topics(
     spark: SparkSession,
-    nameserver: str,
+    cluster: ClusterAccess,
     stored: Mapping[MessageQueue, Span],
     windows: Mapping[MessageQueue, Sequence[Span]],
 ) -> DataFrame:
@@ -161,7 +168,7 @@ def _topics(
                 )
     return (
         spark.read.format(TOPIC_FORMAT)
-        .option("nameserver", nameserver)
+        .options(**cluster.options())
         .option("subscribe", ",".join(sorted(topics)))
         .option("startingOffsets", json.dumps(begins))
         .option("endingOffsets", json.dumps(ends))

@@ -1,14 +1,16 @@
 """An archive as a table: the rows of committed files, and nothing that a killed run has left behind."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bolide.pipeline.archive.delta import DeltaLog
-from bolide.pipeline.archive.files import partition_of, read_files
+from bolide.pipeline.archive.delta import ArchiveLog
+from bolide.pipeline.archive.files import read_files
 from bolide.pipeline.archive.manifest import State, read_state
 from bolide.pipeline.archive.place import DELTA, ArchiveDamaged, Place, open_place
 from bolide.pipeline.schema import COLUMNS
+from bolide.pipeline.table_files import partition_of
+from bolide.pipeline.whole_files import cut_parquet
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,26 +32,45 @@ def committed(place: Place) -> State:
     """What holds: of a Delta table, what it has been told of."""
     if place.format != DELTA:
         return read_state(place)
-    return read_state(place, up_to=DeltaLog(place).version())
+    told = ArchiveLog(place).version()
+    batches = [number for number in read_state(place).batches if number > told]
+    if len(batches) > 1:  # one may be on its way
+        raise ArchiveDamaged(
+            f"the Delta table in {place.data} knows nothing of {len(batches)} commits of the manifest, from entry"
+            f" {batches[0]} on: its _delta_log is gone, or older than the manifest; put both back from the same backup"
+        )
+    return read_state(place, up_to=told)
 
 
 def rows_of(
     spark: "SparkSession", place: Place, state: State, topics: Collection[str] | None = None
 ) -> "DataFrame":
-    files = files_of(place, state, topics)
-    missing = [str(file) for file in files.values() if not file.exists()]
-    if missing:
-        more = f" and {len(missing) - FILES_NAMED_MAX} more" if len(missing) > FILES_NAMED_MAX else ""
+    files = list(files_of(place, state, topics).values())
+    check_files(files)
+    return frame_of(spark, place, files)
+
+
+def check_files(files: Sequence[Path]) -> None:
+    """`ArchiveDamaged` where one of them is not there, empty or cut off."""
+    if missing := [file for file in files if not file.exists()]:
         raise ArchiveDamaged(
-            f"files of the archive are missing: {', '.join(missing[:FILES_NAMED_MAX])}{more};"
-            " `bolide pipeline audit` says which messages that are"
+            f"files of the archive are missing: {_named(missing)}; `bolide pipeline audit` says which messages that are"
         )
-    return frame_of(spark, place, list(files.values()))
+    if cut := cut_parquet(files):
+        raise ArchiveDamaged(
+            f"files of the archive are empty or cut off: {_named(cut)}; put them back from a copy."
+            " `bolide pipeline audit` says which messages were in them"
+        )
+
+
+def _named(files: Sequence[Path]) -> str:
+    more = f" and {len(files) - FILES_NAMED_MAX} more" if len(files) > FILES_NAMED_MAX else ""
+    return f"{', '.join(map(str, files[:FILES_NAMED_MAX]))}{more}"
 
 
 def files_of(place: Place, state: State, topics: Collection[str] | None = None) -> dict[str, Path]:
     """By their paths below `data`, where the committed files are: some may be on their way there."""
-    paths = list(state.files) if place.format != DELTA else DeltaLog(place).paths()
+    paths = list(state.files) if place.format != DELTA else ArchiveLog(place).paths()
     return {
         path: _where(place, state, path)
         for path in paths

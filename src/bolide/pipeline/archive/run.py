@@ -1,21 +1,25 @@
 """Topics into an archive: a query of Spark's whose batches `write.py` commits.
 
-How far it is, the checkpoint says; but the manifest is what counts.  A query that begins anew (its checkpoint is gone,
-or elsewhere) goes on where the manifest ends, and a batch that comes again is known by its offsets.
+How far it is, the checkpoint says; but the manifest is what counts.  Where the two differ (the checkpoint is gone or of
+another archive, or one of them comes from a backup) the query begins anew where the manifest ends: with the last
+message of each queue that is archived, so that a topic that was made again is known by its contents.
 """
 
 import asyncio
 import json
+import logging
+import shutil
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from bolide.admin.connection import AdminConnection
 from bolide.admin.queues import queues_of
 from bolide.model.errors import BolideError
+from bolide.model.offsets import MessageQueue
 from bolide.pipeline.archive.compact import Compacted, compact
 from bolide.pipeline.archive.manifest import State
 from bolide.pipeline.archive.place import Place
@@ -24,7 +28,13 @@ from bolide.pipeline.archive.write import Added, Archive
 from bolide.pipeline.declared.build import first_words
 from bolide.pipeline.declared.checkpoint import Checkpoint
 from bolide.pipeline.declared.definition import TOPIC_FORMAT
+from bolide.pipeline.declared.offsets import queue_offsets
 from bolide.pipeline.declared.run import PipelineFailed, Stop, Watch, run_queries
+from bolide.wire.bodies.topic import QueueBounds
+
+log = logging.getLogger(__name__)
+
+Ends = Mapping[MessageQueue, QueueBounds]
 
 QUERY = "archive"
 EARLIEST = -2
@@ -54,8 +64,10 @@ def run_archive(
     with place.held():
         archive = Archive(place, now_ms, before)
         archive.recover()
+        ends = asyncio.run(_ends(wanted))
+        _begin_anew_if_other(checkpoint, archive.state, ends)
         work = _Work(spark, archive, wanted)
-        options = {**_source(wanted), "startingOffsets": asyncio.run(_first_offsets(wanted, archive.state))}
+        options = {**source_options(wanted), "startingOffsets": _first_offsets(archive.state, ends)}
         if not wanted.once:
             work.compact()
         try:
@@ -76,22 +88,60 @@ def run_archive(
     return Done(archive.added, work.compacted)
 
 
-async def _first_offsets(wanted: Wanted, state: State) -> str:
-    """Where a new query begins: behind what is archived, and elsewhere with the oldest."""
+def _begin_anew_if_other(checkpoint: Checkpoint, state: State, ends: Ends) -> None:
+    """Forget a checkpoint that says something else than the manifest."""
+    if checkpoint.folder is None:
+        return  # only Spark reads there
+    with checkpoint.held():
+        done = checkpoint.last_done(QUERY)
+        if done is None and not state.ranges:
+            return
+        offsets = queue_offsets(done.offsets[0]) if done is not None and done.offsets else None
+        folder = Path(checkpoint.of_query(QUERY))
+        if folder.exists() and (offsets is None or not _agree(offsets, state, ends)):
+            log.warning(
+                "%s does not end where the manifest does: the stream begins anew where that ends", folder
+            )
+            shutil.rmtree(folder)
+
+
+def _agree(offsets: Mapping[MessageQueue, int], state: State, ends: Ends) -> bool:
+    """Whether a stream that goes on at these offsets goes on behind what is archived."""
+    for queue in {*offsets, *ends}:
+        at, end = offsets.get(queue), state.end_of(queue)
+        if end is not None:
+            if at != end:
+                return False
+        elif at is not None and queue in ends and at > ends[queue].offset_min:
+            return False  # something was read, and it is not here
+    return True
+
+
+async def _ends(wanted: Wanted) -> Ends:
+    async with wanted.cluster.admin() as servers:
+        return {
+            one.place.queue: one.bounds for topic in wanted.topics for one in await queues_of(servers, topic)
+        }
+
+
+def _first_offsets(state: State, ends: Ends) -> str:
+    """Where a new query begins: with the last that is archived, and elsewhere with the oldest."""
     tree: dict[str, dict[str, dict[str, int]]] = {}
-    async with AdminConnection(wanted.nameserver) as servers:
-        for topic in wanted.topics:
-            for one in await queues_of(servers, topic):
-                queue = one.place.queue
-                end = state.end_of(queue)
-                brokers = tree.setdefault(topic, {}).setdefault(queue.broker_name, {})
-                brokers[str(queue.queue_id)] = EARLIEST if end is None else end
+    for queue, bounds in ends.items():
+        end = state.end_of(queue)
+        brokers = tree.setdefault(queue.topic, {}).setdefault(queue.broker_name, {})
+        brokers[str(queue.queue_id)] = EARLIEST if end is None else _last_known(end, bounds)
     return json.dumps(tree)
 
 
-def _source(wanted: Wanted) -> dict[str, str]:
+def _last_known(end: int, bounds: QueueBounds) -> int:
+    """The last archived message if it is still stored; else the next, and what is missing before it is noticed."""
+    return end - 1 if bounds.offset_min < end <= bounds.offset_max else end
+
+
+def source_options(wanted: Wanted) -> dict[str, str]:
     options = {
-        "nameserver": wanted.nameserver,
+        **wanted.cluster.options(),
         "subscribe": ",".join(wanted.topics),
         "failOnDataLoss": "false" if wanted.allow_gaps else "true",
     }

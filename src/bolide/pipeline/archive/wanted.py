@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bolide.pipeline.access import ClusterAccess
+
 
 @dataclass(frozen=True)
 class Wanted:
     """What a run is asked to do."""
 
     topics: Sequence[str]
-    nameserver: str
+    cluster: ClusterAccess
     trigger: str
     once: bool = False
     allow_gaps: bool = False

@@ -12,6 +12,7 @@ A process that dies before 4 leaves a staging folder that the next one removes; 
 that the next one finishes (`recover`).  So `data` never has a file that is not committed.
 """
 
+import logging
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,15 +22,8 @@ from pyspark.sql import DataFrame, SparkSession
 from bolide.model.errors import BolideError
 from bolide.model.offsets import MessageQueue
 from bolide.pipeline.archive import manifest
-from bolide.pipeline.archive.delta import DeltaLog
-from bolide.pipeline.archive.files import (
-    listed_files,
-    named_files,
-    partition_of,
-    read_files,
-    set_for,
-    write_files,
-)
+from bolide.pipeline.archive.delta import ArchiveLog
+from bolide.pipeline.archive.files import listed_files, read_files, write_files
 from bolide.pipeline.archive.manifest import DataFile, Entry, Range, State, read_state
 from bolide.pipeline.archive.measure import (
     QUEUE,
@@ -40,10 +34,12 @@ from bolide.pipeline.archive.measure import (
     outside,
     queue_of,
 )
-from bolide.pipeline.archive.place import DELTA, ArchiveDamaged, Place
+from bolide.pipeline.archive.place import DELTA, STAGED, ArchiveDamaged, Place
 from bolide.pipeline.archive.read import rows_of
 from bolide.pipeline.archive.spans import Span, common
-from bolide.pipeline.whole_files import sync_folder
+from bolide.pipeline.table_files import move_in, named_files, partition_of, set_for
+
+log = logging.getLogger(__name__)
 
 Step = Callable[[str], None]
 """Called before every step of a commit, with its name."""
@@ -90,13 +86,15 @@ class Archive:
     def recover(self) -> None:
         """Finishes the last commit, and removes what is none.  Called first."""
         self.state = read_state(self.place)
+        self.place.check_staging()
         last = self.state.last
         if last is not None:
             if last.kind == "base":
                 manifest.drop_before(self.place, last.number)
             self._publish(last)
         for leftover in self.place.staging.iterdir():
-            shutil.rmtree(leftover)
+            if STAGED.fullmatch(leftover.name):
+                shutil.rmtree(leftover)
         for begun in self.place.manifest.glob("*.new"):
             begun.unlink()
         self.is_sound = True
@@ -134,7 +132,7 @@ class Archive:
         self.before("stage")
         write_files(frame, folder, tasks or spark.sparkContext.defaultParallelism)
         self.before("name")
-        files = named_files(folder, number)
+        files = named_files(folder, f"{number:012}")
         self.before("measure")
         # A stream's session does not adapt plans, and would count in hundreds of empty tasks.
         with set_for(spark, adaptive_enabled="true"):
@@ -196,7 +194,11 @@ class Archive:
         is_listed = self.place.format != DELTA
         entry = manifest.base_of(self.state, self.now_ms(), keeps=lambda file: is_listed)
         self.before("fold")
-        manifest.commit(self.place, entry)
+        try:
+            manifest.commit(self.place, entry)
+        except manifest.EntryTooLong as error:
+            log.warning("the manifest of %s stays in many files: %s", self.place.folder, error)
+            return
         self.before("folded")
         manifest.drop_before(self.place, entry.number)
         self.before("entries dropped")
@@ -211,7 +213,7 @@ class Archive:
             self._move_in(entry.number, file)
         if self.place.format == DELTA and entry.kind == "batch":
             self.before("delta")
-            DeltaLog(self.place).add(entry)
+            ArchiveLog(self.place).tell(entry)
             self.before("delta added")
         for path in entry.removed:
             self.before("remove")
@@ -226,10 +228,7 @@ class Archive:
                 raise ArchiveDamaged(f"{target} is committed, and neither there nor in {source}")
             return
         self.before("move")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        source.rename(target)
-        for folder in (target.parent, target.parent.parent, self.place.data):
-            sync_folder(folder)
+        move_in(source, self.place.staged(number), self.place.data)
 
     def _clear(self, number: int) -> None:
         self.before("clear")

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
 from bolide.model.errors import ConfigError
 from bolide.model.message import Property
+from bolide.pipeline.access import ClusterAccess
 from bolide.pipeline.declared.build import first_words
 
 ORIGIN, TAG, HOST, ATTEMPTS, WHY, CAUSE = "origin", "tag", "lastHost", "attempts", "why", "cause"
@@ -24,10 +25,10 @@ _LAST_HOST = r"^\S+ (\S+):\d+ \S+$"
 
 
 def dead_letters(
-    spark: SparkSession, nameserver: str, group: str, *, since_ms: int = 0, by: str | None = None
+    spark: SparkSession, cluster: ClusterAccess, group: str, *, since_ms: int = 0, by: str | None = None
 ) -> DataFrame:
     """All that are there now and died at or after a moment."""
-    options = {"nameserver": nameserver, "dlqOf": group}
+    options = {**cluster.options(), "dlqOf": group}
     if since_ms > 0:
         options |= {"startingTimestamp": str(since_ms), "startingOffsetsByTimestampStrategy": "latest"}
     return with_causes(spark.read.format("rocketmq").options(**options).load(), by)

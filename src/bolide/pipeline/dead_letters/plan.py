@@ -3,14 +3,16 @@
 People may look at it and change it: take letters out, or give them another topic.  Each letter has a line of its own.
 
     {"kind": "bolide redrive plan", "version": 1, "id": "20261117-…", "group": "billing", "made": "2026-11-17T…Z",
-     "chosen": {"--tag": "PAID"},
+     "secret": "5f0c…", "chosen": {"--tag": "PAID"},
      "letters": [
       {"broker": "broker-a", "queue": 0, "offset": 12, "id": "7F00…", "to": "orders", "tag": "PAID", "died": "2026-…Z"}
      ]}
 """
 
+import errno
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,10 +22,12 @@ from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
 from bolide.model.errors import BolideError, ConfigError
 from bolide.model.limits.spark import REDRIVE_MESSAGES_MAX, REPLAY_FILE_BYTES_MAX
-from bolide.model.names import check_group, check_topic
+from bolide.model.named_file import named_file
+from bolide.model.names import DEAD_LETTER_PREFIX, check_group, check_topic, is_system_topic
 from bolide.model.numbers import is_int32, is_int64
 from bolide.pipeline.dead_letters.letters import ORIGIN, TAG
 from bolide.pipeline.replay.folder import check_id
+from bolide.pipeline.whole_files import write_whole
 
 KIND = "bolide redrive plan"
 VERSION = 1
@@ -50,51 +54,87 @@ class Plan:
     id: str
     group: str
     letters: Sequence[Letter]
+    secret: str
+    """Part of the name that brokers know the redrive by.  Messages have the id; with that alone nobody can end it."""
 
 
-def letters_of(frame: DataFrame) -> tuple[list[dict[str, Any]], int]:
-    """The oldest of a frame of `letters.py` as entries of a plan, and how many there are in all."""
+def letters_of(
+    frame: DataFrame, left_out: Collection[tuple[str, int, int]] = ()
+) -> tuple[list[dict[str, Any]], int, int]:
+    """The oldest of a frame of `letters.py` as entries of a plan, how many there are in all, and how many damaged ones.
+
+    `left_out` are places of letters that are not meant: those that other plans have sent.  Damaged ones come last, so
+    of a plan that is full they are not counted.
+    """
     died = F.unix_millis("storeTimestamp").alias("died")
+    if left_out:
+        place = "brokerName string, queueId int, queueOffset long"
+        sent = frame.sparkSession.createDataFrame(sorted(left_out), place)
+        frame = frame.join(F.broadcast(sent), ["brokerName", "queueId", "queueOffset"], "left_anti")
     rows = (
         frame.select("brokerName", "queueId", "queueOffset", "msgId", ORIGIN, TAG, died)
-        .orderBy("died", "brokerName", "queueId", "queueOffset")
+        .orderBy(F.isnull("msgId"), "died", "brokerName", "queueId", "queueOffset")
         .limit(REDRIVE_MESSAGES_MAX)
         .collect()
     )
-    entries = [
+    entries = entries_of(rows)
+    full = len(entries) == REDRIVE_MESSAGES_MAX
+    in_all = frame.where(F.isnotnull("msgId")).count() if full else len(entries)
+    return entries, in_all, len(rows) - len(entries)
+
+
+def entries_of(rows: Sequence[Any]) -> list[dict[str, Any]]:
+    """Without what a broker gives that is no message, from a damaged disk: it has no id, and nothing to send."""
+    return [
         {
             "broker": row["brokerName"],
             "queue": row["queueId"],
             "offset": row["queueOffset"],
             "id": row["msgId"],
-            "to": row[ORIGIN],
+            "to": row[ORIGIN] if _is_target(row[ORIGIN]) else "",
             "tag": row[TAG],
             "died": row["died"],
         }
         for row in rows
+        if row["msgId"] is not None
     ]
-    return entries, len(entries) if len(entries) < REDRIVE_MESSAGES_MAX else frame.count()
+
+
+def _is_target(topic: str) -> bool:
+    """Whether letters may go there.  What a letter says of its origin, its producer may have written."""
+    try:
+        check_topic(topic)
+    except BolideError:
+        return False
+    return not topic.startswith(DEAD_LETTER_PREFIX) and not is_system_topic(topic)
 
 
 def write_plan(
     path: Path,
     plan_id: str,
+    secret: str,
     group: str,
     made: str,
     chosen: Mapping[str, Any],
     letters: Sequence[Mapping[str, Any]],
 ) -> None:
     """`FileExistsError` where there is a file already: it may be a plan that is under way."""
-    head = {"kind": KIND, "version": VERSION, "id": plan_id, "group": group, "made": made, "chosen": chosen}
+    head = {"kind": KIND, "version": VERSION, "id": plan_id, "group": group, "made": made}
+    head |= {"secret": secret, "chosen": chosen}
     lines = ",\n".join("  " + json.dumps(letter, ensure_ascii=False) for letter in letters)
     begin = json.dumps(head, indent=1, ensure_ascii=False).removesuffix("\n}")
-    with path.open("x") as new:
-        new.write(f'{begin},\n "letters": [\n{lines}\n ]\n}}\n')
+
+    def check_free() -> None:
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+
+    check_free()
+    write_whole(path, f'{begin},\n "letters": [\n{lines}\n ]\n}}\n', check_free)
 
 
 def read_plan(path: Path) -> Plan:
     """`ConfigError` says what is wrong with it, and with which letter."""
-    with path.open() as file:
+    with named_file(path), path.open() as file:
         text = file.read(REPLAY_FILE_BYTES_MAX + 1)
     if len(text) > REPLAY_FILE_BYTES_MAX:
         raise ConfigError(f"{path} is larger than a plan can be")
@@ -111,7 +151,11 @@ def read_plan(path: Path) -> Plan:
     if len({letter.place for letter in letters}) != len(letters):
         raise ConfigError(f"{path} names a letter twice")
     try:
-        return Plan(check_id(str(tree.get("id"))), check_group(str(tree.get("group"))), sorted(letters))
+        plan_id, group = check_id(str(tree.get("id"))), check_group(str(tree.get("group")))
+        secret = tree.get("secret")
+        if not isinstance(secret, str) or not secret:
+            raise ConfigError("it has no secret, so brokers would not know it again: make another plan")
+        return Plan(plan_id, group, sorted(letters), check_id(secret))
     except BolideError as error:
         raise ConfigError(f"{path}: {error}") from error
 
@@ -126,6 +170,8 @@ def _letter(path: Path, number: int, entry: object) -> Letter:
             raise ConfigError("broker, id and to are texts")
         if not is_int32(queue) or not is_int64(offset) or queue < 0 or offset < 0:
             raise ConfigError("queue and offset are numbers from 0 on")
-        return Letter(broker, queue, offset, unique, check_topic(to) if to else "")
+        if to and check_topic(to) and not _is_target(to):
+            raise ConfigError(f"no consumer would get it in {to}: give it another `to`")
+        return Letter(broker, queue, offset, unique, to)
     except BolideError as error:
         raise ConfigError(f"{path}: letter {number}: {error}") from error

@@ -80,19 +80,35 @@ def opened(path: Path, plan_id: str, to: str | None) -> Iterator[Record]:
 
 def sent_by(path: Path, plan_id: str, to: str | None) -> set[Place]:
     """What is recorded so far; the file is left as it is."""
-    try:
-        with path.open("rb") as file:
-            head, sent = _read(path, file, mend=False)
-    except FileNotFoundError:
-        return set()
+    head, sent = _look(path)
     if head is not None:
         _check_head(path, head, plan_id, to)
     return sent
 
 
-def _check_head(path: Path, head: Mapping[str, Any], plan_id: str, to: str | None) -> None:
+def recorded(path: Path, plan_id: str) -> set[Place]:
+    """The same, wherever the letters went."""
+    head, sent = _look(path)
+    if head is not None:
+        _check_plan(path, head, plan_id)
+    return sent
+
+
+def _look(path: Path) -> tuple[Mapping[str, Any] | None, set[Place]]:
+    try:
+        with path.open("rb") as file:
+            return _read(path, file, mend=False)
+    except FileNotFoundError:
+        return None, set()
+
+
+def _check_plan(path: Path, head: Mapping[str, Any], plan_id: str) -> None:
     if head.get("plan") != plan_id:
         raise ConfigError(f"{path} is the record of another plan ({head.get('plan')}): move it away")
+
+
+def _check_head(path: Path, head: Mapping[str, Any], plan_id: str, to: str | None) -> None:
+    _check_plan(path, head, plan_id)
     if head.get("to") != to:
         where = f"with --to {head['to']}" if head.get("to") else "without --to"
         raise ConfigError(f"the redrive of this plan began {where}: go on so, or make another plan")

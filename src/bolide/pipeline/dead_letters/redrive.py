@@ -5,6 +5,7 @@ a letter already, from a run that was killed, is not given it again.  Needs no S
 """
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,19 +13,24 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from bolide.admin.connection import AdminConnection
 from bolide.admin.queues import Place, messages_from, queues_of
-from bolide.model.errors import RouteNotFound
-from bolide.model.message import Property, StoredMessage
+from bolide.arrow.frames import Frame
+from bolide.arrow.row_columns import cut
+from bolide.arrow.rows import RowEncoder
+from bolide.model.errors import BadRow, MalformedRecord, NoBroker, RouteNotFound
+from bolide.model.limits import SPARK_WRITE_TOPICS_MAX
+from bolide.model.message import Property
 from bolide.model.names import dead_letter_topic
 from bolide.model.offsets import MessageQueue
-from bolide.model.properties import RULES
+from bolide.net.clock import SystemClock
+from bolide.pipeline.access import ClusterAccess
 from bolide.pipeline.account import Scope
 from bolide.pipeline.dead_letters.plan import Letter, Plan
 from bolide.pipeline.dead_letters.record import Record
-from bolide.pipeline.frames import Frame
+from bolide.pipeline.pace import Pace
 from bolide.pipeline.write_options import WriteOptions
 from bolide.pipeline.write_task import write_batches
+from bolide.record.stored import StoredMessage
 
 GROUP = "bolide-redrive"
 """The group of producers in whose name letters are sent."""
@@ -44,8 +50,11 @@ REDRIVE_TIMES = "REDRIVE_TIMES"
 BLOCK = 32
 """Letters that are read and sent together."""
 
+TOPICS_AT_ONCE = SPARK_WRITE_TOPICS_MAX // 2
+"""So many topics does one write have: well below what it takes."""
+
+_COUNT = re.compile("[0-9]{1,9}")
 _OURS = (REDRIVE_ID, REDRIVE_OF, REDRIVE_FROM, REDRIVE_TIMES)
-_FAMILIES = tuple(rule.name for rule in RULES if rule.is_family)
 _SCHEMA = pa.schema(
     {
         "topic": pa.string(),
@@ -73,18 +82,18 @@ class Outcome:
     """Letters that cannot be sent, each with the reason."""
 
 
-def look(plan: Plan, nameserver: str, to: str | None, sent: set[tuple[str, int, int]]) -> Outcome:
+def look(plan: Plan, cluster: ClusterAccess, to: str | None, sent: set[tuple[str, int, int]]) -> Outcome:
     """What a redrive would do."""
     outcome = _outcome(plan, sent)
-    with _Reading(plan, nameserver) as reading:
+    with _Reading(plan, cluster) as reading:
         for block in reading.blocks(_left(plan, sent), outcome):
-            _sort_out(block, to, outcome)
+            _sort_out(plan, block, to, outcome)
     return outcome
 
 
 def redrive(
     plan: Plan,
-    nameserver: str,
+    cluster: ClusterAccess,
     record: Record,
     *,
     to: str | None = None,
@@ -106,20 +115,25 @@ def redrive(
         outcome.sent = record.added
         progress(record.added)
 
-    def batches() -> Iterator[pa.RecordBatch]:
-        for block in reading.blocks(_left(plan, record.sent), outcome):
+    def batches(letters: Sequence[Letter]) -> Iterator[pa.RecordBatch]:
+        for block in reading.blocks(letters, outcome):
             if is_stopped():
                 return
-            rows = _sort_out(block, to, outcome)
+            rows = _sort_out(plan, block, to, outcome)
             given.update({_from(letter): letter for letter, _, _ in rows})
             if rows:
                 yield _batch(plan, rows)
 
-    with _Reading(plan, nameserver) as reading:
-        options = WriteOptions(nameserver, group=GROUP, rate=rate)
-        write_batches(options, Scope(f"redrive-{plan.id}", 0, 0), batches(), receipts)
-    for letter in given.values():  # the broker had them, and nobody had heard of it
-        record.add(letter, {"to": to or letter.to, "at": now(), "new_id": None, "stored": None})
+    with _Reading(plan, cluster) as reading:
+        options = WriteOptions(cluster, group=GROUP, rate=rate)
+        scope, pace = Scope(f"redrive-{plan.id}-{plan.secret}", 0, 0), Pace(rate, SystemClock())
+        for letters in _by_topics(_left(plan, record.sent), to):
+            if is_stopped():
+                break
+            write_batches(options, scope, batches(letters), receipts, pace)
+            for letter in given.values():  # the broker had them, and nobody had heard of it
+                record.add(letter, {"to": to or letter.to, "at": now(), "new_id": None, "stored": None})
+            given.clear()
     outcome.sent = record.added
     return outcome
 
@@ -132,24 +146,51 @@ def _left(plan: Plan, sent: set[tuple[str, int, int]]) -> list[Letter]:
     return [letter for letter in plan.letters if letter.place not in sent]
 
 
+def _by_topics(letters: Sequence[Letter], to: str | None) -> Iterator[Sequence[Letter]]:
+    """In parts that go to few topics each, and keep their order: a write has a buffer for every topic."""
+    if to is not None:
+        yield letters
+        return
+    topics = sorted({letter.to for letter in letters})
+    for at in range(0, len(topics), TOPICS_AT_ONCE):
+        part = set(topics[at : at + TOPICS_AT_ONCE])
+        yield [letter for letter in letters if letter.to in part]
+
+
 Row = tuple[Letter, StoredMessage, str]
 
 
-def _sort_out(block: Sequence[tuple[Letter, StoredMessage]], to: str | None, outcome: Outcome) -> list[Row]:
+def _sort_out(
+    plan: Plan, block: Sequence[tuple[Letter, StoredMessage]], to: str | None, outcome: Outcome
+) -> list[Row]:
     """Those that can be sent, with where they go."""
     rows: list[Row] = []
     for letter, message in block:
         topic = to or letter.to
         if not topic:
-            outcome.missing.append((letter, "does not say which topic it was of: give --to"))
+            outcome.missing.append(
+                (letter, "nobody knows which topic it was of: write one into the plan, as its `to`")
+            )
         elif message.body_error is not None:
             outcome.missing.append((letter, f"its body does not unpack: {message.body_error}"))
         elif not message.body:
             outcome.missing.append((letter, "it has no body, and a message must have one"))
+        elif (why := _why_not(plan, (letter, message, topic))) is not None:
+            outcome.missing.append((letter, why))
         else:
             outcome.topics[topic] += 1
             rows.append((letter, message, topic))
     return rows
+
+
+def _why_not(plan: Plan, row: Row) -> str | None:
+    """Why no write takes it, which would end there.  Brokers store what our clients do not send: a tag with blanks."""
+    try:
+        for rows in cut(_batch(plan, [row]), None):
+            RowEncoder("0" * 16).append(rows.columns, 0, rows.count)
+    except BadRow as error:
+        return f"its {error.column} {error.why}"
+    return None
 
 
 def _batch(plan: Plan, rows: Sequence[Row]) -> pa.RecordBatch:
@@ -165,18 +206,14 @@ def _batch(plan: Plan, rows: Sequence[Row]) -> pa.RecordBatch:
 
 def _properties(plan: Plan, letter: Letter, message: StoredMessage) -> Mapping[str, str]:
     """Those of the application; what brokers and clients write themselves the write leaves out."""
-    kept = {
-        name: value
-        for name, value in message.properties.items()
-        if name not in _OURS and not name.startswith(_FAMILIES)
-    }
+    kept = {name: value for name, value in message.properties.items() if name not in _OURS}
     times = message.properties.get(REDRIVE_TIMES, "0")
     return {
         **kept,
         REDRIVE_ID: plan.id,
         REDRIVE_OF: letter.id,
         REDRIVE_FROM: _from(letter),
-        REDRIVE_TIMES: str(int(times) + 1 if times.isascii() and times.isdecimal() else 1),
+        REDRIVE_TIMES: str(int(times) + 1 if _COUNT.fullmatch(times) else 1),
     }
 
 
@@ -187,14 +224,18 @@ def _from(letter: Letter) -> str:
 class _Reading:
     """Letters of a plan from their brokers, with a loop of its own: whoever sends them has another."""
 
-    def __init__(self, plan: Plan, nameserver: str) -> None:
+    def __init__(self, plan: Plan, cluster: ClusterAccess) -> None:
         self._topic = dead_letter_topic(plan.group)
         self._runner = asyncio.Runner()
-        self._servers = AdminConnection(nameserver)
+        self._servers = cluster.admin()
         self._places: dict[tuple[str, int], Place] = {}
 
     def __enter__(self) -> "_Reading":
-        self._run(self._find_places())
+        try:
+            self._run(self._find_places())
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -221,6 +262,8 @@ class _Reading:
     async def _find_places(self) -> None:
         try:
             queues = await queues_of(self._servers, self._topic)
+        except NoBroker:
+            raise  # the letters are where they were
         except RouteNotFound:
             return  # every letter is missing then
         self._places = {(one.place.queue.broker_name, one.place.queue.queue_id): one.place for one in queues}
@@ -228,13 +271,21 @@ class _Reading:
     async def _read(self, letters: Sequence[Letter], outcome: Outcome) -> list[tuple[Letter, StoredMessage]]:
         place = self._places.get(letters[0].place[:2])
         if place is None:
-            outcome.missing += [(letter, "its queue is not there") for letter in letters]
+            why = f"its queue is not there: the broker {letters[0].broker} is not up, or has it no more"
+            outcome.missing += [(letter, why) for letter in letters]
             return []
         first, last = letters[0].offset, letters[-1].offset
-        there = {
-            int(message.queue_offset): message
-            for message in await messages_from(self._servers, place, first, last - first + 1)
-        }
+        try:
+            there = await self._stored(place, first, last - first + 1)
+        except MalformedRecord as error:
+            if len(letters) == 1:
+                outcome.missing.append((letters[0], f"it is damaged in the broker's store: {error}"))
+                return []
+            # Each alone: a damaged one, which need not be of the plan, makes a whole answer unreadable.
+            return [pair for letter in letters for pair in await self._read([letter], outcome)]
+        packed = [at for at, message in there.items() if message.body_error is not None]
+        for at in packed:  # each alone: bodies of one answer share the room to unpack in
+            there |= await self._stored(place, at, 1)
         found: list[tuple[Letter, StoredMessage]] = []
         for letter in letters:
             message = there.get(letter.offset)
@@ -247,6 +298,10 @@ class _Reading:
             else:
                 found.append((letter, message))
         return found
+
+    async def _stored(self, place: Place, first: int, count: int) -> dict[int, StoredMessage]:
+        messages = await messages_from(self._servers, place, first, count)
+        return {int(message.queue_offset): message for message in messages}
 
     def _run(self, work: Any) -> Any:
         return self._runner.get_loop().run_until_complete(work)

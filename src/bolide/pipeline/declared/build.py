@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pyspark import cloudpickle
@@ -17,8 +18,11 @@ from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.types import BinaryType, StringType
 
 from bolide.model.errors import ConfigError
+from bolide.model.message import BODY_BYTES_MAX
+from bolide.net.clock import SystemClock
 from bolide.pipeline.declared.definition import (
     AVAILABLE_NOW,
+    DELTA,
     TOPIC_FORMAT,
     Action,
     CodePlace,
@@ -33,6 +37,7 @@ from bolide.pipeline.declared.definition import (
     Step,
     Watermark,
 )
+from bolide.pipeline.declared.delta_sink import DeltaSink
 from bolide.pipeline.declared.files import MODULE_PREFIX, load_module
 from bolide.pipeline.declared.lateness import said_behind, wanted_of
 from bolide.pipeline.declared.progress import EXPECT, ROWS
@@ -44,7 +49,7 @@ FAILED = "_failed"
 """The column of a quarantine that lists the expectations which a row did not meet."""
 
 STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-DELTA = {
+DELTA_SESSION = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
@@ -71,9 +76,8 @@ def needed_settings(definition: Definition) -> dict[str, str]:
     needed: dict[str, str] = {}
     if any(isinstance(step.work, Stateful | Dedup | Join) for step in definition.steps.values()):
         needed["spark.sql.streaming.stateStore.providerClass"] = STATE_STORE
-    places = (*definition.sources.values(), *definition.sinks.values(), definition.quarantine)
-    if any(place is not None and place.format == "delta" for place in places):
-        needed |= DELTA
+    if any(source.format == DELTA for source in definition.sources.values()):
+        needed |= DELTA_SESSION
     return needed | dict(definition.settings)
 
 
@@ -106,15 +110,15 @@ def start(definition: Definition, query: Planned, *, checkpoint: str, trigger: s
 
 def _start(query: Planned, *, name: str, checkpoint: str, trigger: str) -> Any:
     sink = query.sink
-    writer = (
-        query.frame.writeStream.queryName(name)
-        .format(sink.format)
-        .outputMode(sink.output_mode)
-        .options(**sink.options)
-        .option("checkpointLocation", checkpoint)
-    )
-    if sink.partition_by:
-        writer = writer.partitionBy(*sink.partition_by)
+    writer = query.frame.writeStream.queryName(name).outputMode(sink.output_mode)
+    writer = writer.option("checkpointLocation", checkpoint)
+    if sink.format == DELTA:
+        table = DeltaSink(Path(sink.options["path"]), SystemClock().now_ms, sink.partition_by)
+        writer = writer.foreachBatch(table.batch)
+    else:
+        writer = writer.format(sink.format).options(**sink.options)
+        if sink.partition_by:
+            writer = writer.partitionBy(*sink.partition_by)
     if trigger == AVAILABLE_NOW:
         return writer.trigger(availableNow=True).start()
     return writer.trigger(processingTime=trigger).start()
@@ -254,18 +258,35 @@ def _quarantine(definition: Definition, part: Source | Step, raw: DataFrame) -> 
 
 
 def _as_messages(definition: Definition, part: Source | Step, frame: DataFrame) -> DataFrame:
-    """A row that has a body keeps it, byte for byte; another one becomes JSON."""
+    """A row that has a body which a message can have keeps it, byte for byte; another one becomes JSON.
+
+    A body that is not kept is not in that JSON either, but its length is; of a row that is too large as JSON there is
+    nothing but its length.
+    """
     types = {field.name: field.dataType for field in frame.schema}
     has_body = isinstance(types.get("body"), BinaryType | StringType)
-    columns = [name for name in frame.columns if name != FAILED]
-    body = F.col("body") if has_body else F.to_json(F.struct(*columns))
+    names = [name for name in frame.columns if name != FAILED]
+    if has_body:
+        length = F.octet_length("body")
+        others = [F.col(name) for name in names if name != "body"]
+        told = _json_that_fits([*others, length.alias("bodyLength")])
+        body = F.when(length.between(1, BODY_BYTES_MAX), F.col("body").cast("binary")).otherwise(told)
+    else:
+        body = _json_that_fits([F.col(name) for name in names])
     return frame.select(
-        body.cast("binary").alias("body"),
+        body.alias("body"),
         F.lit(part.name).alias("tags"),
         F.create_map(
             F.lit("failed"), F.array_join(FAILED, ","), F.lit("pipeline"), F.lit(definition.name)
         ).alias("properties"),
     )
+
+
+def _json_that_fits(columns: Sequence[Column]) -> Column:
+    told = F.to_json(F.struct(*columns))
+    size = F.octet_length(told)
+    alone = F.to_json(F.struct(size.alias("rowLength")))
+    return F.when(size <= BODY_BYTES_MAX, told).otherwise(alone).cast("binary")
 
 
 # ---- errors ------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from itertools import pairwise
 from bolide.model.errors import ConfigError
 from bolide.pipeline.declared.check_state import check_state
 from bolide.pipeline.declared.definition import (
+    DELTA,
     TOPIC_FORMAT,
     Action,
     CodePlace,
@@ -27,6 +28,7 @@ from bolide.pipeline.declared.definition import (
 )
 from bolide.pipeline.declared.fields import Problems, nearest
 from bolide.pipeline.declared.sql_names import table_names
+from bolide.pipeline.delta_log import check_library
 
 FILE_FORMATS = ("parquet", "json", "csv", "orc", "text", "avro", "xml")
 """Spark's formats of files: as streams they need a schema, and they only take what is appended."""
@@ -35,7 +37,7 @@ TOPIC_OPTIONS = ("subscribe", "topic", "subscribePattern", "assign", "retryOf", 
 """Ways to say which topics are read."""
 
 WITHOUT_SCHEMA = frozenset({"text"})
-WITH_PATH = (*FILE_FORMATS, "delta")
+WITH_PATH = (*FILE_FORMATS, DELTA)
 KNOWN_FORMATS = (
     *WITH_PATH,
     TOPIC_FORMAT,
@@ -162,9 +164,6 @@ def _check_topic_source(source: Source, what: str, problems: Problems) -> None:
     from bolide.pipeline.options import parse_options
 
     options = dict(source.options)
-    if not _has(options, "nameserver"):
-        problems.add(source.line, f"{what} needs nameserver: 127.0.0.1:9876, here or for the whole pipeline")
-        options["nameserver"] = "127.0.0.1:9876"
     if not _has(options, *TOPIC_OPTIONS):
         problems.add(source.line, f"{what} needs topic: which topics, separated by ','?")
         options["subscribe"] = "topic"
@@ -227,7 +226,7 @@ def _names_of(tree: ast.Module) -> Iterator[str]:
 def _check_sink(sink: Sink, problems: Problems) -> None:
     what = f"the sink {sink.name}"
     _check_place(sink, what, problems)
-    if sink.format in FILE_FORMATS and sink.output_mode != "append":
+    if sink.format in WITH_PATH and sink.output_mode != "append":
         problems.add(
             sink.line, f"{what} writes files, which only grow: output is append, not {sink.output_mode}"
         )
@@ -239,14 +238,23 @@ def _check_place(place: Sink | Quarantine, what: str, problems: Problems) -> Non
     _check_format(place.format, what, place.line, problems)
     if place.format in WITH_PATH and "path" not in place.options:
         problems.add(place.line, f"{what} needs path: where shall its files be?")
+    if place.format == DELTA:
+        _check_delta(place, what, problems)
     if place.format == TOPIC_FORMAT:
-        options = dict(place.options)
-        if not _has(options, "nameserver"):
-            problems.add(
-                place.line, f"{what} needs nameserver: 127.0.0.1:9876, here or for the whole pipeline"
-            )
-            options["nameserver"] = "127.0.0.1:9876"
-        _hear(lambda: _check_write(options), what, place.line, problems)
+        _hear(lambda: _check_write(place.options), what, place.line, problems)
+
+
+def _check_delta(place: Sink | Quarantine, what: str, problems: Problems) -> None:
+    _hear(check_library, what, place.line, problems)
+    if "://" in place.options.get("path", ""):
+        problems.add(
+            place.line,
+            f"{what}: a Delta table is a folder that this machine and Spark's workers see under the same path",
+        )
+    if others := sorted(set(place.options) - {"path"}):
+        problems.add(
+            place.line, f"{what}: a Delta table takes no options but path, and not {', '.join(others)}"
+        )
 
 
 def _check_write(options: Mapping[str, str]) -> None:

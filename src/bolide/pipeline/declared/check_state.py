@@ -4,6 +4,7 @@ The rules are Spark's.  It would say most of this, too, but only when the query 
 """
 
 from bolide.pipeline.declared.definition import (
+    Action,
     Dedup,
     Definition,
     Join,
@@ -26,6 +27,7 @@ def check_state(definition: Definition, problems: Problems) -> None:
                 _check_input(definition, step, name, problems)
             _check_lateness(definition, step, step.work, problems)
     _check_output(definition, problems)
+    _check_quarantine(definition, problems)
 
 
 def _check_spans(step: Step, work: Dedup | Join, problems: Problems) -> None:
@@ -93,3 +95,25 @@ def _check_output(definition: Definition, problems: Problems) -> None:
                     f"the sink {sink.name} has output: {sink.output_mode}, and the step {part.name} behind it"
                     " gives rows once and for all: output is append",
                 )
+
+
+def _check_quarantine(definition: Definition, problems: Problems) -> None:
+    """A quarantine is a query of its own.
+
+    Of two rows that say the same, its state may have the good one and the sink's the bad one: neither is written.
+    """
+    for one in definition.quarantining():
+        keeping = [
+            part
+            for part in definition.behind(one.name)
+            if isinstance(part, Step) and isinstance(part.work, Dedup | Join | Stateful)
+        ]
+        if keeping:
+            which = "which" if keeping[0] is one else f"and {keeping[0].name} behind it"
+            expected = next(item for item in one.expectations if item.action is Action.QUARANTINE)
+            problems.add(
+                expected.line,
+                f"the expectation {expected.name} puts rows of the step {one.name} aside, {which} keeps state:"
+                " the quarantine has its own, and a row may end in neither place;"
+                " expect it of the source, or in a step before",
+            )

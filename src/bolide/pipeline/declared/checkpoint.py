@@ -10,10 +10,12 @@ Spark's files are only read here, in the form that its offset log has (`v1`, met
 import fcntl
 import json
 import os
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -22,6 +24,8 @@ from bolide.model.limits.spark import SPARK_OFFSETS_TEXT_MAX
 from bolide.pipeline.declared.definition import Definition
 
 DEFAULT_ROOT = "~/.bolide/pipelines"
+LOCK_TRIES = 5
+LOCK_PAUSE_S = 0.05
 
 
 class AlreadyRunning(ConfigError):
@@ -48,8 +52,23 @@ class Checkpoint:
     def of(cls, definition: Definition, given: str | None = None) -> "Checkpoint":
         text = given or definition.checkpoint
         if text is None:
-            return cls(str(Path(DEFAULT_ROOT).expanduser() / definition.name))
+            return cls._by_default(definition)
         return cls.at(text, Path.cwd() if given else definition.folder)
+
+    @classmethod
+    def _by_default(cls, definition: Definition) -> "Checkpoint":
+        """By the name; of a pipeline that has only its file's, by the place of the file where another has that name.
+
+        A file that was moved goes on from where it was: it is another one only while the first is still there.
+        """
+        root, file = Path(DEFAULT_ROOT).expanduser(), definition.file
+        plain = cls(str(root / definition.name))
+        if definition.is_named:
+            return plain
+        own = root / f"{definition.name}-{zlib.crc32(str(file).encode()):08x}"
+        other = plain.read_state().get("file")
+        is_taken = isinstance(other, str) and other != str(file) and Path(other).exists()
+        return cls(str(own)) if is_taken or own.exists() else plain
 
     @classmethod
     def at(cls, text: str, folder: Path) -> "Checkpoint":
@@ -76,10 +95,8 @@ class Checkpoint:
         self.folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise self._taken() from error
+            if not _lock(descriptor):
+                raise self._taken()
             yield
         finally:
             os.close(descriptor)
@@ -145,6 +162,19 @@ class Checkpoint:
         folder = Path(self.of_query(query))
         begun = max(_numbers(folder / "offsets"), default=-1)
         return begun if begun > max(_numbers(folder / "commits"), default=-1) else None
+
+
+def _lock(descriptor: int) -> bool:
+    """Whether it is ours.  Who only looks (`is_held`) holds it for a moment, which is waited for."""
+    for left in reversed(range(LOCK_TRIES)):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if left:
+                Event().wait(LOCK_PAUSE_S)
+        else:
+            return True
+    return False
 
 
 def read_batch(file: Path, number: int) -> Batch | None:

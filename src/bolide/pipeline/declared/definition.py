@@ -10,6 +10,9 @@ from functools import cached_property
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+DELTA = "delta"
+"""As a sink, bolide's own (`delta_sink.py`); as a source it is Spark's, with its JAR."""
+
 TOPIC_FORMAT = "rocketmq"
 """Of sources and sinks that are topics."""
 
@@ -218,6 +221,8 @@ class Definition:
     trigger: str = "1 second"
     checkpoint: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    is_named: bool = True
+    """By its author, and not after its file."""
 
     def place(self, line: int) -> str:
         """Before what is said about a line; nothing for a definition that no file has."""

@@ -14,8 +14,8 @@ YAML = """\
 #   bolide send orders '{{"customer": null, "amount": -1}}' --tag PAID
 
 name: {name}
-nameserver: ${{BOLIDE_NAMESERVER:-127.0.0.1:9876}}
 trigger: 2 seconds                # a batch every so often; or available-now
+# nameserver: 127.0.0.1:9876      # what BOLIDE_NAMESERVER or NAMESRV_ADDR says, else this one, unless it is said
 # checkpoint: checkpoints/{name}  # where a restart goes on from; ~/.bolide/pipelines/{name} unless it is said
 # settings:                       # of Spark
 #   spark.sql.shuffle.partitions: 4
@@ -62,8 +62,6 @@ PYTHON = '''\
     bolide pipeline run {file}
 """
 
-import os
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -71,7 +69,6 @@ from bolide.pipeline import Pipeline
 
 pipeline = Pipeline(
     "{name}",
-    nameserver=os.environ.get("BOLIDE_NAMESERVER", "127.0.0.1:9876"),
     trigger="2 seconds",
     quarantine={{"path": "out/quarantine"}},
 )

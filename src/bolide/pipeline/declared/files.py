@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from bolide.model.errors import ConfigError, NothingFound
+from bolide.model.errors import ConfigError
 from bolide.pipeline.declared.check import check_definition
 from bolide.pipeline.declared.definition import Definition, Problem
 from bolide.pipeline.declared.fields import Problems
@@ -37,7 +37,7 @@ class Loaded:
 def load(file: Path) -> Loaded:
     """Reads and checks a file.  A Python file is run for that, as every import is; Spark is not started."""
     if not file.is_file():
-        raise NothingFound(f"there is no file {file}; `bolide pipeline init` writes one to begin with")
+        raise ConfigError(f"there is no file {file}; `bolide pipeline init` writes one to begin with")
     problems = Problems()
     definition = None
     try:

@@ -9,6 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from bolide.model.addresses import check_addresses
+from bolide.model.errors import ConfigError
+from bolide.model.usual_nameserver import USUAL_NAMESERVER, nameserver_variable, usual_nameserver
 from bolide.pipeline.declared.definition import TOPIC_FORMAT, Definition, Quarantine, Sink, Source
 from bolide.pipeline.declared.fields import Fields, Problems
 from bolide.pipeline.declared.parse_steps import (
@@ -42,7 +45,8 @@ PIPELINE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 def parse_definition(root: Node, file: Path, problems: Problems) -> Definition:
     """The definition as far as it can be understood; it is only one when nothing but warnings was added."""
     pipeline = Fields(root, "a pipeline", PIPELINE_KEYS, problems)
-    name = pipeline.text("name") or file.stem
+    given = pipeline.text("name")
+    name = given or file.stem
     if not PIPELINE_NAME.fullmatch(name):
         problems.add(
             pipeline.line_of("name"), f"name: {name!r} is no name: letters, digits, '_', '-' and '.'"
@@ -51,6 +55,7 @@ def parse_definition(root: Node, file: Path, problems: Problems) -> Definition:
     quarantine = pipeline.member("quarantine")
     return Definition(
         name=name,
+        is_named=given is not None,
         file=file,
         sources={key: _source(key, node, places, problems) for key, node in pipeline.named("sources")},
         steps={key: parse_step(key, node, file.parent, problems) for key, node in pipeline.named("steps")},
@@ -123,8 +128,8 @@ class _Places:
                 fields.problems.add(fields.line, f"{fields.what} says {option} twice: once in options")
             elif value is not None:
                 options[option] = value
-        if kind == TOPIC_FORMAT and self.nameserver and "nameserver" not in lower | options.keys():
-            options["nameserver"] = self.nameserver
+        if kind == TOPIC_FORMAT and "nameserver" not in lower | options.keys():
+            options["nameserver"] = self.nameserver or _usual_nameserver(fields)
         return kind, options
 
     def resolve(self, path: str) -> str:
@@ -132,3 +137,14 @@ class _Places:
         if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", path):
             return path
         return str((self.folder / Path(path).expanduser()).absolute())
+
+
+def _usual_nameserver(fields: Fields) -> str:
+    """The one that commands ask too; where it is no address, the error says whose word that was."""
+    found = usual_nameserver()
+    try:
+        check_addresses(nameserver_variable(), found)
+    except ConfigError as error:
+        fields.problems.add(fields.line, f"{fields.what}: {error}")
+        return USUAL_NAMESERVER
+    return found

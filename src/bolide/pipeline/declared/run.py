@@ -7,6 +7,7 @@ another broker than ours) has rows twice.  So a stop waits for the batch to end,
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from bolide.pipeline.declared.checkpoint import Checkpoint
 from bolide.pipeline.declared.definition import AVAILABLE_NOW, Definition
 from bolide.pipeline.declared.kept import keep
 from bolide.pipeline.declared.progress import QueryProgress
-from bolide.pipeline.session import local_session
+from bolide.pipeline.session import session_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,10 +95,10 @@ class _Query:
     """The time of the last report when the stop was asked for."""
 
 
-def session_of(definition: Definition, master: str) -> "SparkSession":
+def session_of(definition: Definition, master: str) -> AbstractContextManager["SparkSession"]:
     from bolide.pipeline.declared.build import needed_settings
 
-    return local_session(f"bolide {definition.name}", master=master, settings=needed_settings(definition))
+    return session_for(f"bolide {definition.name}", master=master, settings=needed_settings(definition))
 
 
 def run(

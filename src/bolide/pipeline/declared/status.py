@@ -12,9 +12,11 @@ from bolide.admin.progress import QueueLag, queue_lag
 from bolide.admin.queues import Place, queues_of
 from bolide.model.errors import BolideError
 from bolide.model.offsets import MessageQueue
+from bolide.pipeline.access import ClusterAccess, read_cluster
 from bolide.pipeline.declared.checkpoint import Batch, Checkpoint
 from bolide.pipeline.declared.definition import TOPIC_FORMAT, Definition
 from bolide.pipeline.declared.offsets import queue_offsets
+from bolide.pipeline.option_table import OptionTexts, Use
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class QueryStatus:
     """The last batch that is done."""
     in_hand: int | None
     lags: Sequence[QueueLag]
-    unknown: str | None = None
+    unknown: BolideError | None = None
     """Why there are no lags, where brokers could not be asked."""
 
     @property
@@ -45,6 +47,11 @@ class PipelineStatus:
     ended_ms: int | None
     queries: Sequence[QueryStatus]
 
+    @property
+    def is_broken(self) -> bool:
+        """It did not end in order, and nobody has run it since."""
+        return self.state in ("failed", "killed")
+
 
 async def pipeline_status(definition: Definition, checkpoint: Checkpoint) -> PipelineStatus:
     told = checkpoint.read_state()
@@ -55,7 +62,7 @@ async def pipeline_status(definition: Definition, checkpoint: Checkpoint) -> Pip
         try:
             lags, unknown = await _lags(definition, offsets), None
         except BolideError as error:
-            lags, unknown = [], str(error)
+            lags, unknown = [], error
         queries.append(QueryStatus(name, done, checkpoint.in_hand(name), lags, unknown))
     return PipelineStatus(
         name=definition.name,
@@ -86,8 +93,8 @@ def _queues_of(batch: Batch | None) -> Mapping[MessageQueue, int]:
 async def _lags(definition: Definition, offsets: Mapping[MessageQueue, int]) -> list[QueueLag]:
     """Queues that came after the batch count from their beginning."""
     found: list[QueueLag] = []
-    for nameserver, topics in _topics_by_nameserver(definition, offsets).items():
-        async with AdminConnection(nameserver) as servers:
+    for cluster, topics in _topics_by_cluster(definition, offsets).items():
+        async with cluster.admin() as servers:
             for topic in topics:
                 ends = {one.place: one.bounds for one in await queues_of(servers, topic)}
 
@@ -99,17 +106,17 @@ async def _lags(definition: Definition, offsets: Mapping[MessageQueue, int]) -> 
     return sorted(found, key=lambda lag: lag.queue)
 
 
-def _topics_by_nameserver(
+def _topics_by_cluster(
     definition: Definition, offsets: Mapping[MessageQueue, int]
-) -> Mapping[str, Sequence[str]]:
+) -> Mapping[ClusterAccess, Sequence[str]]:
     """A topic is asked about where the source that names it reads; one found by a pattern, where the first reads."""
     sources = [source.options for source in definition.sources.values() if source.format == TOPIC_FORMAT]
-    found: dict[str, list[str]] = {}
+    found: dict[ClusterAccess, list[str]] = {}
     for topic in sorted({queue.topic for queue in offsets}):
         options = next(
             (one for one in sources if topic in one.get("subscribe", "").replace(" ", "").split(",")),
             sources[0] if sources else {},
         )
-        if "nameserver" in options:
-            found.setdefault(options["nameserver"], []).append(topic)
+        if options:
+            found.setdefault(read_cluster(OptionTexts(options, Use.READ)), []).append(topic)
     return found

@@ -43,7 +43,11 @@ class ReplayFolder:
 
     @classmethod
     def of(cls, replay_id: str, root: str | None = None) -> "ReplayFolder":
-        return cls(Path(root or DEFAULT_ROOT).expanduser() / check_id(replay_id))
+        if "://" in (root or ""):
+            raise ConfigError(
+                f"{root}: a replay is kept in a folder of this machine, where two runs see each other"
+            )
+        return cls(Path(root or DEFAULT_ROOT).expanduser().absolute() / check_id(replay_id))
 
     @contextmanager
     def held(self) -> Iterator[None]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
-from bolide.model.properties import RULES
+from bolide.model.message import Property
 from bolide.pipeline.replay.plan import Replay
 from bolide.pipeline.replay.source import IS_SENDABLE
 
@@ -16,20 +16,15 @@ REPLAY_OF = "REPLAY_OF"
 """The message id of what was replayed."""
 
 REPLAY_FROM = "REPLAY_FROM"
-"""Its place: topic, broker, queue and offset, with blanks between them.  No two messages have the same one."""
-
-SHARDING_KEY = "__SHARDINGKEY"
-"""RocketMQ: PROPERTY_SHARDING_KEY."""
+"""Its place: topic, broker, queue and offset, with blanks between them; a topic that is made again has them anew."""
 
 PLACE = ("topic", "brokerName", "queueId", "queueOffset")
-
-_FAMILIES = tuple(rule.name for rule in RULES if rule.is_family)
 
 
 def outgoing(frame: DataFrame, replay: Replay) -> DataFrame:
     """The rows that a write takes, each always in the same one of the replay's tasks."""
     frame = frame.where(IS_SENDABLE)
-    shard = F.coalesce(F.col("properties")[SHARDING_KEY], F.concat_ws(" ", *PLACE[:3]))
+    shard = F.coalesce(F.col("properties")[Property.SHARDING_KEY], F.concat_ws(" ", *PLACE[:3]))
     if replay.asked.keep_order:
         frame = frame.repartition(replay.tasks, shard).sortWithinPartitions(*PLACE)
     else:
@@ -42,16 +37,13 @@ def outgoing(frame: DataFrame, replay: Replay) -> DataFrame:
 
 
 def _properties(said: Mapping[str, Column]) -> Column:
-    """Those of the message, without what a broker has written of timers, and what is said of it now.
+    """Those of the message, and what is said of it now.
 
-    What else brokers and clients write themselves the write leaves out.
+    What brokers and clients write themselves the write leaves out.
     """
 
     def stays(name: Column, value: Column) -> Column:
-        keeps = ~name.isin(list(said))
-        for family in _FAMILIES:
-            keeps = keeps & ~name.startswith(family)
-        return keeps
+        return ~name.isin(list(said))
 
     pairs = [column for name, value in said.items() for column in (F.lit(name), value)]
     return F.map_concat(F.map_filter("properties", stays), F.create_map(*pairs)).alias("properties")

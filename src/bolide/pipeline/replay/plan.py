@@ -58,6 +58,8 @@ class Asked:
     """The times as they were written: `2h` is another moment tomorrow, and the same replay."""
     keep_order: bool = False
     rate: int | None = None
+    nameserver: str = ""
+    """Of the cluster: offsets of another one mean other messages."""
 
     def differs(self, other: "Asked") -> list[str]:
         """In what, as options are called.  A rate may change on the way."""
@@ -76,6 +78,7 @@ class Asked:
             "--key": chosen.keys,
             "--where": chosen.where,
             "--keep-order": self.keep_order,
+            "--nameserver": self.nameserver,
         }
 
 

@@ -13,6 +13,7 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from bolide.model.errors import BolideError
+from bolide.pipeline.access import ClusterAccess
 from bolide.pipeline.account import Scope
 from bolide.pipeline.declared.build import first_words
 from bolide.pipeline.declared.run import BEGUN_IN_VAIN_MAX, NO_WORKER, Stop
@@ -43,7 +44,7 @@ class Broken(BolideError):
 class Target:
     """How to send, which may change from one run of a replay to the next."""
 
-    nameserver: str
+    cluster: ClusterAccess
     rate: int | None = None
     skip_expired: bool = False
 
@@ -60,8 +61,14 @@ def run(
     """Send what is not sent yet; ends early when it is told to stop, after the slice in hand."""
     stop = stop or Stop()
     with folder.held(), ThreadPoolExecutor(1) as pool:
-        if folder.replay() is None:
+        kept = folder.replay()
+        if kept is None:
             folder.keep(replay)
+        elif kept != replay:
+            raise ReplayFailed(
+                f"the replay {replay.id} was begun by another run meanwhile, with another plan; nothing was sent:"
+                " start this one again to go on with that, or give it another --id"
+            )
         done = folder.done()
         progress(done)
         for number in range(done.slices, replay.slices):
@@ -97,10 +104,8 @@ def _patiently(spark: SparkSession, replay: Replay, target: Target, number: int)
 def _send(spark: SparkSession, replay: Replay, target: Target, number: int) -> tuple[int, int]:
     if replay.is_empty(number):
         return 0, 0
-    frame = slices_frame(
-        spark, target.nameserver, replay, number, number + 1, skip_expired=target.skip_expired
-    )
-    options = WriteOptions(target.nameserver, topic=replay.asked.to, group=GROUP)
+    frame = slices_frame(spark, target.cluster, replay, number, number + 1, skip_expired=target.skip_expired)
+    options = WriteOptions(target.cluster, topic=replay.asked.to, group=GROUP)
     if target.rate is not None:
         options = replace(options, rate=target.rate / replay.tasks)
     writer = _writer(options, replay.writer, number)

@@ -2,9 +2,10 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -13,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from bolide.model.errors import ConfigError
 from bolide.model.limits.spark import REPLAY_SLICES_MAX
 from bolide.model.message import BODY_BYTES_MAX
+from bolide.pipeline.access import ClusterAccess
 from bolide.pipeline.archive.place import HEAD
 from bolide.pipeline.archive.read import archived
 from bolide.pipeline.declared.build import first_words
@@ -21,6 +23,8 @@ from bolide.pipeline.plan import plan_read
 from bolide.pipeline.ranges import QueueRange
 from bolide.pipeline.replay.plan import Asked, Replay, Selection, moments_of, slices_of_ranges
 from bolide.pipeline.schema import COLUMNS
+from bolide.pipeline.spark_errors import FileUnreadable, in_one_line
+from bolide.pipeline.whole_files import cut_parquet
 
 STEP = "minute"
 STEP_MS = 60_000
@@ -31,9 +35,9 @@ IS_SENDABLE = f"bodyError IS NULL AND length(body) BETWEEN 1 AND {BODY_BYTES_MAX
 """Whether a message can be sent as it is; damaged ones, and ones that only a broker can have made, cannot."""
 
 
-def plan_topics(nameserver: str, asked: Asked, replay_id: str, writer: str, made_ms: int) -> Replay:
+def plan_topics(cluster: ClusterAccess, asked: Asked, replay_id: str, writer: str, made_ms: int) -> Replay:
     """A replay of topics, its ends fixed by what the queues have now.  Needs no Spark."""
-    ranges = tuple(asyncio.run(plan_read(parse_options(_between(nameserver, asked)))))
+    ranges = tuple(asyncio.run(plan_read(parse_options(_between(cluster, asked)))))
     messages = sum(one.length for one in ranges)
     slices = slices_of_ranges(messages, asked.rate) if messages else 0
     return Replay(replay_id, writer, asked, made_ms, messages, slices, ranges=ranges)
@@ -55,12 +59,18 @@ def plan_archive(spark: SparkSession, asked: Asked, replay_id: str, writer: str,
 
 
 def slices_frame(
-    spark: SparkSession, nameserver: str, replay: Replay, first: int, end: int, *, skip_expired: bool = False
+    spark: SparkSession,
+    cluster: ClusterAccess,
+    replay: Replay,
+    first: int,
+    end: int,
+    *,
+    skip_expired: bool = False,
 ) -> DataFrame:
     """The messages of slices from one to before another that are meant, whether they can be sent or not."""
     asked = replay.asked
     if asked.archive is None:
-        options = _of_ranges(nameserver, replay.ranges_of(first, end), asked.selection.tags)
+        options = _of_ranges(cluster, replay.ranges_of(first, end), asked.selection.tags)
         options["failOnDataLoss"] = "false" if skip_expired else "true"
         frame = spark.read.format("rocketmq").options(**options).load()
         return selected(frame, asked.selection)
@@ -104,21 +114,32 @@ def _archive(spark: SparkSession, asked: Asked) -> DataFrame:
         return archived(spark, place, topics)
     try:
         frame = spark.read.parquet(place)
-    except PySparkException as error:
-        raise ConfigError(f"{place} cannot be read as an archive: {first_words(error)}") from error
+    except Exception as error:  # of the JVM and of PySpark
+        raise in_one_line(error) or ConfigError(
+            f"{place} cannot be read as an archive: {first_words(error)}"
+        ) from error
+    if cut := cut_parquet(_local_files(frame)):
+        raise FileUnreadable(str(cut[0]))
     if missing := [name for name in COLUMNS if name not in frame.columns]:
         raise ConfigError(f"{place} is no archive of messages: the columns {', '.join(missing)} are missing")
     frame = frame.select(*(F.col(name).cast(kind) for name, kind in COLUMNS.items()))
     return frame if topics is None else frame.where(F.col("topic").isin(list(topics)))
 
 
+def _local_files(frame: DataFrame) -> Iterator[Path]:
+    """Those of this machine that a frame is read from."""
+    for uri in map(urlsplit, frame.inputFiles()):
+        if uri.scheme == "file":
+            yield Path(unquote(uri.path))
+
+
 def _moment(moment_ms: int) -> Any:
     return F.timestamp_millis(F.lit(moment_ms))
 
 
-def _between(nameserver: str, asked: Asked) -> dict[str, str]:
+def _between(cluster: ClusterAccess, asked: Asked) -> dict[str, str]:
     """Options of a read between the two times, or from end to end."""
-    options = {"nameserver": nameserver, "subscribe": ",".join(asked.topics), **_tags(asked.selection.tags)}
+    options = {**cluster.options(), "subscribe": ",".join(asked.topics), **_tags(asked.selection.tags)}
     if asked.selection.from_ms is not None:
         options["startingTimestamp"] = str(asked.selection.from_ms)
         options["startingOffsetsByTimestampStrategy"] = "latest"
@@ -127,7 +148,7 @@ def _between(nameserver: str, asked: Asked) -> dict[str, str]:
     return options
 
 
-def _of_ranges(nameserver: str, ranges: Sequence[QueueRange], tags: Sequence[str]) -> dict[str, str]:
+def _of_ranges(cluster: ClusterAccess, ranges: Sequence[QueueRange], tags: Sequence[str]) -> dict[str, str]:
     """Options of a read of exactly these."""
     queues: dict[str, dict[str, list[int]]] = {}
     begins: dict[str, dict[str, dict[str, int]]] = {}
@@ -138,7 +159,7 @@ def _of_ranges(nameserver: str, ranges: Sequence[QueueRange], tags: Sequence[str
         begins.setdefault(topic, {}).setdefault(broker, {})[str(queue_id)] = one.begin
         ends.setdefault(topic, {}).setdefault(broker, {})[str(queue_id)] = one.end
     return {
-        "nameserver": nameserver,
+        **cluster.options(),
         "assign": json.dumps(queues),
         "startingOffsets": json.dumps(begins),
         "endingOffsets": json.dumps(ends),

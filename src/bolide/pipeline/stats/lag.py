@@ -12,21 +12,21 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bolide.admin.connection import AdminConnection
 from bolide.admin.groups import group_configs
 from bolide.admin.many import of_each
 from bolide.admin.progress import TopicLag, group_lag
 from bolide.model.limits.spark import STATS_HISTORY_BYTES_MAX
 from bolide.model.names import retry_topic
 from bolide.model.numbers import is_int64
+from bolide.pipeline.access import ClusterAccess
 from bolide.pipeline.stats.figures import LagFigures, LagSample, QueueLagFigures
 
 
 async def lag_now(
-    nameserver: str, groups: Sequence[str], topics: Sequence[str]
+    cluster: ClusterAccess, groups: Sequence[str], topics: Sequence[str]
 ) -> tuple[list[LagFigures], int]:
     """Groups in these topics and in what they have to retry, and when that was; `GroupNotFound` for an unknown one."""
-    async with AdminConnection(nameserver) as servers:
+    async with cluster.admin() as servers:
         for group in groups:
             await group_configs(servers, group)
         found = await of_each(groups, lambda group: group_lag(servers, group))

@@ -1,4 +1,4 @@
-"""What a report is made of: topics of a cluster or of a store directory, as a frame of Spark, and their queues.
+"""What a report is made of: topics of a cluster, a store directory or an archive, as a frame, and their queues.
 
 Queues are asked for besides the messages: one that nothing was sent to is seen nowhere else, and is what makes a topic
 skewed.
@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from bolide.admin.connection import AdminConnection
 from bolide.admin.many import of_each
 from bolide.admin.topics import topic_route
 from bolide.model.errors import NothingFound
 from bolide.offline.files import StoreFiles
 from bolide.offline.table_files import read_tables
+from bolide.pipeline.access import ClusterAccess
+from bolide.pipeline.archive.place import open_place
 from bolide.store.disk_os import OsDisk
 
 if TYPE_CHECKING:
@@ -77,15 +78,15 @@ class Source(Protocol):
 class ClusterSource:
     """Topics as the brokers of a cluster give them."""
 
-    nameserver: str
+    cluster: ClusterAccess
     topics: Sequence[str]
 
     def __str__(self) -> str:
-        return f"the brokers of {self.nameserver}"
+        return f"the brokers of {self.cluster.nameserver}"
 
     async def queues(self) -> Queues:
         """`RouteNotFound` for a topic that no broker has."""
-        async with AdminConnection(self.nameserver) as servers:
+        async with self.cluster.admin() as servers:
             routes = await of_each(self.topics, lambda topic: topic_route(servers, topic))
         return {
             topic: [
@@ -100,7 +101,7 @@ class ClusterSource:
     def options(self, span: Span) -> dict[str, str]:
         """A queue with nothing at or after the beginning of the span is idle, and no error."""
         return {
-            "nameserver": self.nameserver,
+            **self.cluster.options(),
             "subscribe": ",".join(self.topics),
             "startingOffsetsByTimestampStrategy": "latest",
             **_OPTIONS,
@@ -144,3 +145,39 @@ class StoreSource:
         """A topic of the broker's own is read when it is named."""
         named = {"subscribe": ",".join(self.topics), "includeSystemTopics": "true"} if self.topics else {}
         return {**named, **_OPTIONS, **span.options()}
+
+
+@dataclass(frozen=True)
+class ArchiveSource:
+    """Topics as an archive of ours keeps them; without names, all of it.  Its queues are those with messages."""
+
+    path: str
+    topics: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        return f"the archive {self.path}"
+
+    async def queues(self) -> Queues:
+        """`NothingFound` for a topic that the archive does not have, and for a folder that is none."""
+        place = open_place(self.path)
+        from bolide.pipeline.archive.read import committed  # it needs PySpark, which other sources do not yet
+
+        found: dict[str, list[QueueKey]] = {}
+        for queue in sorted(committed(place).ranges):
+            found.setdefault(queue.topic, []).append((queue.broker_name, queue.queue_id))
+        if missing := sorted(set(self.topics) - found.keys()):
+            raise NothingFound(
+                f"the archive {self.path} has no topic {', '.join(missing)}; it has {', '.join(found) or 'none'}"
+            )
+        return found
+
+    def frame(self, spark: "SparkSession", span: Span) -> "DataFrame":
+        from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+
+        from bolide.pipeline.archive.read import archived
+
+        rows = archived(spark, self.path, self.topics or None).select(*COLUMNS)
+        stored = F.unix_millis("storeTimestamp")
+        if span.since_ms is not None:
+            rows = rows.where(stored >= span.since_ms)
+        return rows if span.until_ms is None else rows.where(stored < span.until_ms)
