@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from bolide.cli import (
+    bench,
     broker,
     cluster,
     doctor,
@@ -19,6 +20,7 @@ from bolide.cli import (
     tail,
     topic,
 )
+from bolide.cli.access import AccessKey, SecretKeyFile, TlsCaFile, TlsFlag, keep
 from bolide.cli.outcome import MEANINGS
 
 HELP_NAMES = ["-h", "--help"]
@@ -52,6 +54,10 @@ def _bolide(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
+    access_key: AccessKey = None,
+    secret_key_file: SecretKeyFile = None,
+    tls: TlsFlag = False,
+    tls_ca_file: TlsCaFile = None,
 ) -> None:
     """RocketMQ in Python: servers, messages and their administration in one command.
 
@@ -62,6 +68,7 @@ def _bolide(
 
     [bold]bolide COMMAND --help[/bold] explains each command with examples.
     """
+    keep(access_key, secret_key_file, tls, tls_ca_file)
 
 
 app.command(rich_help_panel=SERVERS)(serve.up)
@@ -70,6 +77,7 @@ app.add_typer(broker.app, name="broker", rich_help_panel=SERVERS)
 app.command(rich_help_panel=MESSAGES)(send.send)
 app.command(rich_help_panel=MESSAGES)(tail.tail)
 app.add_typer(message.app, name="message", rich_help_panel=MESSAGES)
+app.add_typer(bench.app, name="bench", rich_help_panel=OPERATIONS)
 app.add_typer(topic.app, name="topic", rich_help_panel=OPERATIONS)
 app.add_typer(queue.app, name="queue", rich_help_panel=OPERATIONS)
 app.add_typer(group.app, name="group", rich_help_panel=OPERATIONS)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
+from bolide.cli.access import access
 from bolide.cli.outcome import ExitCode
 from bolide.cli.output import can_be_steered, say
 from bolide.model.errors import BolideError, CallTimeout, ConfigError, ConnectionLost, NoBroker, RouteNotFound
-from bolide.model.printable import printable
 
 if TYPE_CHECKING:
     from bolide.admin.connection import AdminConnection
@@ -26,7 +26,7 @@ def ask(nameserver: str, work: "Callable[[AdminConnection], Coroutine[Any, Any, 
     from bolide.admin.connection import AdminConnection
 
     async def run() -> T:
-        async with AdminConnection(nameserver) as servers:
+        async with AdminConnection(nameserver, **access()) as servers:
             return await work(servers)
 
     return asyncio.run(run())
@@ -55,20 +55,12 @@ async def watching(look: Callable[[], Coroutine[Any, Any, None]]) -> None:
 async def did_you_mean(nameserver: str, topic: str, error: BolideError) -> BolideError:
     """A client's error; one about a missing topic names the topic of a close name instead, where there is one."""
     from bolide.admin.connection import AdminConnection
-    from bolide.admin.topics import near_topic
+    from bolide.admin.topics import did_you_mean as meant
 
     if not isinstance(error, RouteNotFound):
         return error
-    try:
-        async with AdminConnection(nameserver) as servers:
-            near = await near_topic(servers, topic)
-    except BolideError:
-        return error  # the first answer is the better one
-    return (
-        RouteNotFound(f"no broker has the topic {topic!r}: did you mean {printable(near)}?")
-        if near
-        else error
-    )
+    async with AdminConnection(nameserver, **access()) as servers:
+        return await meant(servers, topic, error)
 
 
 def confirm(question: str, *, yes: bool, stakes: str, otherwise: str) -> None:

@@ -1,4 +1,4 @@
-"""Checks of `bolide doctor` on this machine: Python and its modules, ports, disk, limits, clock.  No network."""
+"""Checks of `bolide doctor` on this machine: Python and its modules, Spark, ports, disk, limits, clock.  No network."""
 
 import errno
 import platform
@@ -7,6 +7,7 @@ import shutil
 import socket
 import sys
 from collections.abc import Iterator
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -47,6 +48,28 @@ def check_python() -> Iterator[Finding]:
         yield doubtful("event loop", "uvloop is missing: plain asyncio serves, slower", "pip install uvloop")
     else:
         yield good("event loop", "uvloop")
+
+
+def check_spark() -> Finding:
+    """Most people need neither, so only what is there and too old is doubtful."""
+    from bolide.pipeline.java import JAVA_LEAST, find_java, is_old, java_version
+
+    java = find_java()
+    version = None if java is None else java_version(java)
+    if find_spec("pyspark") is None:
+        return good(
+            "pipelines", "no PySpark, which only `bolide pipeline` needs: pip install 'bolide[spark]'"
+        )
+    spark = f"PySpark {metadata.version('pyspark')}"
+    if java is None:
+        return good("pipelines", f"{spark}, and no Java: `bolide pipeline` needs {JAVA_LEAST} or newer")
+    if version is not None and is_old(version):
+        return doubtful(
+            "pipelines",
+            f"{spark}, and {java} is Java {version}",
+            f"`bolide pipeline` needs Java {JAVA_LEAST} or newer; JAVA_HOME says which is used.",
+        )
+    return good("pipelines", f"{spark} with Java {version or 'of a version that it does not tell'} ({java})")
 
 
 def check_port(name: str, port: int) -> Finding:

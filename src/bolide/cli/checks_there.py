@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from bolide.admin.cluster import broker_settings, broker_state, cluster_info, listed
 from bolide.admin.connection import AdminConnection
 from bolide.aio import Message, Producer, PullConsumer
+from bolide.cli.access import access
 from bolide.cli.checks_state import check_state
 from bolide.cli.findings import Finding, doubtful, good, wrong
 from bolide.cli.output import counted
@@ -30,7 +31,7 @@ class NameserverCheck:
 
 
 async def check_nameserver(address: str) -> NameserverCheck:
-    async with AdminConnection(address, timeout_ms=TIMEOUT_MS) as server:
+    async with AdminConnection(address, timeout_ms=TIMEOUT_MS, **access()) as server:
         try:
             info = await cluster_info(server)
         except BolideError as error:
@@ -62,7 +63,7 @@ async def check_brokers(info: ClusterInfo, clock: Clock) -> AsyncIterator[Findin
                 yield _rivals(name, rival)
         for broker_id, address in sorted(broker.addresses.items()):
             label = f"{name}:{broker_id} at {address}"
-            async with AdminConnection(address, timeout_ms=TIMEOUT_MS) as server:
+            async with AdminConnection(address, timeout_ms=TIMEOUT_MS, **access()) as server:
                 try:
                     state = await broker_state(server, address)
                     settings = await broker_settings(server, address)
@@ -85,9 +86,9 @@ async def check_probe(nameserver: str, clock: Clock) -> Finding:
     began_ms = clock.monotonic_ms()
     text = f"probe {clock.now_ms()}".encode()
     try:
-        async with Producer(nameserver, group=PROBE_TOPIC) as producer:
+        async with Producer(nameserver, group=PROBE_TOPIC, **access()) as producer:
             receipt = await producer.send(Message(PROBE_TOPIC, text))
-        async with PullConsumer(nameserver, group=PROBE_TOPIC) as consumer:
+        async with PullConsumer(nameserver, group=PROBE_TOPIC, **access()) as consumer:
             result = await consumer.pull(receipt.queue, receipt.queue_offset, 1, wait_ms=TIMEOUT_MS)
     except BolideError as error:
         advice = (
@@ -106,7 +107,7 @@ async def check_probe(nameserver: str, clock: Clock) -> Finding:
 async def _is_called(address: str, name: str) -> bool:
     """Whether a broker of this name answers there.  One that has moved is still known where it was, for a while."""
     try:
-        async with AdminConnection(address, timeout_ms=TIMEOUT_MS) as server:
+        async with AdminConnection(address, timeout_ms=TIMEOUT_MS, **access()) as server:
             return (await broker_settings(server, address)).get("brokerName") == name
     except BolideError:
         return False

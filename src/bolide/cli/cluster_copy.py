@@ -14,6 +14,7 @@ from bolide.cli.options import DEFAULT_NAMESERVER, AsJson, Nameserver, OfCluster
 from bolide.cli.output import counted, say, write_json, write_table
 from bolide.cli.settings import parse_assignments
 from bolide.model.errors import ConfigError
+from bolide.model.named_file import named_file
 from bolide.model.printable import printable_json
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _read(file: str) -> "dict[str, BrokerMetadata]":
     if file == STANDARD:
         told = sys.stdin.buffer.read(FILE_BYTES_MAX + 1)
     else:
-        with Path(file).open("rb") as source:
+        with named_file(file), Path(file).open("rb") as source:
             told = source.read(FILE_BYTES_MAX + 1)
     if len(told) > FILE_BYTES_MAX:
         raise ConfigError(f"{file} has more than {FILE_BYTES_MAX} bytes, which no export has")

@@ -1,5 +1,5 @@
 """What a shell may complete: topics, groups, brokers and clusters, asked from the name server that the command line
-names, and settings.
+names, as whom it says and with its TLS, and settings.
 
 A completion says nothing and waits a second at most: without a server there is nothing to choose from.  A name that a
 shell would not take as one word is not offered, since whoever runs a broker chooses names.
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from bolide.cli.access import access, keep_of_line
 from bolide.model.errors import BolideError
 
 if TYPE_CHECKING:
@@ -69,10 +70,12 @@ def _asked(
     from bolide.admin.connection import AdminConnection
 
     async def run() -> list[str]:
-        async with asyncio.timeout(TIMEOUT_S), AdminConnection(ctx.params.get("nameserver") or "") as servers:
+        nameserver = ctx.params.get("nameserver") or ""
+        async with asyncio.timeout(TIMEOUT_S), AdminConnection(nameserver, **access()) as servers:
             return sorted(await find(servers))
 
     try:
+        keep_of_line(ctx.find_root().params)
         names = asyncio.run(run())
     except (BolideError, OSError):  # a timeout is one of the latter
         return []

@@ -65,6 +65,7 @@ async def _checks(nameserver: str, data: Path, probe: bool) -> "AsyncIterator[Fi
     clock = SystemClock()
     for finding in checks_here.check_python():
         yield finding
+    yield checks_here.check_spark()
     yield checks_here.check_disk(data)
     yield checks_here.check_file_limit()
     yield checks_here.check_clock(clock.now_ms())

@@ -7,7 +7,7 @@ from bolide.model.errors import ConfigError
 if TYPE_CHECKING:
     from bolide.admin.connection import AdminConnection
     from bolide.admin.queues import Place
-    from bolide.model.message import StoredMessage
+    from bolide.record.stored import StoredMessage
 
 
 async def message_of(servers: "AdminConnection", message_id: str, topic: str | None) -> "StoredMessage":

@@ -9,9 +9,12 @@ import heapq
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from bolide.aio import MessageQueue, PullConsumer, PullStatus, StoredMessage
 from bolide.model.errors import BolideError, CallTimeout, ConnectionLost, RemoteError, RouteNotFound
+from bolide.model.topic import Subscription
+from bolide.rules.filters import SQL
 
 WAIT_MS = 15_000
 PAUSE_S = 1.0
@@ -27,6 +30,22 @@ Inbox = asyncio.Queue[StoredMessage | BolideError]
 _COMES_BACK = (ConnectionLost, CallTimeout, RouteNotFound, RemoteError)
 
 
+class Choice(NamedTuple):
+    """What a broker is asked to leave out."""
+
+    tags: str = "*"
+    sql: str | None = None
+
+
+EVERYTHING = Choice()
+
+
+def choice_of(subscription: Subscription) -> Choice:
+    if subscription.expression_type == SQL:
+        return Choice(sql=subscription.expression)
+    return Choice(tags=subscription.expression)
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """A part of one queue: from `start` to before `end`, the end as it was when we looked."""
@@ -36,23 +55,27 @@ class Span:
     end: int
 
 
-async def spans_since(consumer: PullConsumer, topic: str, since_ms: int | None) -> list[Span]:
-    """From a moment on; 0 is the beginning, None the end."""
-    return [await _span_since(consumer, queue, since_ms) for queue in await consumer.queues(topic)]
+async def spans_since(
+    consumer: PullConsumer, topic: str, since_ms: int | None, until_ms: int | None = None
+) -> list[Span]:
+    """From a moment on; 0 is the beginning, None the end.  Up to a moment, or to the present end."""
+    return [await _span_since(consumer, queue, since_ms, until_ms) for queue in await consumer.queues(topic)]
 
 
-async def spans_of_last(consumer: PullConsumer, topic: str, count: int) -> list[Span]:
+async def spans_of_last(
+    consumer: PullConsumer, topic: str, count: int, until_ms: int | None = None
+) -> list[Span]:
     """The last `count` messages of each queue: among them are the last `count` of the topic."""
     spans: list[Span] = []
     for queue in await consumer.queues(topic):
-        first, end = await consumer.min_offset(queue), await consumer.max_offset(queue)
+        first, end = await consumer.min_offset(queue), await _end(consumer, queue, until_ms)
         spans.append(Span(queue, max(first, end - count), end))
     return spans
 
 
-async def stored(consumer: PullConsumer, spans: list[Span], tags: str) -> AsyncIterator[StoredMessage]:
+async def stored(consumer: PullConsumer, spans: list[Span], choice: Choice) -> AsyncIterator[StoredMessage]:
     """Everything inside the spans, oldest first."""
-    readers = [_read_span(consumer, span, tags) for span in spans]
+    readers = [_read_span(consumer, span, choice) for span in spans]
     heap: list[Waiting] = []
     for number, reader in enumerate(readers):
         await _refill(heap, number, reader)
@@ -62,21 +85,31 @@ async def stored(consumer: PullConsumer, spans: list[Span], tags: str) -> AsyncI
         await _refill(heap, number, readers[number])
 
 
-async def last_stored(consumer: PullConsumer, spans: list[Span], count: int) -> list[StoredMessage]:
-    """The last `count` of them, whatever their tags."""
+async def last_stored(
+    consumer: PullConsumer, spans: list[Span], count: int, choice: Choice
+) -> list[StoredMessage]:
+    """The last `count` of them, and of these those that are chosen."""
     kept: deque[StoredMessage] = deque(maxlen=count)
-    async for message in stored(consumer, spans, "*"):
+    async for message in stored(consumer, spans, EVERYTHING):
         kept.append(message)
-    return list(kept)
+    if choice == EVERYTHING:
+        return list(kept)
+    places = {_place(message) for message in kept}
+    chosen = [message async for message in stored(consumer, spans, choice)]
+    return [message for message in chosen if _place(message) in places]
+
+
+def _place(message: StoredMessage) -> tuple[str, int, int]:
+    return message.broker_name, message.queue_id, message.queue_offset
 
 
 async def arriving(
-    consumer: PullConsumer, topic: str, spans: list[Span], tags: str, on_trouble: Callable[[str], None]
+    consumer: PullConsumer, topic: str, spans: list[Span], choice: Choice, on_trouble: Callable[[str], None]
 ) -> AsyncIterator[StoredMessage]:
     """Every message behind the ends of the spans, for ever."""
     inbox: Inbox = asyncio.Queue(BACKPRESSURE_MESSAGES)
     readers = {
-        span.queue: asyncio.create_task(_read_on(consumer, span.queue, span.end, tags, inbox, on_trouble))
+        span.queue: asyncio.create_task(_read_on(consumer, span.queue, span.end, choice, inbox, on_trouble))
         for span in spans
     }
     try:
@@ -86,7 +119,7 @@ async def arriving(
                     item = await inbox.get()
             except TimeoutError:
                 for queue in set(await consumer.queues(topic)) - readers.keys():
-                    work = _read_on(consumer, queue, 0, tags, inbox, on_trouble)
+                    work = _read_on(consumer, queue, 0, choice, inbox, on_trouble)
                     readers[queue] = asyncio.create_task(work)
             else:
                 if isinstance(item, BolideError):
@@ -98,8 +131,14 @@ async def arriving(
         await asyncio.gather(*readers.values(), return_exceptions=True)
 
 
-async def _span_since(consumer: PullConsumer, queue: MessageQueue, since_ms: int | None) -> Span:
-    end = await consumer.max_offset(queue)
+async def _end(consumer: PullConsumer, queue: MessageQueue, until_ms: int | None) -> int:
+    return await consumer.max_offset(queue) if until_ms is None else await consumer.offset_at(queue, until_ms)
+
+
+async def _span_since(
+    consumer: PullConsumer, queue: MessageQueue, since_ms: int | None, until_ms: int | None
+) -> Span:
+    end = await _end(consumer, queue, until_ms)
     if since_ms is None:
         return Span(queue, end, end)
     if since_ms == 0:
@@ -107,10 +146,10 @@ async def _span_since(consumer: PullConsumer, queue: MessageQueue, since_ms: int
     return Span(queue, await consumer.offset_at(queue, since_ms), end)
 
 
-async def _read_span(consumer: PullConsumer, span: Span, tags: str) -> AsyncIterator[StoredMessage]:
+async def _read_span(consumer: PullConsumer, span: Span, choice: Choice) -> AsyncIterator[StoredMessage]:
     at = span.start
     while at < span.end:
-        result = await consumer.pull(span.queue, at, BLOCK_MESSAGES, tags=tags)
+        result = await consumer.pull(span.queue, at, BLOCK_MESSAGES, tags=choice.tags, sql=choice.sql)
         for message in result.messages:
             if message.queue_offset < span.end:
                 yield message
@@ -129,13 +168,15 @@ async def _read_on(
     consumer: PullConsumer,
     queue: MessageQueue,
     at: int,
-    tags: str,
+    choice: Choice,
     inbox: Inbox,
     on_trouble: Callable[[str], None],
 ) -> None:
     while True:
         try:
-            result = await consumer.pull(queue, at, BLOCK_MESSAGES, tags=tags, wait_ms=WAIT_MS)
+            result = await consumer.pull(
+                queue, at, BLOCK_MESSAGES, tags=choice.tags, sql=choice.sql, wait_ms=WAIT_MS
+            )
         except _COMES_BACK as error:
             on_trouble(str(error))
             await _pause()

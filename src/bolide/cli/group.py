@@ -143,7 +143,7 @@ def lag(
         elif lags:
             _write_lags(lags, now_ms)
         else:
-            say(f"no group has consumed anything{f' of {topic}' if topic else ''} yet")
+            say(_no_lag(groups or [], topic))
         (say_silent if watch else end_for)(silent)
 
     ask(nameserver, (lambda servers: watching(lambda: look(servers))) if watch else look)
@@ -229,9 +229,17 @@ async def _lags(
 def _behind(lags: "Sequence[TopicLag]", now_ms: int) -> str:
     behind = sum(lag.behind for lag in lags)
     if not behind:
-        return "nothing waits for it"
+        return "no message is ready for it"
     waits_ms = max(lag.waits_ms(now_ms) for lag in lags)
     return f"behind by {counted(behind, 'message')} and {format_span(waits_ms)}"
+
+
+def _no_lag(groups: Sequence[str], topic: str | None) -> str:
+    where = f" of {topic}" if topic else ""
+    if not groups:
+        return f"no group has consumed anything{where} yet"
+    who = f"group {groups[0]} has" if len(groups) == 1 else f"groups {', '.join(groups)} have"
+    return f"the {who} stored no offset{where} yet"
 
 
 def _say_differences(differing: "Sequence[Difference]") -> None:

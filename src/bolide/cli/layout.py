@@ -14,8 +14,8 @@ import orjson
 
 from bolide.cli.since import format_moment
 from bolide.model.errors import ConfigError
-from bolide.model.message import StoredMessage
 from bolide.model.printable import printable_json
+from bolide.record.stored import StoredMessage
 
 Piece = Callable[[StoredMessage], bytes]
 
@@ -45,19 +45,20 @@ DIRECTIVES: dict[str, tuple[str, Piece]] = {
     "p": ("properties as JSON; %p{NAME} one", lambda message: orjson.dumps(dict(message.properties))),
 }
 
-_ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\", "e": b"\x1b"}
+ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\", "e": b"\x1b"}
 _TOKEN = re.compile(r"%(?P<mark>.)(?:\{(?P<argument>[^{}]*)\})?|\\(?P<escape>.)|(?P<text>[^%\\]+)", re.DOTALL)
 
 
-def compile_format(text: str) -> Callable[[StoredMessage], bytes]:
-    """A function that writes one message; `ConfigError` for a format that cannot be meant."""
+def compile_format(text: str, body: Piece = shown_body) -> Callable[[StoredMessage], bytes]:
+    """A function that writes one message, its body as told; `ConfigError` for a format that cannot be meant."""
     pieces: list[Piece] = []
     at = 0
     while at < len(text):
         token = _TOKEN.match(text, at)
         if token is None:
             raise ConfigError(f"the format ends in a lone {text[at]!r}; write it twice to mean itself")
-        pieces.append(_piece(token))
+        piece = _piece(token)
+        pieces.append(body if piece is shown_body else piece)
         at = token.end()
     return lambda message: b"".join([piece(message) for piece in pieces])
 
@@ -99,10 +100,10 @@ def _piece(token: "re.Match[str]") -> Piece:
     if token["text"] is not None:
         return _constant(token["text"].encode())
     if escape is not None:
-        if escape not in _ESCAPES:
-            known = ", ".join("\\" + letter for letter in _ESCAPES)
+        if escape not in ESCAPES:
+            known = ", ".join("\\" + letter for letter in ESCAPES)
             raise ConfigError(f"the format has \\{escape}; known are {known}")
-        return _constant(_ESCAPES[escape])
+        return _constant(ESCAPES[escape])
     if mark == "%" and argument is None:
         return _constant(b"%")
     if argument is not None:

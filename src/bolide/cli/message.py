@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bolide.admin.connection import AdminConnection
     from bolide.admin.many import Silent
     from bolide.admin.track import Track
-    from bolide.model.message import StoredMessage
+    from bolide.record.stored import StoredMessage
 
 app = typer.Typer(
     help="Find messages, see who consumed them, deliver them again, recall them.",

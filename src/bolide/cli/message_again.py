@@ -20,7 +20,7 @@ from bolide.model.message import Property
 if TYPE_CHECKING:
     from bolide.admin.connection import AdminConnection
     from bolide.admin.replay import Span
-    from bolide.model.message import StoredMessage
+    from bolide.record.stored import StoredMessage
     from bolide.wire.bodies.running import DirectResult
 
 LETTERS_SHOWN = 20

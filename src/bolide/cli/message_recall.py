@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from bolide.cli.access import access
 from bolide.cli.ask import confirm
 from bolide.cli.options import DEFAULT_NAMESERVER, AsJson, Nameserver, Preview, Yes
 from bolide.cli.output import say, write_json
@@ -25,6 +26,7 @@ def recall(
 
     `bolide send --at` and `--in` write the handle, and receipts have it in every language.
     The broker must permit it (recallMessageEnable=true). In the second that it is due it is too late.
+    A second recall of a message is acknowledged as the first was: the broker looks for it only when it is due.
 
     [bold]Examples[/bold]
 
@@ -66,5 +68,5 @@ def recall(
 async def _recall(nameserver: str, handle: str) -> None:
     from bolide.aio import Producer
 
-    async with Producer(nameserver, group=GROUP, timeout_ms=TIMEOUT_MS) as producer:
+    async with Producer(nameserver, group=GROUP, timeout_ms=TIMEOUT_MS, **access()) as producer:
         await producer.recall(handle)

@@ -9,7 +9,7 @@ from bolide.cli.since import format_moment
 from bolide.model.printable import printable_bytes
 
 if TYPE_CHECKING:
-    from bolide.model.message import StoredMessage
+    from bolide.record.stored import StoredMessage
 
 BODY_SHOWN = 40
 """Characters of a body in a table."""

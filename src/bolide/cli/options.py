@@ -4,18 +4,15 @@ A letter means the same wherever it stands: -n name server, -c configuration fil
 -p property, -f format, -o output, -q quiet, -y yes, -v verbose, -h help.
 """
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from bolide.cli import complete
+from bolide.model.usual_nameserver import NAMESERVER_VARIABLES, USUAL_NAMESERVER, nameserver_variable
 
-DEFAULT_NAMESERVER = "127.0.0.1:9876"
-NAMESERVER_VARIABLES = ["BOLIDE_NAMESERVER", "NAMESRV_ADDR"]
-"""Ours, then the one that the original and its tools read."""
-
+DEFAULT_NAMESERVER = USUAL_NAMESERVER
 DEFAULT_DATA = "~/.bolide/data"
 
 
@@ -119,13 +116,3 @@ Settings = Annotated[
 ]
 
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Tell on stderr what the server does.")]
-
-
-def nameserver_variable() -> str:
-    """The variable that counts: the first that is set, else ours."""
-    return next(filter(os.environ.get, NAMESERVER_VARIABLES), NAMESERVER_VARIABLES[0])
-
-
-def nameserver_of_environment() -> str:
-    """For servers, where settings of a file win over it; empty when nobody has set it."""
-    return os.environ.get(nameserver_variable(), "")

@@ -22,6 +22,7 @@ from bolide.model.errors import (
     ProtocolError,
     RemoteError,
     RouteNotFound,
+    SubscriptionMalformed,
 )
 from bolide.model.response_code import ResponseCode
 
@@ -74,6 +75,7 @@ _CODES: tuple[tuple[type[Exception], ExitCode], ...] = (
     (NotAStore, ExitCode.NOT_FOUND),
     (ConfigError, ExitCode.USAGE),
     (InvalidRequest, ExitCode.USAGE),
+    (SubscriptionMalformed, ExitCode.USAGE),
     (NoBroker, ExitCode.UNREACHABLE),
     (NotWritable, ExitCode.FAILED),
     (RouteNotFound, ExitCode.NOT_FOUND),
@@ -122,7 +124,7 @@ def _hint(error: BaseException) -> str:
 
     if isinstance(error, Partly) and error.__cause__ is not None:
         return _hint(error.__cause__)
-    if isinstance(error, ConnectionLost) and "bolide up" in str(error):
+    if isinstance(error, ConnectionLost) and any(hint in str(error) for hint in ("bolide up", "try again")):
         return ""
     if isinstance(error, NotANameServer):
         return "Give the address of a name server with -n."
@@ -142,8 +144,3 @@ def _hint(error: BaseException) -> str:
     if isinstance(error, ProtocolError):
         return "Is this the port of a RocketMQ name server or broker?"
     return ""
-
-
-def is_text(word: str) -> bool:
-    """Whether a word of the command line came as UTF-8; bytes that are none arrive as lone surrogates."""
-    return not any("\ud800" <= letter <= "\udfff" for letter in word)

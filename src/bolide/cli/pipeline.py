@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bolide.cli.access import access
 from bolide.cli.options import AsJson
-from bolide.cli.outcome import ExitCode, Refused
+from bolide.cli.outcome import ExitCode, Refused, exit_code_of
 from bolide.cli.output import counted, say, write_json, write_line, write_table
 from bolide.cli.pipeline_archive import archive
 from bolide.cli.pipeline_audit import audit
@@ -126,11 +127,8 @@ def explain(
     from bolide.pipeline.declared.run import session_of
 
     definition = _sound(file, spark_settings)
-    spark = session_of(definition, master)
-    try:
+    with session_of(definition, master) as spark:
         found = explained(spark, definition)
-    finally:
-        spark.stop()
     if as_json:
         write_json([dataclasses.asdict(part) for part in found])
         return
@@ -181,6 +179,8 @@ def status(
 ) -> None:
     """Tell how far a pipeline has come: its state, its last batch, and how far it is behind its topics.
 
+    Ends with 1 when it has failed or was killed, with 3 when no broker says how far it is behind.
+
     [bold]Examples[/bold]
 
         bolide pipeline status orders.yaml
@@ -195,7 +195,47 @@ def status(
     now_ms = SystemClock().now_ms()
     if as_json:
         write_json(_status_json(found, now_ms))
-        return
+    else:
+        _write_status(found, now_ms, queues)
+    for query in found.queries:
+        if query.unknown is not None:
+            say(f"{query.name}: {query.unknown}")
+    raise typer.Exit(_status_code(found))
+
+
+# ---- what commands share -----------------------------------------------------------------------------------------
+
+
+def _sound(file: Path, spark_settings: Sequence[str] | None) -> "Definition":
+    """The definition of a file without errors; otherwise all of them are told, and nothing is done."""
+    from bolide.pipeline.declared.access import with_access
+    from bolide.pipeline.declared.files import load
+
+    loaded: Loaded = load(file)
+    for problem in loaded.problems:
+        say(_told(file, problem))
+    if loaded.errors or loaded.definition is None:
+        raise ConfigError(f"{file} has {counted(len(loaded.errors), 'error')}, so nothing was started")
+    settings = {**loaded.definition.settings, **parse_assignments(spark_settings or (), "--spark")}
+    return with_access(dataclasses.replace(loaded.definition, settings=settings), access())
+
+
+def _told(file: Path, problem: "Problem") -> str:
+    return f"{file}:{problem.line}: {'warning: ' if problem.is_warning else ''}{problem.text}"
+
+
+# ---- status ------------------------------------------------------------------------------------------------------
+
+
+def _status_code(found: "PipelineStatus") -> ExitCode:
+    """What is known of the pipeline counts before what nobody could say about its topics."""
+    codes = {exit_code_of(query.unknown) for query in found.queries if query.unknown is not None}
+    if found.is_broken:
+        return ExitCode.FAILED
+    return ExitCode.UNREACHABLE if ExitCode.UNREACHABLE in codes else max(codes, default=ExitCode.OK)
+
+
+def _write_status(found: "PipelineStatus", now_ms: int, queues: bool) -> None:
     write_line(f"{found.name}: {found.state}{_since(found, now_ms)}")
     if found.error and found.state == "failed":
         write_line(f"  {found.error}")
@@ -208,32 +248,6 @@ def status(
     if queues and any(query.lags for query in found.queries):
         write_line()
         _write_queues(found.queries, now_ms)
-    for query in found.queries:
-        if query.unknown:
-            say(f"{query.name}: {query.unknown}")
-
-
-# ---- what commands share -----------------------------------------------------------------------------------------
-
-
-def _sound(file: Path, spark_settings: Sequence[str] | None) -> "Definition":
-    """The definition of a file without errors; otherwise all of them are told, and nothing is done."""
-    from bolide.pipeline.declared.files import load
-
-    loaded: Loaded = load(file)
-    for problem in loaded.problems:
-        say(_told(file, problem))
-    if loaded.errors or loaded.definition is None:
-        raise ConfigError(f"{file} has {counted(len(loaded.errors), 'error')}, so nothing was started")
-    settings = {**loaded.definition.settings, **parse_assignments(spark_settings or (), "--spark")}
-    return dataclasses.replace(loaded.definition, settings=settings)
-
-
-def _told(file: Path, problem: "Problem") -> str:
-    return f"{file}:{problem.line}: {'warning: ' if problem.is_warning else ''}{problem.text}"
-
-
-# ---- status ------------------------------------------------------------------------------------------------------
 
 
 def _since(found: "PipelineStatus", now_ms: int) -> str:
@@ -301,7 +315,7 @@ def _status_json(found: "PipelineStatus", now_ms: int) -> dict[str, Any]:
                     }
                     for lag in query.lags
                 ],
-                "unknown": query.unknown,
+                "unknown": None if query.unknown is None else str(query.unknown),
             }
             for query in found.queries
         ],

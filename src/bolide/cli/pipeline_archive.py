@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bolide.cli import complete
+from bolide.cli.access import cluster_at
 from bolide.cli.options import DEFAULT_NAMESERVER, AsJson, Nameserver
 from bolide.cli.outcome import ExitCode
 from bolide.cli.output import counted, say, write_json, write_line, write_table
@@ -41,15 +42,30 @@ Format = Annotated[
 Once = Annotated[
     bool, typer.Option("--once", help="Archive all that is there now, then end; else until told to stop.")
 ]
+TRIGGER = "1 minute"
+FILE_MIB = 128
+
 Trigger = Annotated[
-    str,
-    typer.Option("--trigger", metavar="SPAN", help="How often a batch begins: '10 seconds', '5 minutes'."),
+    str | None,
+    typer.Option(
+        "--trigger",
+        metavar="SPAN",
+        help="How often a batch begins: '10 seconds', '5 minutes'.",
+        show_default=TRIGGER,
+    ),
 ]
 Compact = Annotated[
     bool, typer.Option("--compact", help="Make few large files of the small ones of days that are over.")
 ]
 FileMib = Annotated[
-    int, typer.Option("--file-size", metavar="MIB", min=1, help="How large compacted files shall be.")
+    int | None,
+    typer.Option(
+        "--file-size",
+        metavar="MIB",
+        min=1,
+        help="How large compacted files shall be.",
+        show_default=str(FILE_MIB),
+    ),
 ]
 BatchMib = Annotated[
     int, typer.Option("--batch-size", metavar="MIB", min=1, help="About how much a batch takes at most.")
@@ -68,9 +84,9 @@ def archive(
     to: To,
     format_: Format = None,
     once: Once = False,
-    trigger: Trigger = "1 minute",
+    trigger: Trigger = None,
     compact: Compact = False,
-    file_mib: FileMib = 128,
+    file_mib: FileMib = None,
     batch_mib: BatchMib = 1024,
     allow_gaps: AllowGaps = False,
     checkpoint: CheckpointPlace = None,
@@ -98,27 +114,32 @@ def archive(
     from bolide.pipeline.declared.run import Stop
 
     names = unique_topics(topics)
-    span = parse_span(trigger)
+    if once and trigger is not None:
+        raise ConfigError("--once reads what is there and ends, so --trigger has no use: give one of them")
+    if file_mib is not None and not compact:
+        raise ConfigError("--file-size is for --compact: give both, or neither")
+    span = parse_span(trigger or TRIGGER)
     if span is None:
         raise ConfigError(f"--trigger: {trigger!r} is no span of time; 10 seconds is one")
     settings = parse_assignments(spark_settings or (), "--spark")
     _check_place(to, format_)
-    asyncio.run(ask_stored(nameserver, names, None))  # are they there?  Spark takes long to say no
+    cluster = cluster_at(nameserver)
+    asyncio.run(ask_stored(cluster, names, None))  # are they there?  Spark takes long to say no
     place = open_or_make(to, format_)
     wanted = Wanted(
         names,
-        nameserver,
+        cluster,
         span,
         once=once,
         allow_gaps=allow_gaps,
         batch_bytes=batch_mib * MIB,
-        target_bytes=file_mib * MIB if compact else None,
+        target_bytes=(file_mib or FILE_MIB) * MIB if compact else None,
     )
     kept = Checkpoint.at(checkpoint or str(place.folder / "checkpoint"), Path.cwd())
     stop = Stop()
     done = _run(place, kept, wanted, stop, master, settings)
     _tell(place, done, as_json=as_json)
-    if stop.is_at_once:
+    if stop.is_at_once or (once and stop.is_asked):  # whoever asked for all of it did not get that
         raise typer.Exit(ExitCode.INTERRUPTED)
 
 
@@ -133,11 +154,10 @@ def _run(
     from bolide.cli.pipeline_progress import Display
     from bolide.net.clock import SystemClock
     from bolide.pipeline.declared.run import Watch
-    from bolide.pipeline.session import local_session
+    from bolide.pipeline.session import for_messages, session_for
 
     say(f"starting Spark ({master}); {place.format.capitalize()} in {place.folder}")
-    spark = local_session("bolide archive", master=master, settings=settings)
-    try:
+    with session_for("bolide archive", master=master, settings={**for_messages(master), **settings}) as spark:
         from bolide.pipeline.archive.run import run_archive  # not before PySpark is known to be there
 
         with stop_signals(stop), Display(None) as display:
@@ -148,8 +168,6 @@ def _run(
             return run_archive(
                 spark, place, checkpoint, wanted, now_ms=SystemClock().now_ms, stop=stop, watch=watch
             )
-    finally:
-        spark.stop()
 
 
 def unique_topics(topics: Sequence[str]) -> list[str]:
@@ -158,8 +176,8 @@ def unique_topics(topics: Sequence[str]) -> list[str]:
 
 def _check_place(to: str, format_: str | None) -> None:
     """Before anything is made."""
-    from bolide.pipeline.archive.delta import check_library
     from bolide.pipeline.archive.place import DELTA, FORMATS, HEAD, folder_of, open_place
+    from bolide.pipeline.delta_log import check_library
 
     if format_ is not None and format_ not in FORMATS:
         raise ConfigError(f"--format is one of {', '.join(FORMATS)}, not {format_!r}")

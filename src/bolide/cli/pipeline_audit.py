@@ -7,21 +7,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bolide.cli import complete
+from bolide.cli.access import cluster_at
 from bolide.cli.options import DEFAULT_NAMESERVER, AsJson, Nameserver
 from bolide.cli.outcome import ExitCode
 from bolide.cli.output import counted, read_or_not, say, write_json, write_line, write_table
 from bolide.cli.pipeline_archive import unique_topics
 from bolide.cli.settings import parse_assignments
 from bolide.cli.spark_run import Master, SparkSettings
-from bolide.model.errors import ConfigError
+from bolide.model.errors import ConfigError, NothingFound
 from bolide.model.names import check_group
 
 if TYPE_CHECKING:
+    from bolide.pipeline.access import ClusterAccess
     from bolide.pipeline.archive.audit import Stored
     from bolide.pipeline.archive.compare import Audit, QueueAudit
     from bolide.pipeline.archive.manifest import State
     from bolide.pipeline.archive.place import Place
     from bolide.pipeline.archive.spans import Span
+
+LOOKS_MAX = 3
+"""An archive that is written to meanwhile looks wrong; a sound one does not, again and again."""
 
 
 Topics = Annotated[
@@ -74,12 +79,12 @@ def audit(
         raise ConfigError("without --archive give topics to compare with the group, and no --deep")
     if group is not None:
         check_group(group)
-    wanted = unique_topics(topics or ())
+    wanted, cluster = unique_topics(topics or ()), cluster_at(nameserver)
     if archive is None:
-        found = _offsets_alone(nameserver, wanted, group)
+        found = _offsets_alone(cluster, wanted, group)
     else:
         settings = parse_assignments(spark_settings or (), "--spark")
-        found = _with_archive(nameserver, archive, wanted, group, deep=deep, master=master, settings=settings)
+        found = _with_archive(cluster, archive, wanted, group, deep=deep, master=master, settings=settings)
     with read_or_not():
         if as_json:
             write_json(_as_json(found, archive, group))
@@ -89,16 +94,16 @@ def audit(
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _offsets_alone(nameserver: str, topics: Sequence[str], group: str | None) -> "Audit":
+def _offsets_alone(cluster: "ClusterAccess", topics: Sequence[str], group: str | None) -> "Audit":
     from bolide.pipeline.archive.audit import ask_stored, compared
     from bolide.pipeline.archive.compare import Audit
 
-    stored = asyncio.run(ask_stored(nameserver, topics, group))
+    stored = asyncio.run(ask_stored(cluster, topics, group))
     return Audit(list(compared(stored, None, topics, has_group=True).values()))
 
 
 def _with_archive(
-    nameserver: str,
+    cluster: "ClusterAccess",
     archive: str,
     topics: Sequence[str],
     group: str | None,
@@ -109,37 +114,43 @@ def _with_archive(
 ) -> "Audit":
     from bolide.pipeline.archive.audit import compared, prove
     from bolide.pipeline.archive.place import open_place
-    from bolide.pipeline.session import local_session
+    from bolide.pipeline.archive.read import committed
+    from bolide.pipeline.session import for_messages, session_for
 
     place = open_place(archive)
-    stored, state = _asked(place, nameserver, topics, group)
-    named = topics or sorted({queue.topic for queue in state.ranges})
-    queues = compared(stored, state, named, has_group=group is not None)
-    say(f"starting Spark ({master}) to read {place.data}")
-    spark = local_session("bolide audit", master=master, settings=settings)
-    try:
-        return prove(
-            spark,
-            place,
-            state,
-            queues,
-            topics=topics or None,
-            deep=stored if deep else None,
-            nameserver=nameserver,
+    if not topics and not committed(place).ranges:
+        raise NothingFound(
+            f"{place.folder} has no message, and no topic is named: there is nothing to compare"
         )
-    finally:
-        spark.stop()
+    say(f"starting Spark ({master}) to read {place.data}")
+    with session_for("bolide audit", master=master, settings={**for_messages(master), **settings}) as spark:
+        for _ in range(LOOKS_MAX):
+            stored, state = _asked(place, cluster, topics, group)
+            named = topics or sorted({queue.topic for queue in state.ranges})
+            found = prove(
+                spark,
+                place,
+                state,
+                compared(stored, state, named, has_group=group is not None),
+                topics=topics or None,
+                deep=stored if deep else None,
+                cluster=cluster,
+            )
+            if found.is_equal or committed(place).last == state.last:
+                return found
+            say("the archive was written to meanwhile: looking again")
+    return found
 
 
 def _asked(
-    place: "Place", nameserver: str, topics: Sequence[str], group: str | None
+    place: "Place", cluster: "ClusterAccess", topics: Sequence[str], group: str | None
 ) -> "tuple[Stored, State]":
     """The brokers first, then the manifest: what is archived meanwhile is no gap."""
     from bolide.pipeline.archive.audit import ask_stored
     from bolide.pipeline.archive.read import committed
 
     known = {queue.topic for queue in committed(place).ranges}
-    stored = asyncio.run(ask_stored(nameserver, topics or sorted(known), group, gone=known))
+    stored = asyncio.run(ask_stored(cluster, topics or sorted(known), group, gone=known))
     return stored, committed(place)
 
 

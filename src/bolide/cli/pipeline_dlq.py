@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bolide.cli.access import cluster_at
 from bolide.cli.ask import ask, confirm
 from bolide.cli.options import DEFAULT_NAMESERVER, AsJson, GroupName, Nameserver, Preview, Yes
 from bolide.cli.outcome import ExitCode, Partly, Refused
@@ -27,6 +28,7 @@ from bolide.model.errors import ConfigError, NothingFound
 from bolide.model.names import DEAD_LETTER_PREFIX, check_group, check_topic
 
 if TYPE_CHECKING:
+    from bolide.pipeline.access import ClusterAccess
     from bolide.pipeline.dead_letters.plan import Plan
     from bolide.pipeline.dead_letters.redrive import Outcome
     from bolide.pipeline.dead_letters.report import Report
@@ -42,6 +44,10 @@ app = typer.Typer(
 
 Since = Annotated[
     str, typer.Option("--since", metavar="WHEN", help="Died then or later: 10m, yesterday, an ISO time.")
+]
+NotIn = Annotated[
+    list[Path] | None,
+    typer.Option("--not-in", metavar="PLAN", help="Leave out what this plan has sent; may be given often."),
 ]
 By = Annotated[
     str | None,
@@ -81,7 +87,9 @@ def report(
         from bolide.pipeline.dead_letters.letters import dead_letters
         from bolide.pipeline.dead_letters.report import report as counted_letters
 
-        found = counted_letters(dead_letters(spark, nameserver, group, since_ms=since_ms, by=by), now_ms)
+        found = counted_letters(
+            dead_letters(spark, cluster_at(nameserver), group, since_ms=since_ms, by=by), now_ms
+        )
     if as_json:
         write_json({"group": group, **dataclasses.asdict(found)})
     else:
@@ -103,6 +111,7 @@ def plan(
     ] = None,
     where: Where = None,
     by: By = None,
+    not_in: NotIn = None,
     as_json: AsJson = False,
     master: Master = "local[*]",
     spark_settings: SparkSettings = None,
@@ -118,6 +127,7 @@ def plan(
         bolide pipeline dlq plan billing --output plan.json
         bolide pipeline dlq plan billing --cause 1f2e3d4c --older 10m --output plan.json
         bolide pipeline dlq plan billing --tag PAID --where "attempts > 3" --output plan.json
+        bolide pipeline dlq plan billing --not-in plan.json --output next.json
     """
     from bolide.net.clock import SystemClock
 
@@ -126,28 +136,45 @@ def plan(
     until_ms = None if older is None else now_ms - parse_span(older)
     if out.exists():
         raise Refused(f"{out} is there already, and is left as it is")
+    sent = _sent_by_others(group, not_in or ())
     _check_there(nameserver, group, since_ms)
     with _spark(master, spark_settings) as spark:
         from bolide.pipeline.dead_letters.letters import chosen, dead_letters
         from bolide.pipeline.dead_letters.plan import letters_of
         from bolide.pipeline.replay.source import chosen_by
 
-        letters = dead_letters(spark, nameserver, group, since_ms=since_ms, by=by)
+        letters = dead_letters(spark, cluster_at(nameserver), group, since_ms=since_ms, by=by)
         letters = chosen(letters, tags=tag or (), causes=cause or (), until_ms=until_ms)
-        entries, in_all = letters_of(chosen_by(letters, where))
+        entries, in_all, damaged = letters_of(chosen_by(letters, where), sent)
+    if damaged:
+        say(f"{counted(damaged, 'dead letter')} left out: damaged in the broker's store, and cannot be read")
     if not entries:
         raise NothingFound(f"{group} has no dead letters that are meant, so no plan was written")
     said = {"--tag": tag, "--cause": cause, "--older": older, "--where": where, "--by": by}
+    said |= {"--since": since if since_ms > 0 else None, "--not-in": [str(plan) for plan in not_in or ()]}
     _write_plan(out, group, now_ms, {name: value for name, value in said.items() if value}, entries)
     if as_json:
-        write_json(
-            {"group": group, "file": str(out), "letters": len(entries), "not_planned": in_all - len(entries)}
-        )
-    if in_all > len(entries):
-        say(f"{in_all - len(entries)} more are meant than a plan can have: redrive these, then plan again")
+        counts = {"letters": len(entries), "not_planned": in_all - len(entries), "damaged": damaged}
+        write_json({"group": group, "file": str(out), **counts})
+    if more := in_all - len(entries):
+        say(f"{more} more are meant than a plan can have: redrive these, then plan again with --not-in {out}")
     say(
         f"{counted(len(entries), 'dead letter')} planned; `bolide pipeline dlq redrive {out} --preview` looks at it"
     )
+
+
+def _sent_by_others(group: str, plans: Sequence[Path]) -> set[tuple[str, int, int]]:
+    """The places of letters that these plans have sent."""
+    from bolide.pipeline.dead_letters.plan import read_plan
+    from bolide.pipeline.dead_letters.record import record_of, recorded
+
+    sent: set[tuple[str, int, int]] = set()
+    for path in plans:
+        plan = read_plan(path)
+        if plan.group != group:
+            raise ConfigError(f"--not-in {path}: that is a plan of the group {plan.group}, not of {group}")
+        sent |= recorded(record_of(path), plan.id)
+    return sent
 
 
 @app.command()
@@ -181,7 +208,8 @@ def redrive(
     if to is not None and check_topic(to).startswith(DEAD_LETTER_PREFIX):
         raise Refused(f"{to} is a topic of dead letters: nobody would get them there")
     found: Plan = read_plan(file)
-    planned = look(found, nameserver, to, sent_by(record_of(file), found.id, to))
+    cluster = cluster_at(nameserver)
+    planned = look(found, cluster, to, sent_by(record_of(file), found.id, to))
     if preview:
         outcome = planned
     else:
@@ -194,7 +222,7 @@ def redrive(
                 stakes=f"every group of {where} gets these messages",
                 otherwise="nothing was sent",
             )
-        outcome = _redrive(file, found, nameserver, to, rate)
+        outcome = _redrive(file, found, cluster, to, rate)
     if as_json:
         write_json(_outcome_json(found, outcome, preview=preview))
     _tell(outcome, preview=preview)
@@ -203,7 +231,9 @@ def redrive(
 # ---- redrive -----------------------------------------------------------------------------------------------------
 
 
-def _redrive(file: Path, plan: "Plan", nameserver: str, to: str | None, rate: int | None) -> "Outcome":
+def _redrive(
+    file: Path, plan: "Plan", cluster: "ClusterAccess", to: str | None, rate: int | None
+) -> "Outcome":
     from bolide.net.clock import SystemClock
     from bolide.pipeline.dead_letters.record import opened, record_of
     from bolide.pipeline.dead_letters.redrive import redrive as send
@@ -212,7 +242,7 @@ def _redrive(file: Path, plan: "Plan", nameserver: str, to: str | None, rate: in
     with opened(record_of(file), plan.id, to) as record, status_line() as show, _noted(signal.SIGINT, stops):
         outcome = send(
             plan,
-            nameserver,
+            cluster,
             record,
             to=to,
             rate=rate,
@@ -283,7 +313,8 @@ def _write_plan(
 
     told = [{**entry, "died": format_moment(entry["died"] or 0)} for entry in entries]
     made = format_moment(now_ms)
-    write_plan(out, f"{stamp(now_ms)}-{secrets.token_hex(4)}", group, made, said, told)
+    plan_id = f"{stamp(now_ms)}-{secrets.token_hex(4)}"
+    write_plan(out, plan_id, secrets.token_hex(16), group, made, said, told)
 
 
 def _write_report(group: str, found: "Report") -> None:
@@ -347,12 +378,9 @@ def _check_there(nameserver: str, group: str, since_ms: int) -> None:
 
 @contextmanager
 def _spark(master: str, spark_settings: Sequence[str] | None) -> Iterator[Any]:
-    from bolide.pipeline.session import local_session
+    from bolide.pipeline.session import session_for
 
     settings = parse_assignments(spark_settings or (), "--spark")
     say(f"starting Spark ({master})")
-    spark = local_session("bolide dead letters", master=master, settings=settings)
-    try:
+    with session_for("bolide dead letters", master=master, settings=settings) as spark:
         yield spark
-    finally:
-        spark.stop()

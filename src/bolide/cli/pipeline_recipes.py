@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bolide.cli import complete
+from bolide.cli.access import access
 from bolide.cli.options import DEFAULT_NAMESERVER, Nameserver, TopicName
 from bolide.cli.output import write_line
 from bolide.cli.pipeline_running import run_definition
@@ -194,11 +195,12 @@ def _asked(source_options: list[str] | None, spark_settings: list[str] | None, *
 
 
 def _run(recipe: "Recipe", printed: bool, **how: Any) -> None:
+    from bolide.pipeline.declared.access import with_access
     from bolide.pipeline.declared.recipes import definition_of
 
     definition = definition_of(recipe, Path.cwd())
     if not printed:
-        run_definition(definition, **how)
+        run_definition(with_access(definition, access()), **how)
         return
     import yaml  # with the extra `spark`
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from bolide.cli import complete
+from bolide.cli.access import cluster_at
 from bolide.cli.options import DEFAULT_NAMESERVER, AsJson, Nameserver, Preview, Yes
 from bolide.cli.outcome import Refused
 from bolide.cli.pipeline_replay_work import ReplayWork, Session
@@ -121,16 +122,13 @@ def replay(
     _check_ends(topics, archive, to, same_topic=same_topic)
     selection = Selection(*_span(since, until, now_ms), tuple(tag or ()), tuple(key or ()), where)
     words = {name: text for name, text in (("from", since), ("until", until)) if text is not None}
-    asked = Asked(check_topic(to), topics, archive, selection, words, keep_order, rate)
-    session = Session(master, parse_assignments(spark_settings or (), "--spark"))
-    try:
-        work = ReplayWork(nameserver, session, asked, replay_id, checkpoint, now_ms)
+    asked = Asked(check_topic(to), topics, archive, selection, words, keep_order, rate, nameserver)
+    with Session(master, parse_assignments(spark_settings or (), "--spark")) as session:
+        work = ReplayWork(cluster_at(nameserver), session, asked, replay_id, checkpoint, now_ms)
         if preview:
-            work.show(as_json=as_json)
+            work.show(skip_expired=skip_expired, as_json=as_json)
         else:
             work.run(yes=yes, skip_expired=skip_expired, as_json=as_json)
-    finally:
-        session.stop()
 
 
 def _check_ends(topics: Sequence[str], archive: str | None, to: str, *, same_topic: bool) -> None:

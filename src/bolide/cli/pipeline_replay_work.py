@@ -3,10 +3,13 @@
 What a replay is and does is in `bolide.pipeline.replay`; here are words, tables and signals.
 """
 
+import asyncio
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 import typer
 
@@ -18,9 +21,10 @@ from bolide.cli.progress import status_line
 from bolide.cli.since import format_moment
 from bolide.cli.spans import format_bytes, format_span
 from bolide.cli.spark_run import stop_signals
-from bolide.model.errors import NothingFound
+from bolide.model.errors import BolideError, NothingFound
 
 if TYPE_CHECKING:
+    from bolide.pipeline.access import ClusterAccess
     from bolide.pipeline.replay.folder import Done
     from bolide.pipeline.replay.plan import Asked, Replay
     from bolide.pipeline.replay.summary import Summary
@@ -35,18 +39,27 @@ class Session:
     master: str
     settings: Mapping[str, str]
     spark: Any = None
+    _ending: ExitStack = field(default_factory=ExitStack)
 
     def get(self) -> Any:
-        from bolide.pipeline.session import local_session
+        from bolide.pipeline.session import for_messages, session_for
 
         if self.spark is None:
             say(f"starting Spark ({self.master})")
-            self.spark = local_session("bolide replay", master=self.master, settings=self.settings)
+            settings = {**for_messages(self.master), **self.settings}
+            self.spark = self._ending.enter_context(
+                session_for("bolide replay", master=self.master, settings=settings)
+            )
         return self.spark
 
-    def stop(self) -> None:
-        if self.spark is not None:
-            self.spark.stop()
+    def __enter__(self) -> Self:
+        self._ending.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return self._ending.__exit__(kind, error, trace)
 
 
 class ReplayWork:
@@ -54,7 +67,7 @@ class ReplayWork:
 
     def __init__(
         self,
-        nameserver: str,
+        cluster: "ClusterAccess",
         session: Session,
         asked: "Asked",
         replay_id: str | None,
@@ -63,7 +76,7 @@ class ReplayWork:
     ) -> None:
         from bolide.pipeline.replay.folder import ReplayFolder
 
-        self._nameserver, self._session, self._asked = nameserver, session, asked
+        self._cluster, self._session, self._asked = cluster, session, asked
         self._id = replay_id or f"{stamp(now_ms)}-{secrets.token_hex(2)}"
         self.folder = ReplayFolder.of(self._id, checkpoint)
         self.folder.check_free()
@@ -73,6 +86,18 @@ class ReplayWork:
         self.done: Done = self.folder.done()
         if not self.replay.slices:
             raise NothingFound("there is nothing to replay: no message is meant")
+        if self.is_new and (near := asyncio.run(self._near())) is not None:
+            say(f"no broker has the topic {asked.to}, and a message would make it: did you mean {near}?")
+
+    async def _near(self) -> str | None:
+        """Another topic that may be meant; who shows an archive needs no brokers, and hears nothing."""
+        from bolide.admin.topics import near_topic
+
+        try:
+            async with self._cluster.admin() as servers:
+                return await near_topic(servers, self._asked.to)
+        except BolideError:
+            return None
 
     def _planned(self, now_ms: int) -> "Replay":
         from bolide.pipeline.replay.plan import tasks_of
@@ -80,7 +105,7 @@ class ReplayWork:
 
         asked, writer = self._asked, f"replay-{self._id}-{secrets.token_hex(8)}"
         if asked.archive is None:
-            found = plan_topics(self._nameserver, asked, self._id, writer, now_ms)
+            found = plan_topics(self._cluster, asked, self._id, writer, now_ms)
         else:
             found = plan_archive(self._session.get(), asked, self._id, writer, now_ms)
         if not found.slices:
@@ -97,14 +122,19 @@ class ReplayWork:
 
     # ---- looking -------------------------------------------------------------------------------------------
 
-    def show(self, *, as_json: bool) -> None:
+    def show(self, *, skip_expired: bool, as_json: bool) -> None:
         from bolide.pipeline.replay.source import slices_frame
         from bolide.pipeline.replay.summary import summarise
 
         if self.done.slices == self.replay.slices:
             raise NothingFound(f"the replay {self._id} has sent everything: {self.done.sent} messages")
         frame = slices_frame(
-            self._session.get(), self._nameserver, self.replay, self.done.slices, self.replay.slices
+            self._session.get(),
+            self._cluster,
+            self.replay,
+            self.done.slices,
+            self.replay.slices,
+            skip_expired=skip_expired,
         )
         found = summarise(frame)
         if as_json:
@@ -183,7 +213,7 @@ class ReplayWork:
             otherwise="nothing was sent",
         )
         spark, stop = self._session.get(), Stop()
-        target = Target(self._nameserver, self._asked.rate, skip_expired)
+        target = Target(self._cluster, self._asked.rate, skip_expired)
         say(
             f"replay {self._id}: {self._left()} to {self._asked.to}{self._pace()}; kept in {self.folder.path}"
         )

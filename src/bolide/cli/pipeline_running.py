@@ -24,20 +24,16 @@ def run_definition(
     place = Checkpoint.of(definition, checkpoint)
     place.check_free()
     say(f"{definition.name}: starting Spark ({master}); checkpoints in {place.location}")
-    spark = session_of(definition, master)
     stop = Stop()
-    try:
-        with stop_signals(stop), Display(definition) as display:
-            watch = Watch(
-                started=lambda: say(f"{definition.name}: {counts_of(definition)}; Ctrl-C ends it"),
-                progress=display.show,
-                batch=lambda query, report: write_json_line({"query": query, **report}) if as_json else None,
-            )
-            queries = run(
-                definition, spark, place, now_ms=SystemClock().now_ms, once=once, stop=stop, watch=watch
-            )
-    finally:
-        spark.stop()
+    with session_of(definition, master) as spark, stop_signals(stop), Display(definition) as display:
+        watch = Watch(
+            started=lambda: say(f"{definition.name}: {counts_of(definition)}; Ctrl-C ends it"),
+            progress=display.show,
+            batch=lambda query, report: write_json_line({"query": query, **report}) if as_json else None,
+        )
+        queries = run(
+            definition, spark, place, now_ms=SystemClock().now_ms, once=once, stop=stop, watch=watch
+        )
     display.tell_end(queries)
     if stop.is_at_once:
         raise typer.Exit(ExitCode.INTERRUPTED)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bolide.cli import complete
+from bolide.cli.access import cluster_at
 from bolide.cli.options import DEFAULT_NAMESERVER, AsJson, Nameserver
 from bolide.cli.output import can_be_steered, counted, say, write_json
 from bolide.cli.pipeline_stats_tables import write_report
@@ -20,6 +21,7 @@ from bolide.model.errors import ConfigError
 from bolide.model.limits.spark import STATS_NAMES_MAX
 
 if TYPE_CHECKING:
+    from bolide.pipeline.access import ClusterAccess
     from bolide.pipeline.stats.report import Asked, Wish
     from bolide.pipeline.stats.sources import Source
 
@@ -29,7 +31,9 @@ PARTS_LOCAL = 16
 Topics = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="TOPIC…", help="With --store, none means all of it.", autocompletion=complete.topics
+        metavar="TOPIC…",
+        help="With --store or --archive, none means all of it.",
+        autocompletion=complete.topics,
     ),
 ]
 Groups = Annotated[
@@ -44,6 +48,9 @@ Groups = Annotated[
 Store = Annotated[
     Path | None,
     typer.Option("--store", metavar="DIR", help="Read a broker's directory; no broker is asked."),
+]
+Archive = Annotated[
+    str | None, typer.Option("--archive", metavar="DIR", help="Read an archive; no broker is asked.")
 ]
 Since = Annotated[
     str, typer.Option("--since", metavar="TIME", help="Stored then or later: 1h, yesterday, an ISO time.")
@@ -78,6 +85,7 @@ def stats(
     topics: Topics = None,
     groups: Groups = None,
     store: Store = None,
+    archive: Archive = None,
     since: Since = "beginning",
     until: Until = "end",
     window: Window = None,
@@ -99,25 +107,26 @@ def stats(
         bolide pipeline stats orders
         bolide pipeline stats orders payments --since 1d --window '15 minutes' --html report.html
         bolide pipeline stats orders --group billing --lag-history lag.jsonl --html report.html
+        bolide pipeline stats orders --archive /archive/shop --since 30d --html report.html
         bolide pipeline stats --store /data/store --json | jq '.topics[] | {topic, messages, skew, verdict}'
     """
     from bolide.net.clock import SystemClock
-    from bolide.pipeline.session import local_session
+    from bolide.pipeline.session import session_for
     from bolide.pipeline.stats.report import make_report
     from bolide.pipeline.stats.tables import report_json, write_tables
 
     now_ms = SystemClock().now_ms()
-    source = _source(topics or [], store, nameserver)
+    cluster = cluster_at(nameserver)
+    source = _source(topics or [], store, archive, cluster)
     wish = _wish(since, until, window, top, now_ms)
-    _check_places(html, parquet, lag_history, groups or [], store)
+    _check_places(html, parquet, lag_history, groups or [], store or archive)
     settings = parse_assignments(spark_settings or (), "--spark")
-    asked = asyncio.run(_ask(source, groups or [], nameserver, lag_history))
+    asked = asyncio.run(_ask(source, groups or [], cluster, lag_history))
     say(f"reading {source} with Spark ({master})")
-    spark = local_session("bolide stats", master=master, settings={**_defaults(master), **settings})
-    try:
+    with session_for(
+        "bolide stats", master=master, settings={**_defaults(master, archive), **settings}
+    ) as spark:
         report = make_report(spark, source, wish, asked, now_ms)
-    finally:
-        spark.stop()
     if html is not None:
         from bolide.pipeline.stats.page import write_page
 
@@ -131,23 +140,34 @@ def stats(
         write_report(report)
 
 
-def _defaults(master: str) -> dict[str, str]:
+def _defaults(master: str, archive: str | None) -> dict[str, str]:
     """A bar while Spark reads, where somebody looks; and on one machine not the 200 parts of sums that Spark makes."""
+    from bolide.pipeline.session import for_messages
+
     bar = {"spark.ui.showConsoleProgress": "true"} if can_be_steered(sys.stderr) else {}
     parts = {"spark.sql.shuffle.partitions": str(PARTS_LOCAL)} if master.startswith("local") else {}
-    return {**bar, **parts}
+    return {**bar, **parts, **(for_messages(master) if archive is not None else {})}
 
 
-def _source(topics: Sequence[str], store: Path | None, nameserver: str) -> "Source":
+def _source(
+    topics: Sequence[str], store: Path | None, archive: str | None, cluster: "ClusterAccess"
+) -> "Source":
     from bolide.model.names import check_topic
-    from bolide.pipeline.stats.sources import ClusterSource, StoreSource
+    from bolide.pipeline.archive.place import folder_of
+    from bolide.pipeline.stats.sources import ArchiveSource, ClusterSource, StoreSource
 
     named = list(dict.fromkeys(check_topic(topic) for topic in topics))
+    if store is not None and archive is not None:
+        raise ConfigError("--store and --archive are two places to read: leave one out")
+    if archive is not None:
+        return ArchiveSource(str(folder_of(archive)), named)
     if store is not None:
         return StoreSource(str(store.absolute()), named)
     if not named:
-        raise ConfigError("name the topics to look at, `bolide topic list` lists them; or a --store")
-    return ClusterSource(nameserver, named)
+        raise ConfigError(
+            "name the topics to look at, `bolide topic list` lists them; or a --store or --archive"
+        )
+    return ClusterSource(cluster, named)
 
 
 def _wish(since: str, until: str, window: str | None, top: int, now_ms: int) -> "Wish":
@@ -172,12 +192,14 @@ def _check_places(
     parquet: Path | None,
     lag_history: Path | None,
     groups: Sequence[str],
-    store: Path | None,
+    files: Path | str | None,
 ) -> None:
     from bolide.pipeline.stats.files import check_file, check_folder
 
-    if groups and store is not None:
-        raise ConfigError("--group asks the brokers how far it is, and --store asks none: leave one out")
+    if groups and files is not None:
+        raise ConfigError(
+            "--group asks the brokers how far it is, and --store and --archive ask none: leave one out"
+        )
     if lag_history is not None and not groups:
         raise ConfigError("--lag-history keeps how far groups are behind: name them with --group")
     if html is not None:
@@ -188,7 +210,9 @@ def _check_places(
         check_file(lag_history, "--lag-history")
 
 
-async def _ask(source: "Source", groups: Sequence[str], nameserver: str, history: Path | None) -> "Asked":
+async def _ask(
+    source: "Source", groups: Sequence[str], cluster: "ClusterAccess", history: Path | None
+) -> "Asked":
     """What is told without Spark; whatever does not exist ends the command before anything is started."""
     from bolide.pipeline.stats.lag import add_to_history, lag_now, read_history
     from bolide.pipeline.stats.report import Asked
@@ -196,7 +220,7 @@ async def _ask(source: "Source", groups: Sequence[str], nameserver: str, history
     asked = Asked(await source.queues())
     if not groups:
         return asked
-    lags, at_ms = await lag_now(nameserver, groups, source.topics)
+    lags, at_ms = await lag_now(cluster, groups, source.topics)
     notes: list[str] = []
     for group in groups:
         if not any(lag.group == group for lag in lags):

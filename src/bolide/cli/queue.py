@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bolide.admin.many import Silent
     from bolide.admin.queues import PlacedQueue
     from bolide.admin.reset import Target
-    from bolide.model.message import StoredMessage
+    from bolide.record.stored import StoredMessage
 
 app = typer.Typer(
     help="See the queues of a topic, and peek into them.", no_args_is_help=True, rich_markup_mode="rich"

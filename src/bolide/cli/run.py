@@ -8,9 +8,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from bolide.cli.outcome import NO_TEXT, ExitCode, exit_code_of, explain, is_text
-from bolide.cli.output import prepare_streams, reader_gone, say_error
-from bolide.model.errors import BolideError
+from bolide.cli.outcome import NO_TEXT, ExitCode, exit_code_of, explain
+from bolide.cli.output import prepare_streams, reader_gone, say, say_error
+from bolide.model.errors import BolideError, Interrupted
+from bolide.model.printable import is_text
 
 
 def run(words: Sequence[str] | None = None) -> int:
@@ -53,6 +54,9 @@ def _failed(error: Exception, words: Sequence[str]) -> int:
 
     if isinstance(error, Abort):
         return ExitCode.INTERRUPTED
+    if isinstance(error, Interrupted):
+        say(str(error))
+        return ExitCode.INTERRUPTED
     if isinstance(error, USAGE_ERROR):
         return _usage(error)
     if os.environ.get("BOLIDE_DEBUG") == "1":
@@ -75,6 +79,10 @@ def _failed(error: Exception, words: Sequence[str]) -> int:
 def _usage(error: Any) -> int:
     """Click's message in one line, with the way to the help that applies."""
     message = " ".join(error.format_message().split())
+    if near := getattr(
+        error, "possibilities", None
+    ):  # the nearest first; Click's words have them by the alphabet
+        message = message.replace(", ".join(sorted(near)), ", ".join(near))
     if message:  # empty when the help itself was the message
         where = error.ctx.command_path if error.ctx is not None else "bolide"
         end = "" if message.endswith(("?", ".")) else "."

@@ -1,325 +1,253 @@
-"""`bolide send TOPIC [TEXT]`: a text or lines from stdin, as messages.
+"""`bolide send TOPIC [TEXT]`: a text, lines from stdin, or rows of a file, as messages.
 
-Neighbouring lines share a request, and up to `REQUESTS_AT_ONCE` requests wait for their acknowledgement at a time.  The
-first failure ends the reading; what was stored until then is counted and reported, and what may be stored is said.
+Here is what the command line says; `sources.py` reads, `lines.py` makes messages, `sending.py` sends them.
 """
 
 import asyncio
 import os
 import shlex
-import stat
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from bolide.cli import complete
+from bolide.cli import send_options as options
+from bolide.cli.access import access
 from bolide.cli.ask import did_you_mean
 from bolide.cli.later import At, Delay, DelayLevel, In, when
 from bolide.cli.options import DEFAULT_NAMESERVER, Nameserver
 from bolide.cli.outcome import Partly, explain
 from bolide.cli.output import counted, reader_gone, say, write_json_line, write_line
 from bolide.cli.progress import progress_bar
-from bolide.model.errors import (
-    BolideError,
-    CallTimeout,
-    ConfigError,
-    ConnectionLost,
-    NoNameServer,
-    ProtocolError,
-)
-from bolide.model.limits import LINE_BYTES_MAX
+from bolide.cli.send_options import Compression, InputFormat, OnError
+from bolide.model.errors import ConfigError, MessageIllegal, RouteNotFound
 from bolide.model.names import check_topic
 
 if TYPE_CHECKING:
-    from bolide.aio import Message, Producer, SendReceipt
-
-Line = tuple[int, bytes]
-Batch = list[tuple[int, "Message"]]
-
-REQUESTS_AT_ONCE = 64
-MESSAGES_PER_REQUEST = 64
-BYTES_PER_REQUEST = 64 * 1024
-ALONE_FROM_BYTES = 4096
-"""Larger bodies gain little from company, and the client packs only those that go alone."""
-
-UNANSWERED = (CallTimeout, ConnectionLost, ProtocolError)
-"""After these nobody knows whether the broker has stored it."""
+    from bolide import Producer, SendReceipt
+    from bolide.cli.lines import Envelope
+    from bolide.cli.sending import Sending
 
 SEND_TIMEOUT_MS = 10_000
-CHUNK_BYTES = 256 * 1024
 PROGRESS_FROM_BYTES = 1024 * 1024
+RATE_SAID_FROM_MESSAGES = 100_000
 
-STDIN = 0
+Runs = Iterator[list[tuple[int, Any]]]
 
-Topic = Annotated[
-    str,
-    typer.Argument(
-        metavar="TOPIC",
-        help="Where to send; made on demand if brokers do so.",
-        autocompletion=complete.topics,
-    ),
-]
-Keys = Annotated[
-    list[str] | None,
-    typer.Option("--key", "-k", metavar="KEY", help="A key to find it by; may be given often."),
-]
-Properties = Annotated[
-    list[str] | None,
-    typer.Option("--property", "-p", metavar="NAME=VALUE", help="A property; may be given often."),
-]
+_BY_NAME = {
+    ".csv": InputFormat.CSV,
+    ".tsv": InputFormat.TSV,
+    ".jsonl": InputFormat.JSONL,
+    ".ndjson": InputFormat.JSONL,
+    ".parquet": InputFormat.PARQUET,
+}
 
 
 def send(
-    topic: Topic,
-    text: Annotated[
-        list[str] | None, typer.Argument(metavar="[TEXT]", help="Send this text instead of stdin.")
-    ] = None,
-    messages: Annotated[
-        list[str] | None,
-        typer.Option("--message", "-m", metavar="TEXT", help="Send this text, too; may be given often."),
-    ] = None,
-    keys: Keys = None,
-    tag: Annotated[str | None, typer.Option("--tag", metavar="TAG", help="A tag to filter by.")] = None,
-    properties: Properties = None,
+    topic: options.Topic,
+    text: options.Text = None,
+    messages: options.Messages = None,
+    file: options.File = None,
+    format_: options.Format = None,
+    from_json: options.FromJson = False,
+    keys: options.Keys = None,
+    tag: options.Tag = None,
+    properties: options.Properties = None,
+    sharding_key: options.ShardingKey = None,
+    body_column: options.BodyColumn = None,
+    key_column: options.KeyColumn = None,
+    tag_column: options.TagColumn = None,
     delay: Delay = None,
     level: DelayLevel = 0,
     at: At = None,
     after: In = None,
-    from_json: Annotated[
-        bool,
-        typer.Option(
-            "--json", help="Each line is a JSON object: body, tag, keys, properties, as tail --json writes."
-        ),
-    ] = False,
-    receipts: Annotated[
-        bool, typer.Option("--receipts", help="Write where each message went, one JSON object per line.")
-    ] = False,
-    group: Annotated[str, typer.Option("--group", metavar="GROUP", help="Producer group.")] = "bolide-send",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing when all went well.")] = False,
+    rate: options.Rate = None,
+    compression: options.Compressed = Compression.ZLIB,
+    on_error: options.WhenBad = OnError.STOP,
+    receipts: options.Receipts = False,
+    group: options.ProducerGroup = "bolide-send",
+    quiet: options.Quiet = False,
     nameserver: Nameserver = DEFAULT_NAMESERVER,
 ) -> None:
-    """Send messages: a text from the command line, or one for each line of stdin.
+    """Send messages: a text from the command line, or one for each line of stdin or of a file.
 
     Empty lines are skipped. Returns when the brokers have acknowledged all.
     Exit code 0 means that every message is stored.
     With --at or --in, stdout gets one line for each: the handle for `bolide message recall`.
 
+    Objects and rows: body, tags, keys, properties, delay_level, deliver_at and sharding_key are those of
+    the message; one without a body is the body as a whole, as JSON.
+
     [bold]Examples[/bold]
 
         bolide send greetings hello
         bolide send orders '{"id": 42}' --key 42 --tag paid
-        bolide send orders -m first -m second
         bolide send orders -m 'not paid yet?' --delay 30m
-        bolide send reminders 'call back' --at tomorrow
         bolide send reminders 'call back' --in 2h30m
         bolide send lines < big.txt
+        bolide send orders --file orders.csv --body-column order --key-column id
+        bolide send orders --file orders.parquet --rate 500 --on-error skip
         bolide tail a --json --since 1h --no-follow | bolide send b --json
     """
-    from bolide.cli.lines import Envelope
+    from bolide.cli.lines import Columns, Envelope
 
     check_topic(topic)
-    texts = _texts(text or (), messages or ())
-    if texts is None and sys.stdin.isatty():
-        say("type messages, one per line; Ctrl-D ends")
+    source = _Source(_texts(text or (), messages or ()), file, _format(format_, file, from_json), from_json)
+    source.check((body_column, key_column, tag_column))
     moment = when(nameserver, delay, level, at, after)
-    envelope = Envelope(topic, tag, tuple(keys or ()), _parse_properties(properties or ()), moment)
-    read = envelope.json if from_json else envelope.text
-    unit = "line" if texts is None else "message"
-    reason_of = partial(did_you_mean, nameserver, topic)
+    columns = Columns(body_column, key_column, tag_column)
+    shared = _parse_properties(properties or ())
+    envelope = Envelope(topic, tag, tuple(keys or ()), shared, moment, sharding_key, columns)
+    source.check_messages(envelope, on_error is OnError.SKIP)
     on_receipt = _print_receipt if receipts else _print_handle if moment.is_timed and not quiet else None
-    sending = _Sending(read, unit, on_receipt, reason_of)
-    try:
-        asyncio.run(_send_all(nameserver, group, sending, texts))
-    except KeyboardInterrupt:
-        say(
-            f"interrupted; {counted(sending.sent, 'message')} acknowledged by then, perhaps some more under way"
-        )
-        raise
+    began = time.monotonic()
+    with _producer(nameserver, group, compression) as producer:
+        sending = source.send(producer, envelope, on_receipt, on_error is OnError.SKIP, rate, nameserver)
     if not quiet:
-        say(f"sent {counted(sending.sent, 'message')} to {topic}")
+        say(
+            f"sent {counted(sending.sent, 'message')} to {topic}{_pace(sending.sent, time.monotonic() - began)}"
+        )
 
 
-async def _send_all(nameserver: str, group: str, sending: "_Sending", texts: Sequence[str] | None) -> None:
-    from bolide.aio import Producer
-
-    async with Producer(nameserver, group=group, timeout_ms=SEND_TIMEOUT_MS) as producer:
-        if texts is not None:
-            await sending.run(producer, _given(texts))
-            return
-        total = _stdin_file_bytes()
-        with progress_bar("sending", total, wanted=total >= PROGRESS_FROM_BYTES) as advance:
-            await sending.run(producer, read_lines(STDIN, advance or (lambda count: None)))
+def _pace(count: int, seconds: float) -> str:
+    if count < RATE_SAID_FROM_MESSAGES:
+        return ""
+    return f" in {seconds:.1f} s, {count / seconds:,.0f} per second"
 
 
-class _Sending:
-    """Sends what an iterator of numbered lines gives, many at a time."""
+@contextmanager
+def _producer(nameserver: str, group: str, compression: Compression) -> "Iterator[Producer]":
+    """A producer that is closed in order, unless a second Ctrl-C wants to wait for nothing."""
+    from bolide import Producer
+    from bolide.cli.sending import NotWaited
+    from bolide.model.message import BODY_BYTES_MAX
+
+    packing: dict[str, Any] = {"compression": str(compression)}
+    if compression is Compression.NONE:
+        packing = {"pack_from_bytes": BODY_BYTES_MAX + 1}
+    producer = Producer(nameserver, group=group, timeout_ms=SEND_TIMEOUT_MS, **packing, **access())
+    producer.start()
+    try:
+        yield producer
+    except NotWaited:
+        raise
+    except BaseException:
+        producer.close()
+        raise
+    producer.close()
+
+
+class _Source:
+    """What is to be sent, as the command line says it."""
 
     def __init__(
-        self,
-        read: "Callable[[bytes], Message]",
-        unit: str,
-        on_receipt: "Callable[[SendReceipt], None] | None",
-        reason_of: Callable[[BolideError], Awaitable[BolideError]],
+        self, texts: Sequence[str] | None, file: Path | None, format_: InputFormat, strict: bool
     ) -> None:
-        self._read = read
-        self._unit = unit
-        self._on_receipt = on_receipt
-        self._reason_of = reason_of
-        self._free = asyncio.Semaphore(REQUESTS_AT_ONCE)
-        self._failure: tuple[str, BolideError | OSError] | None = None
-        self._unanswered: list[int] = []
-        self.sent = 0
+        self._texts = texts
+        self._file = file
+        self._format = format_
+        self._is_strict = strict
 
-    async def run(self, producer: "Producer", runs: AsyncIterator[list[Line]]) -> None:
-        async with asyncio.TaskGroup() as tasks:
-            try:
-                await self._send_each(producer, runs, tasks)
-            except (BolideError, OSError) as error:
-                self._failed("reading stopped", error)
-        if self._failure is not None:
-            what, trouble = self._failure
-            if isinstance(trouble, BolideError):
-                trouble = await self._reason_of(trouble)
-            raise Partly(f"{what}, {self._stored()}: {explain(trouble)}") from trouble
-
-    def _stored(self) -> str:
-        """What is known of the messages when all answers that come have come."""
-        sure = f"{counted(self.sent, 'message')} {'is' if self.sent == 1 else 'are'}"
-        if not self._unanswered:
-            return f"{sure} stored"
-        return (
-            f"{sure} acknowledged, {self._unit} {min(self._unanswered)} and later ones may be stored or not"
-        )
-
-    async def _send_each(
-        self, producer: "Producer", runs: AsyncIterator[list[Line]], tasks: asyncio.TaskGroup
-    ) -> None:
-        is_first = True
-        async for lines in runs:
-            for batch in _batches(self._messages(lines)):
-                await self._free.acquire()
-                sending = self._send(producer, batch)
-                if is_first:  # alone: it finds the route, and the others then leave in their order
-                    await sending
-                    is_first = False
-                else:
-                    tasks.create_task(sending)
-            if self._failure is not None:
-                return
-
-    def _messages(self, lines: list[Line]) -> "Iterator[tuple[int, Message]]":
-        for number, line in lines:
-            try:
-                message = self._read(line)
-            except BolideError as error:
-                self._failed(f"{self._unit} {number} failed", error)
-            if self._failure is not None:
-                return
-            yield number, message
-
-    async def _send(self, producer: "Producer", batch: "Batch") -> None:
-        try:
-            if len(batch) == 1:
-                receipts = [await producer.send(batch[0][1])]
-            else:
-                receipts = await producer.send_batch([message for _, message in batch])
-        except BolideError as error:
-            if isinstance(error, UNANSWERED) and not isinstance(error, NoNameServer):
-                self._unanswered.append(batch[0][0])
-            self._failed(f"{self._unit} {batch[0][0]} failed", error)
-        else:
-            self.sent += len(batch)
-            self._report(receipts)
-        finally:
-            self._free.release()
-
-    def _report(self, receipts: "Sequence[SendReceipt]") -> None:
-        if self._on_receipt is None:
-            return
-        try:
-            for receipt in receipts:
-                self._on_receipt(receipt)
-        except OSError as error:
-            self._failed("a receipt could not be written", error)
-
-    def _failed(self, what: str, error: BolideError | OSError) -> None:
-        if self._failure is None:
-            self._failure = (what, error)
-
-
-def _batches(messages: "Iterable[tuple[int, Message]]") -> "Iterator[Batch]":
-    """Neighbours that may share a request.  A message with properties of its own goes alone: some forbid batches."""
-    batch: Batch = []
-    size = 0
-    for number, message in messages:
-        alone = _goes_alone(message)
-        if batch and (
-            alone or len(batch) == MESSAGES_PER_REQUEST or size + len(message.body) > BYTES_PER_REQUEST
-        ):
-            yield batch
-            batch, size = [], 0
-        if alone:
-            yield [(number, message)]
-        else:
-            batch.append((number, message))
-            size += len(message.body)
-    if batch:
-        yield batch
-
-
-def _goes_alone(message: "Message") -> bool:
-    waits = message.delay_level != 0 or message.deliver_at is not None or message.delay is not None
-    return waits or bool(message.properties) or len(message.body) >= ALONE_FROM_BYTES
-
-
-async def read_lines(descriptor: int, on_read: Callable[[int], None]) -> AsyncIterator[list[Line]]:
-    """Numbered lines as they come, without line feeds and without the empty ones: no message has an empty body.
-
-    Waits on the event loop, so that Ctrl-C is heard.
-    """
-    number, rest = 0, bytearray()
-    while chunk := await _read_chunk(descriptor):
-        on_read(len(chunk))
-        *lines, end = chunk.split(b"\n")
-        if lines:
-            lines[0] = bytes(rest) + lines[0]
-            rest.clear()
-        rest += end
-        cut = (line.removesuffix(b"\r") for line in lines)
-        yield [(at, line) for at, line in enumerate(cut, start=number + 1) if line]
-        number += len(lines)
-        if len(rest) > LINE_BYTES_MAX:
+    def check(self, columns: Sequence[str | None]) -> None:
+        """`ConfigError` for what does not go together."""
+        if self._texts is not None and self._file is not None:
+            raise ConfigError("give a text or --file, not both")
+        if self._format is InputFormat.PARQUET and self._file is None:
+            raise ConfigError("Parquet is read from a file, not from a pipe: give it with --file")
+        has_columns = self._format is not InputFormat.LINES and not self._is_strict
+        if not has_columns and any(column is not None for column in columns):
             raise ConfigError(
-                f"line {number + 1} is longer than {LINE_BYTES_MAX} bytes: that cannot be one message"
+                "--body-column, --key-column and --tag-column are for -f jsonl, csv, tsv and parquet"
             )
-    if rest:
-        yield [(number + 1, bytes(rest))]
+        if self._texts is None and self._file is None and sys.stdin.isatty():
+            say("type messages, one per line; Ctrl-D ends")
+
+    def check_messages(self, envelope: "Envelope", skips: bool) -> None:
+        """`ConfigError` for what the words of the command line say and no message can have, before any is sent."""
+        from bolide.client.outgoing import prepare
+
+        try:
+            prepare(envelope.text(b"any"), "")
+        except MessageIllegal as error:
+            raise ConfigError(str(error)) from error
+        read = self._read(envelope)
+        for number, text in enumerate(() if skips else self._texts or (), start=1):
+            try:
+                prepare(read(os.fsencode(text)), "")
+            except MessageIllegal as error:
+                raise ConfigError(f"message {number} cannot be sent: {error}") from error
+
+    def send(
+        self,
+        producer: "Producer",
+        envelope: "Envelope",
+        on_receipt: "Callable[[SendReceipt], None] | None",
+        skips: bool,
+        rate: float | None,
+        nameserver: str,
+    ) -> "Sending":
+        from bolide.cli.sending import Sending
+
+        unit = "message" if self._texts else "row" if self._format is InputFormat.PARQUET else "line"
+        sending = Sending(
+            self._read(envelope),
+            unit,
+            on_receipt=on_receipt,
+            on_receipts_told=partial(_write, sys.stdout.flush),
+            skips=skips,
+            rate=rate,
+            can_be_cut=self._texts is None and self._format in (InputFormat.LINES, InputFormat.JSONL),
+        )
+        try:
+            with self._runs(envelope, sending) as runs:
+                sending.run(producer, runs)
+        except Partly as error:
+            cause = error.__cause__
+            if not isinstance(cause, RouteNotFound):
+                raise
+            better = asyncio.run(did_you_mean(nameserver, envelope.topic, cause))
+            raise Partly(str(error).replace(explain(cause), explain(better))) from better
+        return sending
+
+    def _read(self, envelope: "Envelope") -> Callable[[Any], Any]:
+        if self._is_strict:
+            return envelope.json
+        if self._format is InputFormat.LINES:
+            return envelope.text
+        return envelope.object if self._format is InputFormat.JSONL else envelope.row
+
+    @contextmanager
+    def _runs(self, envelope: "Envelope", sending: "Sending") -> Iterator[Runs]:
+        from bolide.cli.sources import file_bytes, opened, read_lines, read_parquet, read_rows
+
+        if self._texts is not None:
+            yield iter([[(number, os.fsencode(text)) for number, text in enumerate(self._texts, start=1)]])
+            return
+        with opened(self._file) as descriptor:
+            total = file_bytes(descriptor)
+            with progress_bar("sending", total, wanted=total >= PROGRESS_FROM_BYTES) as advance:
+                on_read = advance or (lambda count: None)
+                check = envelope.columns.check
+                if self._format is InputFormat.PARQUET and self._file is not None:
+                    yield read_parquet(self._file, on_read, check)
+                elif self._format in (InputFormat.CSV, InputFormat.TSV):
+                    delimiter = "," if self._format is InputFormat.CSV else "\t"
+                    yield read_rows(descriptor, on_read, sending.wait, check, delimiter)
+                else:
+                    yield read_lines(descriptor, on_read, sending.wait)
 
 
-async def _read_chunk(descriptor: int) -> bytes:
-    loop = asyncio.get_running_loop()
-    readable: asyncio.Future[None] = loop.create_future()
-    try:
-        loop.add_reader(descriptor, _wake, readable)
-    except PermissionError:  # a regular file: never keeps us waiting, and cannot be watched
-        return os.read(descriptor, CHUNK_BYTES)
-    try:
-        await readable
-    finally:
-        loop.remove_reader(descriptor)
-    return os.read(descriptor, CHUNK_BYTES)
-
-
-def _wake(readable: "asyncio.Future[None]") -> None:
-    if not readable.done():
-        readable.set_result(None)
-
-
-async def _given(texts: Sequence[str]) -> AsyncIterator[list[Line]]:
-    yield [(number, os.fsencode(text)) for number, text in enumerate(texts, start=1)]
+def _format(given: InputFormat | None, file: Path | None, strict: bool) -> InputFormat:
+    if strict:
+        if given not in (None, InputFormat.JSONL):
+            raise ConfigError(f"--json reads JSON lines, and --format says {given}: give one of them")
+        return InputFormat.JSONL
+    if given is not None:
+        return given
+    return InputFormat.LINES if file is None else _BY_NAME.get(file.suffix.lower(), InputFormat.LINES)
 
 
 def _texts(words: Sequence[str], messages: Sequence[str]) -> list[str] | None:
@@ -330,15 +258,6 @@ def _texts(words: Sequence[str], messages: Sequence[str]) -> list[str] | None:
             f"one text is sent, not {len(words)} words: quote it ({shlex.quote(both[:64])}), or give each with -m"
         )
     return [*words, *messages] or None
-
-
-def _stdin_file_bytes() -> int:
-    """0 when stdin is no regular file."""
-    try:
-        status = os.fstat(STDIN)
-    except OSError:
-        return 0
-    return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
 
 def _parse_properties(words: Sequence[str]) -> dict[str, str]:

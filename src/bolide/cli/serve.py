@@ -20,18 +20,12 @@ from typing import Annotated, Any, Protocol
 import typer
 
 from bolide.cli.logs import set_up_logging
-from bolide.cli.options import (
-    DEFAULT_DATA,
-    Data,
-    Settings,
-    Verbose,
-    nameserver_of_environment,
-    nameserver_variable,
-)
+from bolide.cli.options import DEFAULT_DATA, Data, Settings, Verbose
 from bolide.cli.outcome import CannotStart, ExitCode, StoreFailed
 from bolide.cli.output import say
 from bolide.cli.settings import parse_assignments
 from bolide.model.errors import BolideError, RecoveryInterrupted, StoreError
+from bolide.model.usual_nameserver import USUAL_NAMESERVER, nameserver_of_environment, nameserver_variable
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C, a supervisor, and a terminal that is closed."""
@@ -93,7 +87,7 @@ def up(
     check_directory(service.data)
 
     def announce() -> None:
-        option = "" if service.nameserver == "127.0.0.1:9876" else f"-n {shlex.quote(service.nameserver)} "
+        option = "" if service.nameserver == USUAL_NAMESERVER else f"-n {shlex.quote(service.nameserver)} "
         print(f"bolide serves: name server {service.nameserver}, broker {service.broker}")
         print(f"Messages are stored in {service.data.resolve()}")
         print(f"Send a first message: bolide send {option}greetings hello", flush=True)

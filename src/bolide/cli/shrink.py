@@ -1,6 +1,7 @@
 """Changing a topic, and what it takes when queues go: the words about it, the question, the wait, the way on."""
 
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,19 +31,42 @@ class Wait:
 
 
 def change_topic(
-    nameserver: str, topic: str, change: "TopicChange", broker: str | None, wait: Wait
+    nameserver: str, topic: str, change: "TopicChange", broker: str | None, wait: Wait, *, preview: bool
 ) -> "dict[str, TopicConfig]":
-    """At once, or in steps where read queues go; returns the settings by broker."""
+    """At once, or in steps where read queues go; returns the settings by broker.  A preview only says what would be."""
     from bolide.admin.shrink import queues_that_go
     from bolide.admin.topics import describe_topic, update_topic
 
     found = ask(nameserver, lambda servers: describe_topic(servers, topic, broker=broker))
-    going = queues_that_go(found.configs, change.planned(found.configs))
+    planned = change.planned(found.configs)
+    going = queues_that_go(found.configs, planned)
+    if not going and preview:
+        return _previewed(found, planned)
     if not going:
         return ask(nameserver, lambda servers: update_topic(servers, topic, change, broker=broker))
     shrinking = _Shrinking(nameserver, found, change, broker, going, wait)
     shrinking.explain()
-    return shrinking.run()
+    return _previewed(found, planned) if preview else shrinking.run()
+
+
+def _previewed(found: "TopicDescription", planned: "dict[str, TopicConfig]") -> "dict[str, TopicConfig]":
+    for name, after in planned.items():
+        pairs = zip(_words(found.configs[name]), _words(after), strict=True)
+        changes = [f"{what} {old} -> {new}" for (what, old), (_, new) in pairs if old != new]
+        say(f"{found.name} on {name}: {', '.join(changes) or 'as it is'}")
+    say("Nothing was changed")
+    return planned
+
+
+def perm_text(config: "TopicConfig") -> str:
+    return ("r" if config.readable else "") + ("w" if config.writable else "") or "none"
+
+
+def _words(config: "TopicConfig") -> Iterator[tuple[str, object]]:
+    yield "read queues", config.read_queues
+    yield "write queues", config.write_queues
+    yield "perm", perm_text(config)
+    yield "order", config.order
 
 
 class _Shrinking:

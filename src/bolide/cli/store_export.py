@@ -16,12 +16,12 @@ from bolide.cli.output import reader_gone, say
 from bolide.cli.progress import progress_bar
 from bolide.cli.since import format_moment, is_in_calendar
 from bolide.model.errors import ConfigError, NothingFound
-from bolide.model.message import StoredMessage
 from bolide.model.printable import printable_json
 from bolide.offline.export import Export, Selection
 from bolide.offline.files import StoreFiles
 from bolide.offline.scan import Progress
 from bolide.record.decode import each_message
+from bolide.record.stored import StoredMessage
 from bolide.store.disk_os import OsDisk
 
 PRIVATE = 0o600

@@ -18,6 +18,7 @@ from bolide.cli.options import (
     Yes,
 )
 from bolide.cli.output import counted, say, write_json, write_line, write_table
+from bolide.cli.shrink import Wait, change_topic, perm_text
 from bolide.cli.silent import end_for
 from bolide.cli.since import format_moment
 from bolide.model.errors import ConfigError
@@ -117,7 +118,7 @@ def _write_description(found: "TopicDescription") -> None:
     write_table(
         ("BROKER", "ADDRESS", "READ", "WRITE", "PERM"),
         [
-            (name, found.addresses[name], config.read_queues, config.write_queues, _perm_text(config))
+            (name, found.addresses[name], config.read_queues, config.write_queues, perm_text(config))
             for name, config in found.configs.items()
         ],
     )
@@ -197,6 +198,7 @@ def update(
     perm: Perm = None,
     order: Order = None,
     broker: OnBroker = None,
+    preview: Preview = False,
     yes: Yes = False,
     force: Annotated[
         bool, typer.Option("--force", help="Take read queues away without waiting for groups to read them.")
@@ -224,11 +226,11 @@ def update(
     [bold]Examples[/bold]
 
         bolide topic update orders --queues 16
+        bolide topic update orders --queues 4 --preview
         bolide topic update orders --queues 4 --yes
         bolide topic update orders --perm r            # no more sends
     """
     from bolide.admin.topics import TopicChange
-    from bolide.cli.shrink import Wait, change_topic
 
     change = TopicChange(
         read_queues=read_queues or queues,
@@ -241,10 +243,11 @@ def update(
             "nothing to change: give --queues, --read-queues, --write-queues, --perm or --order"
         )
     wait = Wait(yes=yes, for_groups=not force, quiet_ms=1000 * quiet_s)
-    changed = change_topic(nameserver, topic, change, broker, wait)
+    changed = change_topic(nameserver, topic, change, broker, wait, preview=preview)
     if as_json:
-        write_json({"topic": topic, "brokers": {name: _settings(config) for name, config in changed.items()}})
-    else:
+        brokers = {name: _settings(config) for name, config in changed.items()}
+        write_json({"topic": topic, "brokers": brokers, "preview": preview})
+    elif not preview:
         say(f"changed {topic} on {', '.join(changed)}")
 
 
@@ -318,15 +321,11 @@ def _perm(text: str) -> "Permission":
     return Permission(number)
 
 
-def _perm_text(config: "TopicConfig") -> str:
-    return ("r" if config.readable else "") + ("w" if config.writable else "") or "none"
-
-
 def _settings(config: "TopicConfig") -> dict[str, Any]:
     return {
         "read_queues": config.read_queues,
         "write_queues": config.write_queues,
-        "perm": _perm_text(config),
+        "perm": perm_text(config),
         "order": config.order,
     }
 
