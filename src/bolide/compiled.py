@@ -11,19 +11,24 @@ import os
 PURE = os.environ.get("BOLIDE_PURE") == "1"
 
 COMPILED_MODULES = (
+    "bolide.model._pairs",
     "bolide.wire._frame",
     "bolide.wire._pull",
     "bolide.record._checksum",
     "bolide.record._codec",
+    "bolide.record._stored",
     "bolide.rules.sql._judge",
     "bolide.store._append",
     "bolide.store._collect",
+    "bolide.store._ends",
     "bolide.store._walk",
     "bolide.store._index",
+    "bolide.store.timer._filing",
+    "bolide.client._gather",
     "bolide.offline._faults",
     "bolide.offline._texts",
-    "bolide.pipeline._columns",
-    "bolide.pipeline._rows",
+    "bolide.arrow._columns",
+    "bolide.arrow._rows",
 )
 
 
