@@ -1,7 +1,7 @@
 """Nothing stands in the house that nobody uses: every function, class and constant is named where it is not defined.
 
-Tests do not count as users: what only they need belongs to them.  A name that is used anywhere counts as used
-everywhere, so this finds what is forgotten and not everything that is superfluous.
+Tests do not count as users: what only they need belongs to them.  Applications do.  A name that is used anywhere
+counts as used everywhere, so this finds what is forgotten and not everything that is superfluous.
 """
 
 import ast
@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+import bolide
 from tests.arch import cython, house
 
 ALIVE = {
@@ -17,7 +18,6 @@ ALIVE = {
         (
             "connection_made",
             "get_buffer",
-            "buffer_updated",
             "eof_received",
             "pause_writing",
             "resume_writing",
@@ -25,13 +25,12 @@ ALIVE = {
         "asyncio calls the protocol of a connection",
     ),
     **dict.fromkeys(
-        ("ITEM_FLAG_AT", "ITEM_SIZE_AT", "TAGS_CODE_AT"),
+        ("ITEM_SIZE_AT", "TAGS_CODE_AT"),
         "a layout names every field; these are read by its compiled side only",
     ),
     "streamReader": "Spark asks the source for what it can do",
     **dict.fromkeys(
         (
-            "decode_locked",
             "decode_member_group",
             "decode_producer_connections",
         ),
@@ -39,6 +38,9 @@ ALIVE = {
     ),
 }
 """Used by somebody whom the search cannot see, with the reason."""
+
+NAMES_OF_OTHERS = house.PACKAGE / "compat"
+"""Code that was written for other clients calls these; nobody here does."""
 
 HARMLESS_DECORATORS = {
     "asynccontextmanager",
@@ -66,15 +68,24 @@ def test_what_is_called_alive_is_there_and_would_look_dead() -> None:
 
 
 def _used() -> set[str]:
-    used: set[str] = set()
-    return used.union(
+    return _offered().union(
         *map(_used_in, house.sources(".py")), *map(cython.names_used, house.sources(".pyx", ".pxi"))
     )
+
+
+def _offered() -> set[str]:
+    """What the package has for applications: its names, and the methods of its classes."""
+    found = {name: getattr(bolide, name) for name in bolide.__all__}
+    kinds = [base for value in found.values() for base in getattr(value, "__mro__", ())]
+    methods = {name for kind in kinds if kind.__module__.startswith("bolide.") for name in vars(kind)}
+    return {*found, *(name for name in methods if not name.startswith("_"))}
 
 
 def _definitions() -> dict[str, list[str]]:
     places: dict[str, list[str]] = defaultdict(list)
     for path in house.sources(".py"):
+        if path.is_relative_to(NAMES_OF_OTHERS):
+            continue
         for name, line in _defined_in(ast.parse(path.read_text())):
             places[name].append(f"{house.name_of(path)}:{line}")
     for path in house.sources(".pyx", ".pxi"):

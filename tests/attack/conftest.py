@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bolide.client import reader, rounds
+from bolide.client import lite_queue, reader, rounds
 from tests.peers import frames
 from tests.peers.bolide import Bolide
 from tests.peers.server import Together
@@ -30,7 +30,8 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
         taken[timeout_ms] += 1
         return await honest(event, min(timeout_ms, 2))
 
-    monkeypatch.setattr(reader, "wait_at_most", wait_at_most)
+    for module in (lite_queue, reader):
+        monkeypatch.setattr(module, "wait_at_most", wait_at_most)
     return taken
 
 

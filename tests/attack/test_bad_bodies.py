@@ -70,21 +70,34 @@ def test_a_push_consumer_skips_bad_bodies_when_it_is_told_so_and_counts_them(
     assert "skipped the message at offset 1" in caplog.text
 
 
+def _pulled(reader: bolide.PullConsumer, queue: bolide.MessageQueue) -> list[bolide.StoredMessage]:
+    """All three.  A body that costs much ends a pull, and the next one brings the rest."""
+    got: list[bolide.StoredMessage] = []
+    offset = 0
+    while offset < 3:
+        result = reader.pull(queue, offset)
+        got += result.messages
+        assert result.next_offset > offset
+        offset = result.next_offset
+    return got
+
+
 def test_a_pull_hands_out_a_bad_body_as_such(server: Together, topic: str) -> None:
     with bolide.PullConsumer(server.nameserver) as reader:
         (queue,) = reader.queues(topic)
-        _check(reader.pull(queue, 0).messages, topic)
+        _check(_pulled(reader, queue), topic)
     with bolide.PullConsumer(server.nameserver, bad_bodies="skip") as reader:
-        result = reader.pull(queue, 0)
-        assert [message.body for message in result.messages] == [b"before", b"behind"]
-        assert (result.next_offset, reader.skipped) == (3, 1)
+        assert [message.body for message in _pulled(reader, queue)] == [b"before", b"behind"]
+        assert reader.skipped == 1
 
 
 def test_both_kinds_of_consumers_do_the_same_on_asyncio(server: Together, topic: str) -> None:
     async def scenario() -> None:
         async with bolide.aio.PullConsumer(server.nameserver) as reader:
             (queue,) = await reader.queues(topic)
-            _check((await reader.pull(queue, 0)).messages, topic)
+            first = await reader.pull(queue, 0)
+            rest = [] if first.next_offset == 3 else (await reader.pull(queue, first.next_offset)).messages
+            _check(first.messages + rest, topic)
         got: list[bolide.StoredMessage] = []
         everything = asyncio.Event()
 

@@ -267,7 +267,7 @@ def test_a_broker_sends_nobody_to_an_address_that_is_in_no_route(broker_id: int)
         seen = Seen()
         async with await consumer_of(server, seen) as consumer:
             await wait_for(lambda: len(seen.messages) == 5, "all of them, from the one address there is")
-            assert set(consumer._instance._caller._links) == {server.address}
+            assert set(consumer._instance.hub._caller._links) == {server.address}
 
     against(scenario)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.bench import report
 from tests.bench.attacks.kinds import ATTACKS
 from tests.bench.descriptors import limit_descriptors
-from tests.bench.rows import CALLBACKS, KEYS, SPARK
+from tests.bench.rows import CALLBACKS, CLIENTS, KEYS, SPARK
 from tests.bench.run import run
 from tests.bench.scale import FULL, QUICK, SMOKE
 from tests.bench.sides import OURS, SIDES
@@ -28,7 +28,7 @@ def main() -> int:
     if OURS in sides and not Path(sys.executable).with_name("bolide").exists():
         _say("error: bolide is not installed beside this interpreter; run `make setup`")
         return 2
-    if set(chosen) - {CALLBACKS, SPARK}:
+    if set(chosen) - {CALLBACKS, SPARK, CLIENTS}:
         java.build(java.LATEST)
     limit_descriptors()
     with tempfile.TemporaryDirectory(prefix="bolide-bench-", dir=options.dir) as home:

@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from tests.bench.clients import peers
 from tests.bench.rows import ROWS, Row
 from tests.bench.run import Samples
 from tests.bench.scale import Scale
@@ -78,6 +79,9 @@ def markdown(lines: list[Line], samples: Samples, scale: Scale) -> str:
         f"Spark: local[2], {scale.spark_messages:,} messages of 128 bytes in 4 queues or partitions; PySpark "
         f"{version('pyspark')} on our side, {kafka.SPARK_VERSION} on Kafka's. The cost of a row: {scale.spark_many:,} "
         f"messages over {scale.spark_few:,}.",
+        f"Python clients: {scale.client_messages:,} messages, a third of them on asyncio; beside confluent-kafka "
+        f"{peers.CONFLUENT} (acks=all, linger 5 ms), aiokafka {peers.AIOKAFKA} and, through the original's proxy, "
+        f"rocketmq-python-client {peers.ROCKETMQ}. Memory: {scale.client_many:,} messages sent and polled again.",
         *_failures(samples),
         *(["", *samples.notes] if samples.notes else []),
     ]

@@ -34,6 +34,7 @@ FRESH_WORKLOADS: dict[str, tuple[Mapping[str, str], Workload]] = {
     "rolls": (rolls.SETTINGS, rolls.segment_rolls),
     "rolls_topics": (rolls.SETTINGS, rolls.segment_rolls_while_topics_come_and_go),
     "tags": (features.FILTERS, features.consume_by_tag),
+    "span": (features.FILTERS, features.consume_by_tag_unhindered),
     "sql": (features.FILTERS, features.consume_by_sql),
     "order": (ASYNC_FLUSH, features.consume_in_order),
     "transactions": (ASYNC_FLUSH, features.send_in_transactions),
@@ -51,7 +52,8 @@ START = "start"
 CALLBACKS = "callbacks"
 ATTACKED = "attacks"
 SPARK = "spark"
-KEYS = (*WORKLOADS, START, *FRESH_WORKLOADS, *OWN_WORKLOADS, CALLBACKS, ATTACKED, SPARK)
+CLIENTS = "clients"
+KEYS = (*WORKLOADS, START, *FRESH_WORKLOADS, *OWN_WORKLOADS, CALLBACKS, ATTACKED, SPARK, CLIENTS)
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,13 @@ def _of_spark(figure: str, title: str, at_least_ratio: float) -> Row:
     return Row(SPARK, figure, f"Spark: {title}", "rows/s", bar=ratio_at_least(at_least_ratio), peer=KAFKA)
 
 
+def _of_clients(figure: str, title: str, at_least_ratio: float, peer: str = KAFKA) -> tuple[Row, ...]:
+    return (
+        Row(*(CLIENTS, figure, f"Python: {title}", "msg/s"), bar=ratio_at_least(at_least_ratio), peer=peer),
+        Row(CLIENTS, f"{figure}_cpu_us", f"Python: {title}, client's CPU per message", "µs", 2, peer=peer),
+    )
+
+
 ROWS = (
     Row("sync64", "per_second", "sync send, 64 threads", "msg/s", bar=ratio_at_least(1.8)),
     Row("sync64", "p50_ms", "sync send, 64 threads, p50", "ms", 2),
@@ -172,6 +181,15 @@ ROWS = (
     *_rolls("rolls_topics", "ten segment rolls while topics come and go"),
     Row(
         *("tags", "per_second", "push consume, a tag keeps 1 in 10: messages looked at", "msg/s"),
+        bar=ratio_at_least(1.5),
+    ),
+    Row(
+        *(
+            "span",
+            "per_second",
+            "the same, client's span 65,535 instead of 2,000: messages looked at",
+            "msg/s",
+        ),
         bar=ratio_at_least(1.5),
     ),
     Row(
@@ -233,4 +251,14 @@ ROWS = (
     ),
     Row(SPARK, "idle_ms", "Spark: a trigger without new data", "ms", 1, below(100, "ms"), KAFKA),
     Row(SPARK, "worker_mb", "Spark: peak memory of a Python worker", "MB", 0, below(300, "MB"), KAFKA),
+    *_of_clients("produce", "`send_soon` with a callback each, beside confluent-kafka", 1.0),
+    *_of_clients("consume", "`poll`, each body read, beside confluent-kafka", 1.0),
+    *_of_clients("arrow", "`poll_arrow`, six columns, beside confluent-kafka's messages", 1.5),
+    *_of_clients("aio", "asyncio `send_soon` with a callback each, beside aiokafka", 4.0),
+    *_of_clients("send", "sync send, 1 thread, beside rocketmq-python-client", 10.0, THEIRS),
+    Row(CLIENTS, "memory_mb", "Python: a client's memory, very many messages", "MB", bar=below(120, "MB")),
+    Row(
+        *(CLIENTS, "memory_growth", "Python: a client's memory after all messages / after a tenth", "x", 2),
+        bar=at_most(1.1, "x"),
+    ),
 )

@@ -8,7 +8,17 @@ from tests.bench.attacks.kinds import ATTACKS
 from tests.bench.attacks.measure import prepare, under_attack
 from tests.bench.callbacks.measure import longest_callbacks, table_of
 from tests.bench.callbacks.scene import Scene
-from tests.bench.rows import ATTACKED, CALLBACKS, FRESH_WORKLOADS, OWN_WORKLOADS, SPARK, START, WORKLOADS
+from tests.bench.clients.measure import client_figures, memory_figures
+from tests.bench.rows import (
+    ATTACKED,
+    CALLBACKS,
+    CLIENTS,
+    FRESH_WORKLOADS,
+    OWN_WORKLOADS,
+    SPARK,
+    START,
+    WORKLOADS,
+)
 from tests.bench.scale import Scale
 from tests.bench.sides import KAFKA, KINDS, OURS, THEIRS, running_side
 from tests.bench.spark.measure import spark_figures
@@ -58,6 +68,8 @@ def run(
         _run_attacks(side, attacks, scale, home / f"{ATTACKED}-{side}", samples, say)
     if SPARK in chosen:
         _run_spark(sides, scale, home, samples, say)
+    if CLIENTS in chosen:
+        _run_clients(sides, scale, home, samples, say)
     return samples
 
 
@@ -146,6 +158,19 @@ def _run_spark(sides: Collection[str], scale: Scale, home: Path, samples: Sample
             figures = spark_figures(side, scale, home / f"{SPARK}-{side}")
             samples.add(side, SPARK, figures)
             say(f"Spark on {side}, {number + 1} of {scale.rounds}: {_brief(figures)}")
+
+
+def _run_clients(sides: Collection[str], scale: Scale, home: Path, samples: Samples, say: Say) -> None:
+    for number in range(scale.rounds):
+        in_turn = _in_turn(number, KAFKA, sides)
+        for side in [*in_turn, THEIRS] if THEIRS in sides else in_turn:
+            figures = client_figures(side, scale, home / f"{CLIENTS}-{side}")
+            samples.add(side, CLIENTS, figures)
+            say(f"clients of {side}, {number + 1} of {scale.rounds}: {_brief(figures)}")
+    if OURS in sides:
+        figures = memory_figures(scale, home / f"{CLIENTS}-memory")
+        samples.add(OURS, CLIENTS, figures)
+        say(f"memory of a client: {_brief(figures)}")
 
 
 def _brief(figures: dict[str, float]) -> str:

@@ -29,6 +29,9 @@ class Scale:
     spark_messages: int
     spark_few: int
     spark_many: int
+    client_messages: int
+    client_sends: int
+    client_many: int
 
 
 FULL = Scale(
@@ -54,6 +57,9 @@ FULL = Scale(
     spark_messages=5_000_000,
     spark_few=1_000_000,
     spark_many=20_000_000,
+    client_messages=3_000_000,
+    client_sends=4_000,
+    client_many=10_000_000,
 )
 QUICK = Scale(
     name="quick",
@@ -78,6 +84,9 @@ QUICK = Scale(
     spark_messages=200_000,
     spark_few=200_000,
     spark_many=4_000_000,
+    client_messages=300_000,
+    client_sends=1_000,
+    client_many=1_000_000,
 )
 SMOKE = Scale(
     name="smoke",
@@ -102,4 +111,7 @@ SMOKE = Scale(
     spark_messages=5_000,
     spark_few=1_000,
     spark_many=20_000,
+    client_messages=60_000,
+    client_sends=30,
+    client_many=10_000,
 )

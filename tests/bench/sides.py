@@ -1,5 +1,6 @@
 """The two sides of the comparison: a fresh server and a fresh load JVM, the same for both but for the server."""
 
+import asyncio
 import itertools
 import shutil
 from collections.abc import Iterator, Mapping
@@ -9,7 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.peers import java
+from bolide.admin.connection import AdminConnection
+from bolide.admin.topics import create_topic
+from bolide.model.topic import TopicConfig
+from tests.peers import java, kafka
 from tests.peers.apache import BENCH_FLAGS, Apache
 from tests.peers.bolide import Bolide
 from tests.peers.server import ServerKind, Together
@@ -18,7 +22,7 @@ from tests.peers.witness import Witness
 OURS, THEIRS, KAFKA = "bolide", "apache", "kafka"
 KINDS: dict[str, ServerKind] = {OURS: Bolide(), THEIRS: Apache(java.LATEST, BENCH_FLAGS)}
 SIDES = (*KINDS, KAFKA)
-"""Kafka is the peer of the rows of Spark alone, the original that of all others."""
+"""Kafka is the peer of the rows of Spark and of most of the Python clients, the original that of all others."""
 
 QUEUES = 4
 LOAD_JVM_FLAGS = ("-Xms1g", "-Xmx1g", "-XX:+UseG1GC")
@@ -88,3 +92,25 @@ def running_side(name: str, home: Path, *, settings: Mapping[str, str] = ASYNC_F
         finally:
             load.kill()
             shutil.rmtree(home / "load", ignore_errors=True)
+
+
+@contextmanager
+def running_kafka(home: Path) -> Iterator[kafka.Kafka]:
+    """The same of the other peer."""
+    server = kafka.Kafka(home)
+    try:
+        yield server.start()
+        server.stop()
+    finally:
+        server.kill()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def make_topic(server: Together, topic: str) -> None:
+    """A new topic of four queues, without a load program."""
+
+    async def make() -> None:
+        async with AdminConnection(server.nameserver) as servers:
+            await create_topic(servers, TopicConfig(topic, QUEUES, QUEUES))
+
+    asyncio.run(make())

@@ -176,7 +176,6 @@ AD-05 what a consumer does right now""".splitlines()
 
 _POP = "pop consumption is not built: classic clients do not use it"
 _HA = "replication is not built: a broker is alone with its name"
-_JAVA = "how Java's own client consumes in order; what it needs of a broker is OR-01"
 _FS = "the original removed filter servers; SQL expressions do their work"
 
 NOT_COVERED: dict[str, str] = {
@@ -185,11 +184,7 @@ NOT_COVERED: dict[str, str] = {
     **{f"CT-0{number}": _HA for number in range(1, 5)},
     **{f"FS-0{number}": _FS for number in range(1, 4)},
     "AM-01": _HA,
-    **{f"OR-0{number}": _JAVA for number in range(2, 9)},
     "RD-03": "a broker is never a slave: brokerId above 0 does not start",
-    "PR-02": "a choice of the client's; Java's own, and our producer goes on to the next broker at once",
-    "PR-06": "without slaves there is nobody else to send to",
-    "CO-14": "a habit of Java's client, which needs nothing of a broker",
     "TP-04": "what it shows is the sharing of queues among members, which CO-03 and CO-04 show for any numbers",
 }
 """Why no test names it."""

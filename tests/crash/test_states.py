@@ -1,6 +1,5 @@
-"""Crash states: thousands of moments at which power may go, new ones in every run."""
+"""Crash states: thousands of moments at which power may go.  `make crash` goes through new ones."""
 
-import secrets
 from collections.abc import Callable
 
 import pytest
@@ -12,13 +11,14 @@ from tests.crash.states import Run
 pytestmark = pytest.mark.timeout(1200)
 
 STATES = 5000
+FIRST_SEED = 1_000_000
+"""The same for everybody: a change is judged by what it does, and not by the luck of its run."""
 
 
 def test_nothing_promised_is_lost_and_nothing_wrong_is_delivered(
     record_property: Callable[[str, object], None],
 ) -> None:
-    seed = secrets.randbelow(1 << 32)
-    tally = explore(STATES, seed, workers=2)
+    tally = explore(STATES, FIRST_SEED, workers=2)
     record_property(TOLD, str(tally))
     assert not tally.failures, "\n".join(map(str, [tally, *tally.failures]))
     assert tally.states >= STATES

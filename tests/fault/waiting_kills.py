@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from bolide.model import names
-from bolide.model.message import StoredMessage
 from bolide.net.clock import SystemClock
 from bolide.record.decode import decode_messages
+from bolide.record.stored import StoredMessage
 from bolide.wire.codes import ResponseCode
 from tests.crash.waiting.client import (
     DEAD_TOPIC,

@@ -2,7 +2,15 @@
 
 from collections.abc import Callable
 
-from bolide import MessageQueue, PullConsumer, PullStatus, PushConsumer, SendReceipt, StoredMessage
+from bolide import (
+    LitePullConsumer,
+    MessageQueue,
+    PullConsumer,
+    PullStatus,
+    PushConsumer,
+    SendReceipt,
+    StoredMessage,
+)
 from bolide.model.errors import RouteNotFound
 from tests.peers.server import Together
 from tests.peers.waiting import PATIENCE_MS, PATIENCE_SECONDS, wait_until
@@ -31,7 +39,7 @@ def subscribed(
     server: Together,
     topic: str,
     group: str,
-    listener: Callable[..., None],
+    listener: Callable[..., object],
     *,
     tags: str = "*",
     sql: str | None = None,
@@ -40,6 +48,25 @@ def subscribed(
     consumer = PushConsumer(server.nameserver, group=group, listener=listener, **options)  # type: ignore[arg-type]
     consumer.subscribe(topic, tags, sql)
     return consumer
+
+
+def polling(server: Together, topic: str, group: str) -> LitePullConsumer:
+    consumer = LitePullConsumer(server.nameserver, group=group, start_from="first")
+    consumer.subscribe(topic)
+    return consumer
+
+
+def polled(consumer: LitePullConsumer, count: int, messages_max: int = 500) -> list[int]:
+    """The numbers that are the bodies of the next messages."""
+    bodies: list[int] = []
+
+    def have_come() -> bool:
+        wanted = min(messages_max, count - len(bodies))
+        bodies.extend(int(message.body) for message in consumer.poll(1_000, wanted))
+        return len(bodies) >= count
+
+    wait_until(have_come, PATIENCE_SECONDS, lambda: f"{len(bodies)} of {count}")
+    return bodies
 
 
 def stored_at(reader: PullConsumer, receipt: SendReceipt) -> StoredMessage:

@@ -188,9 +188,22 @@ class Contents:
         return file.read_text().splitlines()
 
     def _found(self, key: str) -> list[str]:
-        """The messages that a key finds: unique key, queue and offset of each."""
-        printed = self.stage.admin(f"queryMsgByKey -t {self.topics[0]} -k {key}")
-        return re.findall(r"^([0-9A-F]{32,56} +\d+ +\d+)", printed, re.MULTILINE)
+        """The messages that a key finds: unique key, queue and offset of each.
+
+        A query that the original has not answered in time is told as one without messages: it is asked again.
+        """
+        printed = ""
+
+        def rows() -> list[str]:
+            return re.findall(r"^([0-9A-F]{32,56} +\d+ +\d+)", printed, re.MULTILINE)
+
+        def is_found() -> bool:
+            nonlocal printed
+            printed = self.stage.admin(f"queryMsgByKey -t {self.topics[0]} -k {key}")
+            return bool(rows())
+
+        wait_until(is_found, PATIENCE_SECONDS, lambda: f"{key} finds nothing: {printed}")
+        return rows()
 
 
 @pytest.mark.parametrize("way", [Broker.stop, Broker.kill], ids=["stopped", "killed"])

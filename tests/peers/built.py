@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,6 +66,30 @@ def run(
             return
     said = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + done.stderr).strip().splitlines()
     raise BuildFailed("\n".join([f"{what} could not be built", *said[-SAID_LINES_MAX:]]))
+
+
+def jars(name: str, pom: Path, what: str, version: str) -> str:
+    """The class path of what a pom names, at the version that its property `what` gets."""
+
+    def make(place: Path) -> None:
+        words: list[str | Path] = [tool("mvn"), "--quiet", "--batch-mode", "--file", pom, "package"]
+        words += [f"-D{what}.version={version}", f"-Dpeers.build={place}"]
+        run(f"the jars of {name}", [words, [*words, "--update-snapshots"]])
+
+    return f"{made(name, version, [pom], make) / 'lib'}/*"
+
+
+def python(name: str, packages: Sequence[str]) -> Path:
+    """An interpreter with these packages, as `name==version`, what they need, and nothing of ours."""
+
+    def make(place: Path) -> None:
+        shutil.rmtree(place / "venv", ignore_errors=True)
+        run(f"a Python for {name}", [[sys.executable, "-m", "venv", place / "venv"]])
+        pip: list[str | Path] = [place / "venv" / "bin" / "pip", "--quiet", "--disable-pip-version-check"]
+        run(" ".join(packages), [[*pip, "install", *packages]] * 2)
+
+    version = f"{' '.join(packages)} {sys.version} {sys.prefix}"
+    return made(name, version, [], make) / "venv" / "bin" / "python"
 
 
 def _fingerprint(version: str, sources: Iterable[Path]) -> str:

@@ -4,10 +4,8 @@ Everything lands in `.cache/peers`: the server's jars, the connector's jars, and
 connector is made for.  Fetched once each, when first asked for.
 """
 
-import shutil
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 from tests.peers import built, java
@@ -73,6 +71,9 @@ class Kafka:
             self._process.kill()
             self._process = None
 
+    def cpu_seconds(self) -> float:
+        return 0.0 if self._process is None else self._process.cpu_seconds()
+
     def _listens(self) -> bool:
         try:
             socket.create_connection((HOST, self._port), PROBE_SECONDS).close()
@@ -100,39 +101,14 @@ class Kafka:
 
 def connector_jars() -> list[Path]:
     """What goes into `spark.jars`."""
-    return sorted(
-        (_jars("spark", f"spark-kafka-{SPARK_VERSION}", "spark", SPARK_VERSION) / "lib").glob("*.jar")
-    )
+    place = built.jars(f"spark-kafka-{SPARK_VERSION}", _POMS / "spark" / "pom.xml", "spark", SPARK_VERSION)
+    return sorted(Path(place).parent.glob("*.jar"))
 
 
 def spark_python() -> Path:
     """An interpreter with the PySpark of the connector and nothing else."""
-
-    def make(place: Path) -> None:
-        shutil.rmtree(place / "venv", ignore_errors=True)
-        built.run("a Python for Spark", [[sys.executable, "-m", "venv", place / "venv"]])
-        pip: list[str | Path] = [
-            place / "venv" / "bin" / "pip",
-            "--quiet",
-            "--disable-pip-version-check",
-            "install",
-        ]
-        built.run(f"PySpark {SPARK_VERSION}", [[*pip, f"pyspark=={SPARK_VERSION}"]] * 2)
-
-    version = f"{SPARK_VERSION} {sys.version} {sys.prefix}"
-    return built.made(f"pyspark-{SPARK_VERSION}", version, [], make) / "venv" / "bin" / "python"
+    return built.python(f"pyspark-{SPARK_VERSION}", [f"pyspark=={SPARK_VERSION}"])
 
 
 def _class_path() -> str:
-    return f"{_jars('server', f'kafka-{VERSION}', 'kafka', VERSION) / 'lib'}/*"
-
-
-def _jars(folder: str, name: str, what: str, version: str) -> Path:
-    pom = _POMS / folder / "pom.xml"
-
-    def make(place: Path) -> None:
-        words: list[str | Path] = [built.tool("mvn"), "--quiet", "--batch-mode", "--file", pom, "package"]
-        words += [f"-D{what}.version={version}", f"-Dpeers.build={place}"]
-        built.run(f"the jars of {name}", [words, [*words, "--update-snapshots"]])
-
-    return built.made(name, version, [pom], make)
+    return built.jars(f"kafka-{VERSION}", _POMS / "server" / "pom.xml", "kafka", VERSION)

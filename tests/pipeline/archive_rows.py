@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from bolide.pipeline.archive.delta import DeltaLog
+from bolide.pipeline.archive.delta import ArchiveLog
 from bolide.pipeline.archive.place import DELTA, Place
 from bolide.pipeline.archive.read import archived, committed, files_of
 from bolide.pipeline.archive.write import Archive
@@ -87,5 +87,5 @@ def image(place: Place) -> dict[str, object]:
     files = [file for folder in folders for file in all_files(folder) if "_delta_log" not in file.parts]
     found: dict[str, object] = {str(file.relative_to(place.folder)): file.read_bytes() for file in files}
     if place.format == DELTA:
-        found |= {"version": DeltaLog(place).version(), "paths": DeltaLog(place).paths()}
+        found |= {"version": ArchiveLog(place).version(), "paths": ArchiveLog(place).paths()}
     return found

@@ -10,6 +10,7 @@ import signal
 import sys
 
 from bolide.net.clock import SystemClock
+from bolide.pipeline.access import ClusterAccess
 from bolide.pipeline.archive.place import open_or_make
 from bolide.pipeline.archive.run import run_archive
 from bolide.pipeline.archive.wanted import Wanted
@@ -30,7 +31,7 @@ def main(nameserver: str, topic: str, folder: str, deadly: str, count: str) -> N
                 os.kill(process, signal.SIGKILL)
 
     place = open_or_make(folder)
-    wanted = Wanted([topic], nameserver, "1 second", once=True, batch_bytes=2000)
+    wanted = Wanted([topic], ClusterAccess(nameserver), "1 second", once=True, batch_bytes=2000)
     kept = Checkpoint(str(place.folder / "checkpoint"))
     run_archive(spark, place, kept, wanted, now_ms=SystemClock().now_ms, before=before)
 

@@ -15,9 +15,11 @@ from bolide.cli.main import main as command
 from bolide.model.limit import MIB
 from bolide.model.offsets import MessageQueue
 from bolide.net.clock import SystemClock
+from bolide.pipeline.access import ClusterAccess
 from bolide.pipeline.archive.place import DELTA, PARQUET, Place, open_or_make, open_place
 from bolide.pipeline.archive.run import Done, run_archive
 from bolide.pipeline.archive.wanted import Wanted
+from bolide.pipeline.archive.write import OtherMessages
 from bolide.pipeline.declared.checkpoint import AlreadyRunning, Checkpoint
 from bolide.pipeline.declared.progress import QueryProgress
 from bolide.pipeline.declared.run import Stop, Watch
@@ -53,7 +55,9 @@ def archive_once(
     target_bytes: int | None = None,
     before: Callable[[str], None] = lambda step: None,
 ) -> Done:
-    wanted = Wanted(topics, server.nameserver, "1 second", once=True, target_bytes=target_bytes)
+    wanted = Wanted(
+        topics, ClusterAccess(server.nameserver), "1 second", once=True, target_bytes=target_bytes
+    )
     kept_at = Checkpoint(str(place.folder / checkpoint))
 
     def now_ms() -> int:
@@ -85,6 +89,39 @@ def test_runs_go_on_from_one_another_with_and_without_their_checkpoint(
     assert numbers(kept(spark, place)) == [*range(35), *range(100, 103)]
 
 
+def test_the_manifest_counts_and_not_a_checkpoint_that_is_ahead_or_behind(
+    spark: SparkSession, server: EmbeddedServer, tmp_path: Path
+) -> None:
+    """Of another archive of the same topic, or from a backup."""
+    send(server, "arch-counted", range(20))
+    first, second = open_or_make(tmp_path / "a"), open_or_make(tmp_path / "b")
+    shared = str(tmp_path / "shared")
+    assert (
+        archive_once(spark, server, first, "arch-counted", checkpoint=shared).added["arch-counted"].rows == 20
+    )
+    assert (
+        archive_once(spark, server, second, "arch-counted", checkpoint=shared).added["arch-counted"].rows
+        == 20
+    )
+    send(server, "arch-counted", range(20, 30))
+    assert archive_once(spark, server, first, "arch-counted").added["arch-counted"].rows == 10
+    assert archive_once(spark, server, first, "arch-counted", checkpoint=shared).added == {}
+    assert numbers(kept(spark, first)) == list(range(30))
+
+
+def test_a_topic_that_was_made_again_is_known_without_a_checkpoint(
+    spark: SparkSession, server: EmbeddedServer, tmp_path: Path
+) -> None:
+    place = open_or_make(tmp_path / "a")
+    send(server, "arch-again", range(10))
+    archive_once(spark, server, place, "arch-again")
+    assert command(["topic", "delete", "arch-again", "--yes", "-n", server.nameserver]) == 0
+    send(server, "arch-again", range(100, 140))
+    with pytest.raises(OtherMessages, match="deleted and made again"):
+        archive_once(spark, server, place, "arch-again", checkpoint="new")
+    assert numbers(kept(spark, place)) == list(range(10))
+
+
 def test_a_run_goes_on_until_it_is_told_to_stop(
     spark: SparkSession, server: EmbeddedServer, tmp_path: Path
 ) -> None:
@@ -100,7 +137,7 @@ def test_a_run_goes_on_until_it_is_told_to_stop(
         spark,
         place,
         Checkpoint(str(place.folder / "checkpoint")),
-        Wanted(["going-on"], server.nameserver, "100 milliseconds"),
+        Wanted(["going-on"], ClusterAccess(server.nameserver), "100 milliseconds"),
         now_ms=SystemClock().now_ms,
         stop=stop,
         watch=Watch(progress=look),

@@ -4,6 +4,7 @@ import asyncio
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from bolide import Message, Producer
 from bolide.model.offsets import MessageQueue
+from bolide.pipeline.access import ClusterAccess
 from bolide.pipeline.archive.audit import Stored, ask_stored, compared, prove
 from bolide.pipeline.archive.compare import Audit
 from bolide.pipeline.archive.place import DELTA, PARQUET, Place, open_or_make
@@ -20,6 +22,7 @@ from bolide.pipeline.archive.spans import Span
 from bolide.testing import EmbeddedServer
 from tests.peers.waiting import PATIENCE_MS
 from tests.pipeline.archive_rows import message, opened, rows
+from tests.pipeline.conftest import Bolide
 
 pytestmark = pytest.mark.needs("java")
 
@@ -32,7 +35,7 @@ def audit(spark: SparkSession, place: Place, stored: Stored = ALL, nameserver: s
     topics = sorted({queue.topic for queue in stored.ends})
     queues = compared(stored, state, topics, has_group=bool(stored.consumed))
     deep = stored if nameserver else None
-    return prove(spark, place, state, queues, topics=None, deep=deep, nameserver=nameserver)
+    return prove(spark, place, state, queues, topics=None, deep=deep, cluster=ClusterAccess(nameserver))
 
 
 def told(found: Audit) -> list[tuple[int, str, str]]:
@@ -170,5 +173,35 @@ def test_a_deep_audit_finds_what_the_topic_says_otherwise(
         assert told(audit(spark, place, stored, server.nameserver)) == expected
 
 
+def test_what_is_archived_while_an_audit_looks_is_no_foreign_file(
+    bolide: Bolide,
+    spark: SparkSession,
+    server: EmbeddedServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    options = {"nameserver": server.nameserver, "subscribe": "audit-beside"}
+    queue = MessageQueue("audit-beside", "broker-a", 0)
+    archive = opened(open_or_make(tmp_path / "a"))
+
+    def archive_more() -> None:
+        with Producer(server.nameserver, group="shop", timeout_ms=PATIENCE_MS) as producer:
+            producer.send(Message("audit-beside", b"one"), queue=queue)
+        archive.append(spark.read.format("rocketmq").options(**options).load())
+
+    def prove_late(*words: Any, **more: Any) -> Audit:
+        if len(looks) == 0:
+            archive_more()
+        looks.append(prove(*words, **more))
+        return looks[-1]
+
+    archive_more()
+    looks: list[Audit] = []
+    monkeypatch.setattr("bolide.pipeline.archive.audit.prove", prove_late)
+    shown = bolide("audit", "--archive", str(tmp_path / "a"))
+    assert "all equal" in shown
+    assert [found.is_equal for found in looks] == [False, True]
+
+
 def asked(server: EmbeddedServer, topics: Sequence[str]) -> Stored:
-    return asyncio.run(ask_stored(server.nameserver, topics, None))
+    return asyncio.run(ask_stored(ClusterAccess(server.nameserver), topics, None))

@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 
 from bolide import Message, Producer, PushConsumer
 from bolide.model.errors import RouteNotFound
-from bolide.model.message import StoredMessage
 from bolide.pipeline.dead_letters.letters import with_causes
 from bolide.pipeline.dead_letters.report import DAY_MS, HOUR_MS, report
+from bolide.record.stored import StoredMessage
 from bolide.testing import EmbeddedServer
 from tests.peers.waiting import PATIENCE_SECONDS, wait_until
 from tests.pipeline.conftest import Bolide
@@ -35,7 +35,7 @@ def bury(server: EmbeddedServer, topic: str, group: str, tags: list[str]) -> Non
             body = json.dumps({"number": number, "version": number % 2}).encode()
             producer.send(Message(topic, body, tag, [f"k{number}"]))
     with PushConsumer(
-        server.nameserver, group=group, listener=fail, start_from="first", max_reconsume_times=0
+        server.nameserver, group=group, listener=fail, start_from="first", attempts_max=0
     ) as consumer:
         consumer.subscribe(topic)
         wait_until(lambda: dead() == len(tags), PATIENCE_SECONDS, "all are dead")
@@ -75,6 +75,13 @@ def test_a_report_a_plan_a_redrive_and_the_consumer_gets_them(
     again = bolide("dlq", "redrive", "plan.json", "--yes", "--json")
     assert (again["sent"], again["sent_before"]) == (0, 6)
     assert len(stored(server.nameserver, "dl-orders")) == 9 + 6
+
+    left = bolide("dlq", "plan", "dl-billing", "--not-in", "plan.json", "--output", "next.json", "--json")
+    assert (left["letters"], left["not_planned"]) == (3, 0)
+    tags = [letter["tag"] for letter in json.loads((tmp_path / "next.json").read_text())["letters"]]
+    assert tags == ["open"] * 3
+    refused = bolide("dlq", "plan", "dl-others", "--not-in", "plan.json", "--output", "x", code=2)
+    assert "a plan of the group dl-billing, not of dl-others" in refused
 
 
 def test_a_plan_is_chosen_by_tag_age_and_sql_and_says_when_nothing_is_left(

@@ -1,6 +1,8 @@
 """`bolide pipeline run` as users run it: a process that is told to stop, and goes on from its checkpoint."""
 
 import json
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -8,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bolide.pipeline.interrupts import STOPPED
 from tests.peers.waiting import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.needs("java")
@@ -71,3 +74,34 @@ def test_sigterm_ends_a_run_in_order_and_the_next_one_goes_on(tmp_path: Path) ->
     assert ids(tmp_path) == [1, 2]
     status = bolide(tmp_path, "status", "rows.yaml", "--json")
     assert json.loads(status.communicate()[0])["state"] == "finished"
+
+
+JAVA = """\
+#!/bin/sh
+# The JVM of Spark begins with Ctrl-C for the command, which is its parent; the one before it only puts words together.
+case "$*" in *launcher.Main*) ;; *) kill -INT $PPID ;; esac
+exec {java} "$@"
+"""
+
+
+def test_ctrl_c_while_spark_starts_ends_with_one_line_and_leaves_no_jvm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both ends of the pipe are the JVM's, too: that it ends is that the JVM has."""
+    real = shutil.which("java")
+    assert real is not None
+    java = tmp_path / "jdk" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(JAVA.format(java=real))
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
+    (tmp_path / "in").mkdir()
+    (tmp_path / "rows.yaml").write_text(PIPELINE)
+    running = bolide(tmp_path, "explain", "rows.yaml")
+    try:
+        told = running.communicate(timeout=PATIENCE_SECONDS)[1]
+    except subprocess.TimeoutExpired:
+        os.killpg(running.pid, signal.SIGKILL)
+        raise
+    assert running.returncode == 130
+    assert [line for line in told.splitlines() if not line.startswith("WARNING: ")] == [STOPPED]

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from bolide import Message, Producer, PullConsumer, PushConsumer, RetryLater
 from bolide.model.errors import RouteNotFound
-from bolide.model.message import StoredMessage
+from bolide.record.stored import StoredMessage
 from bolide.testing import EmbeddedServer
 from tests.peers.waiting import PATIENCE_MS, PATIENCE_SECONDS, wait_until
 from tests.pipeline.conftest import ORDERS
@@ -63,7 +63,7 @@ def test_what_a_group_sent_back_and_what_it_gave_up_are_read_by_its_name(
 
     for group, retries, tags in (("patient", 16, "again"), ("strict", 0, "never")):
         with PushConsumer(
-            server.nameserver, group=group, listener=fail, start_from="first", max_reconsume_times=retries
+            server.nameserver, group=group, listener=fail, start_from="first", attempts_max=retries
         ) as consumer:
             consumer.subscribe("trouble", tags)
             topic = f"%RETRY%{group}" if retries else f"%DLQ%{group}"

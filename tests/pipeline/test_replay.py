@@ -18,14 +18,15 @@ from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from bolide import Message, MessageQueue, Producer
 from bolide.admin.connection import AdminConnection
 from bolide.admin.topics import list_topics
-from bolide.model.message import StoredMessage
 from bolide.net.clock import SystemClock
+from bolide.pipeline.access import ClusterAccess
 from bolide.pipeline.declared.run import Stop
 from bolide.pipeline.replay import plan
 from bolide.pipeline.replay.folder import ReplayFolder
 from bolide.pipeline.replay.plan import Asked, Selection
 from bolide.pipeline.replay.run import Broken, ReplayFailed, Target, run
 from bolide.pipeline.replay.source import plan_topics
+from bolide.record.stored import StoredMessage
 from bolide.testing import EmbeddedServer
 from tests.peers.waiting import PATIENCE_SECONDS, wait_until
 from tests.pipeline.conftest import ORDERS, Bolide
@@ -162,8 +163,12 @@ def test_a_replay_that_is_stopped_goes_on_where_it_was_and_its_ends_stay_where_t
     monkeypatch.setattr(plan, "REPLAY_SLICE_MESSAGES_MAX", 100)
     send(server, "rp-ends", 300)
     asked = Asked("rp-ends-copy", ("rp-ends",), selection=Selection())
-    found = replace(plan_topics(server.nameserver, asked, "ends", "replay-ends", 0), tasks=2)
-    folder, target, stop = ReplayFolder.of("ends", str(tmp_path)), Target(server.nameserver), Stop()
+    found = replace(plan_topics(ClusterAccess(server.nameserver), asked, "ends", "replay-ends", 0), tasks=2)
+    folder, target, stop = (
+        ReplayFolder.of("ends", str(tmp_path)),
+        Target(ClusterAccess(server.nameserver)),
+        Stop(),
+    )
     done = run(
         found, folder, spark, target, stop=stop, progress=lambda one: stop.ask() if one.slices else None
     )
@@ -181,7 +186,9 @@ def test_a_second_stop_does_not_wait_for_the_slice_and_doubles_nothing(
 ) -> None:
     """At five a second the slice would take longer than the test waits."""
     send(server, "rp-hasty", 5 * PATIENCE_SECONDS)
-    found = plan_topics(server.nameserver, Asked("rp-hasty-copy", ("rp-hasty",)), "hasty", "replay-hasty", 0)
+    found = plan_topics(
+        ClusterAccess(server.nameserver), Asked("rp-hasty-copy", ("rp-hasty",)), "hasty", "replay-hasty", 0
+    )
     folder, stop = ReplayFolder.of("hasty", str(tmp_path)), Stop()
 
     def stop_when_begun() -> None:
@@ -192,10 +199,10 @@ def test_a_second_stop_does_not_wait_for_the_slice_and_doubles_nothing(
     stopping = threading.Thread(target=stop_when_begun)
     stopping.start()
     with pytest.raises(Broken):
-        run(found, folder, spark, Target(server.nameserver, rate=5), stop=stop)
+        run(found, folder, spark, Target(ClusterAccess(server.nameserver), rate=5), stop=stop)
     stopping.join()
     assert folder.done().slices == 0
-    done = run(found, folder, spark, Target(server.nameserver))
+    done = run(found, folder, spark, Target(ClusterAccess(server.nameserver)))
     assert done.sent + done.stored_before == 5 * PATIENCE_SECONDS
     assert numbers(server, "rp-hasty-copy") == Counter(range(5 * PATIENCE_SECONDS))
 
@@ -205,8 +212,8 @@ def test_a_slice_that_was_sent_and_not_noted_is_not_sent_again(
 ) -> None:
     """A crash between the last acknowledgement and the note; after it the messages come in another order."""
     asked = Asked("rp-noted", ("orders",))
-    found = replace(plan_topics(server.nameserver, asked, "noted", "replay-noted", 0), tasks=2)
-    folder, target = ReplayFolder.of("noted", str(tmp_path)), Target(server.nameserver)
+    found = replace(plan_topics(ClusterAccess(server.nameserver), asked, "noted", "replay-noted", 0), tasks=2)
+    folder, target = ReplayFolder.of("noted", str(tmp_path)), Target(ClusterAccess(server.nameserver))
     assert run(found, folder, spark, target).sent == ORDERS + 1
     (tmp_path / "noted" / "done.json").unlink()
     done = run(found, folder, spark, target)
@@ -265,12 +272,14 @@ def test_messages_that_expire_meanwhile_end_it_and_can_be_left_out(
 ) -> None:
     """A range that lies beyond the queue stands for messages that are gone."""
     send(server, "rp-gone", 20)
-    found = plan_topics(server.nameserver, Asked("rp-gone-copy", ("rp-gone",)), "gone", "replay-gone", 0)
+    found = plan_topics(
+        ClusterAccess(server.nameserver), Asked("rp-gone-copy", ("rp-gone",)), "gone", "replay-gone", 0
+    )
     ranges = tuple(replace(one, end=one.end + 5) for one in found.ranges)
     found, folder = replace(found, ranges=ranges), ReplayFolder.of("gone", str(tmp_path))
     with pytest.raises(ReplayFailed, match=r"slice 1 of 1: .*QueueRecreated"):
-        run(found, folder, spark, Target(server.nameserver))
-    assert run(found, folder, spark, Target(server.nameserver, skip_expired=True)).sent == 20
+        run(found, folder, spark, Target(ClusterAccess(server.nameserver)))
+    assert run(found, folder, spark, Target(ClusterAccess(server.nameserver), skip_expired=True)).sent == 20
     assert numbers(server, "rp-gone-copy") == Counter(range(20))
 
 
@@ -283,7 +292,7 @@ def test_an_archive_comes_back_into_its_topic(
     words = ("replay", "--from-archive", "archive", "--from-topic", "rp-archived", "--to", "rp-archived")
     assert bolide(*words, "--preview", "--json")["topics"] == {"rp-archived": 250}
     told = bolide(*words, "--tag", "t1", "--id", "back", "--checkpoint", "kept", "--yes", "--json")
-    assert (told["sent"], told["folder"]) == (125, "kept/back")
+    assert (told["sent"], told["folder"]) == (125, str(tmp_path / "kept" / "back"))
     assert (tmp_path / "kept" / "back" / "done.json").exists()
     assert numbers(server, "rp-archived") == Counter(range(250)) + Counter(range(1, 250, 2))
 
@@ -309,4 +318,7 @@ def test_a_topic_that_is_not_there_and_nothing_to_read_are_said_at_once(bolide: 
     assert "rp-nowhere" in bolide("replay", "--from-topic", "rp-nowhere", "--to", "x", "--yes", code=4)
     assert "--from-topic TOPIC, or --from-archive DIR" in bolide("replay", "--to", "x", code=2)
     assert "say --yes" in bolide("replay", "--from-topic", "orders", "--to", "x", code=2)
+    assert "did you mean" not in bolide("replay", "--from-topic", "orders", "--to", "x", code=2)
+    told = bolide("replay", "--from-topic", "orders", "--to", "ordres", code=2)
+    assert "no broker has the topic ordres, and a message would make it: did you mean orders?" in told
     assert "tags: " in bolide("replay", "--from-topic", "orders", "--tag", "a b", "--to", "x", code=2)

@@ -194,7 +194,7 @@ def test_wrong_options_are_all_said_by_load(spark: SparkSession) -> None:
         reader.load("orders")
     text = said(caught.value)
     for part in (
-        "5 things are wrong with the options",
+        "5 things are wrong",
         "there is no option 'path': it is called subscribe here",
         "there is no option 'startingofsets': did you mean startingOffsets?",
         "minPartitions is a number from 1 to 100000, not '0'",

@@ -20,13 +20,24 @@ from bolide.admin.connection import AdminConnection
 from bolide.admin.topics import create_topic
 from bolide.model.errors import NothingFound, RouteNotFound
 from bolide.model.topic import TopicConfig
+from bolide.pipeline.access import ClusterAccess
+from bolide.pipeline.archive.place import open_or_make
 from bolide.pipeline.schema import native_schema
 from bolide.pipeline.stats.figures import Report, Spread
 from bolide.pipeline.stats.page import report_page
 from bolide.pipeline.stats.report import Asked, StatsFailed, Wish, make_report
-from bolide.pipeline.stats.sources import COLUMNS, ClusterSource, Queues, Source, Span, StoreSource
+from bolide.pipeline.stats.sources import (
+    COLUMNS,
+    ArchiveSource,
+    ClusterSource,
+    Queues,
+    Source,
+    Span,
+    StoreSource,
+)
 from bolide.testing import EmbeddedServer
 from tests.peers.waiting import PATIENCE_MS
+from tests.pipeline.archive_rows import FIRST_DAY_MS, message, opened, rows
 from tests.pipeline.conftest import ORDERS
 from tests.unit.pipeline.stats.samples import Page
 
@@ -195,7 +206,7 @@ def test_topics_of_brokers_are_read_with_all_their_queues(
             producer.send(
                 Message(topics[0], b"%4d" % number, keys=["hot"] if number % 2 else []), queue=queue
             )
-    source = ClusterSource(server.nameserver, topics)
+    source = ClusterSource(ClusterAccess(server.nameserver), topics)
     report = report_of(spark, source, queues=asyncio.run(source.queues()))
     skewed, empty = report.topics
     assert [queue.messages for queue in skewed.queues] == [1, 0, 0, 39]
@@ -212,7 +223,7 @@ def test_topics_of_brokers_are_read_with_all_their_queues(
 
 def test_a_store_gives_the_report_that_its_broker_gives(spark: SparkSession, server: EmbeddedServer) -> None:
     """The one of the store has all topics, over a span of their own: both are given the same window."""
-    sources = ClusterSource(server.nameserver, ["orders"]), StoreSource(str(server.data_dir))
+    sources = ClusterSource(ClusterAccess(server.nameserver), ["orders"]), StoreSource(str(server.data_dir))
     of_broker, of_store = [
         report_of(spark, source, Wish(window_ms=HOUR_MS), asyncio.run(source.queues())) for source in sources
     ]
@@ -221,16 +232,36 @@ def test_a_store_gives_the_report_that_its_broker_gives(spark: SparkSession, ser
     assert orders in of_store.topics
 
 
+def test_an_archive_gives_a_report_of_what_is_archived_in_the_span(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    place = open_or_make(tmp_path / "a")
+    messages = [message(at, queue=at % 2) for at in range(10)] + [message(0, topic="payments")]
+    opened(place).append(rows(spark, messages))
+    source = ArchiveSource(str(place.folder))
+    report = report_of(spark, source, Wish(top=0), asyncio.run(source.queues()))
+    assert {topic.topic: (topic.messages, len(topic.queues)) for topic in report.topics} == {
+        "orders": (10, 2),
+        "payments": (1, 1),
+    }
+    source = ArchiveSource(str(place.folder), ["orders"])
+    span = Span(FIRST_DAY_MS + 2000, FIRST_DAY_MS + 5000)
+    (orders,) = report_of(spark, source, Wish(span, top=0), asyncio.run(source.queues())).topics
+    assert (orders.topic, orders.messages) == ("orders", 3)
+    with pytest.raises(NothingFound, match="has no topic ordres; it has orders, payments"):
+        asyncio.run(ArchiveSource(str(place.folder), ["ordres"]).queues())
+
+
 def test_topics_that_are_not_there_are_told_before_spark_starts(server: EmbeddedServer) -> None:
     with pytest.raises(RouteNotFound, match="did you mean orders"):
-        asyncio.run(ClusterSource(server.nameserver, ["ordres"]).queues())
+        asyncio.run(ClusterSource(ClusterAccess(server.nameserver), ["ordres"]).queues())
     with pytest.raises(NothingFound, match="has no topic ordres"):
         asyncio.run(StoreSource(str(server.data_dir), ["orders", "ordres"]).queues())
 
 
 def test_what_spark_cannot_read_is_one_error_in_plain_words(spark: SparkSession) -> None:
     with pytest.raises(StatsFailed, match=r"127\.0\.0\.1:1") as failed:
-        report_of(spark, ClusterSource("127.0.0.1:1", ["orders"]))
+        report_of(spark, ClusterSource(ClusterAccess("127.0.0.1:1"), ["orders"]))
     assert "\n" not in str(failed.value)
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from bolide import PullConsumer
 from bolide.model.java_hash import java_hash
 from bolide.model.limits import SPARK_WRITE_FRAME_ROWS_MAX
-from bolide.model.message import StoredMessage
+from bolide.record.stored import StoredMessage
 from bolide.testing import EmbeddedServer
 from tests.peers.waiting import PATIENCE_SECONDS, wait_until
 
@@ -174,7 +174,7 @@ def test_wrong_options_and_columns_are_all_said_before_anything_is_sent(
         write(frame, server.nameserver, producerGroop="g")
     text = str(caught.value)
     assert "did you mean producerGroup?" in text
-    assert "no column 'tagz': did you mean tags?" in text
+    assert "no column 'tagz' (did you mean tags?)" in text
     assert "the column keys is string or array<string>, not int" in text
     assert "nobody says where to write to" in text
 

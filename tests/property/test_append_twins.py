@@ -6,7 +6,7 @@ may be full at any row; segment bytes, rows, ids, queue entries and the reason f
 
 import struct
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -105,7 +105,7 @@ def table_of(requests: list[dict[str, Any]]) -> tuple["array[int]", bytearray, b
         rows[at + column.PROPERTIES_LENGTH] = len(one["properties"])
         rows[at + column.BODY_AT] = len(buffer)
         rows[at + column.BODY_LENGTH] = len(one["body"])
-        rows[at + column.RECONSUME_TIMES] = number
+        rows[at + column.RECONSUME_TIMES] = number // 4
         rows[at + column.KIND] = one["kind"]
         buffer += one["body"]
         properties += one["properties"]
@@ -119,9 +119,13 @@ def appended(
     born_host: bytes,
     scratch_bytes: int = 70_000,
     sealed: bool = False,
+    find: Callable[[Any, bytes], Any] | None = None,
+    texts_room: int = 0,
 ) -> Any:
     """Everything that appending leaves behind, going on past rows that are left to the general path."""
     rows, buffer, properties = table_of(requests)
+    texts_used = len(properties)
+    properties += bytes(texts_room)
     log_offsets = array("q", bytes(8 * column.RECORDS_MAX))
     tails = [[module.QueueTail((f"T{t}", q), 10 * q, None) for q in range(3)] for t in range(2)]
     written = [[*tails[0]], [None, tails[1][1], None]]  # two queues of the second topic are new
@@ -134,12 +138,12 @@ def appended(
     while first < len(requests):
         row, size, why = appender.append_run(
             rows, log_offsets, buffer, properties, lanes, first, len(requests), scratch, segment_bytes - position,
-            5000 + position, born_host, 1_700_000_000_999, touched,
+            5000 + position, born_host, 1_700_000_000_999, touched, find, texts_used,
         )  # fmt: skip
         segment[position : position + size] = scratch[:size]
         position += size
         records = sum(rows[n * column.COLUMNS + column.RECORDS_COUNT] for n in range(first, row))
-        history.append((row, position, why, list(log_offsets[:records])))
+        history.append((row, position, why, list(log_offsets[:records]), bytes(properties[texts_used:])))
         if why == module.NEEDS_QUEUE:
             lane = lanes[rows[row * column.COLUMNS + column.TOPIC]]
             lane.open_missing(tails[1][lane.missing])
@@ -164,6 +168,100 @@ def test_both_append_the_same_bytes_and_stop_at_the_same_rows(
     host = bytes(range(host_bytes))
     compiled, twin = (appended(m, requests, segment_bytes, host, scratch_bytes, sealed) for m in APPENDS)
     assert compiled == twin
+
+
+ASKING = st.sampled_from(
+    [
+        b"DELAY\x013\x02",
+        b"DELAY\x0118",
+        b"TIMER_DELAY_MS\x015000\x02",
+        b"TIMER_DELIVER_MS\x01" + b"7" * 60 + b"\x02",
+        b"TRAN_MSG\x01true\x02",
+        b"TRAN_MSG\x01true\x02PGROUP\x01g\x02",
+        b"REAL_TOPIC\x01T\x02",
+        b"WAIT\x01\x02",
+        b"WAIT\x01true\x02",
+        b"A\x01" + b"v" * 150 + b"\x02",
+        "Ä\x01ö\x02".encode(),
+        b"\xff\x01b\x02",
+    ]
+)
+ASKS = st.tuples(
+    ASKING,
+    PLAIN.map(lambda text: text if text.endswith(b"\x02") else text + b"\x02"),
+    st.lists(ASKING, max_size=2),
+).map(lambda texts: texts[0].removesuffix(b"\x02") + b"\x02" + texts[1] + b"".join(texts[2]))
+
+
+class Detoured:
+    """Detours of three kinds, by the words that ask; some words have none, and some have one that is kept."""
+
+    def __init__(self, module: Any) -> None:
+        self.asked: list[bytes] = []
+        self._detour = module.Detour
+        self.tails = [module.QueueTail((f"W{number}", number), 100 * number, None) for number in range(3)]
+
+    def __call__(self, lane: Any, asked: bytes) -> Any:
+        self.asked.append(asked)
+        pairs = b"REAL_TOPIC\x01" + lane.topic[:5] + b"\x02REAL_QID\x01"
+        made = (
+            self._detour(self.tails[0], b"", pairs, 5000, b"", 300, 350),
+            self._detour(self.tails[1], b"", b"TIMER_OUT_MS\x017\x02" + pairs, -1, b"v1 T b 8 ", 300, 350),
+            self._detour(self.tails[2], b"TRAN_ID\x01", pairs, -1, b"", 300, 350),
+            None,
+        )[len(asked) % 4]
+        if made is not None and len(asked) % 2:
+            lane.detours[asked] = made
+        return made
+
+    def entries(self) -> list[bytes]:
+        return [tail.entries(tail.start, tail.next_offset) for tail in self.tails]
+
+
+@given(
+    st.lists(
+        st.tuples(request(), ASKS | PROPERTIES, st.booleans()).map(
+            lambda one: one[0] | ({"properties": one[1], "kind": 0} if one[2] else {})
+        ),
+        max_size=24,
+    ),
+    st.integers(8, 9000),
+    st.integers(1, 9000),
+    st.sampled_from([0, 30, 100, 4000]),
+    st.booleans(),
+)
+@settings(max_examples=250)
+def test_both_send_rows_that_ask_the_same_way(
+    requests: list[dict[str, Any]], segment_bytes: int, scratch_bytes: int, texts_room: int, sealed: bool
+) -> None:
+    left = []
+    for module in APPENDS:
+        find = Detoured(module)
+        one = appended(module, requests, segment_bytes, bytes(8), scratch_bytes, sealed, find, texts_room)
+        left.append((one, find.asked, find.entries()))
+    assert left[0] == left[1]
+
+
+def test_a_row_that_asks_is_written_as_its_detour_says() -> None:
+    text = b"UNIQ_KEY\x01K\x02%b\x02WAIT\x01true\x02TAGS\x01b"
+    words = [b"DELAY\x01" + b"3" * digits for digits in range(1, 5)]
+    for module in APPENDS:
+        for asked in words:
+            find = Detoured(module)
+            request = plain(properties=text % asked, queue_id=2, sys_flag=4)
+            segment, rows, history, *_ = appended(
+                module, [request], 4096, bytes(8), find=find, texts_room=100
+            )
+            assert find.asked == [b"\x04" + asked]
+            if len(find.asked[0]) % 4 == 3:
+                assert history[0][2] == module.NEEDS_GENERAL_PATH
+                continue
+            (record,) = records_of(segment)
+            written = b"UNIQ_KEY\x01K\x02%b\x02TAGS\x01b\x02" % asked + SUFFIX
+            number = len(find.asked[0]) % 4
+            own = (b"", b"TIMER_OUT_MS\x017\x02", b"TRAN_ID\x01K\x02")[number]
+            assert properties_of(record) == written + own + b"REAL_TOPIC\x01T0\x02REAL_QID\x012\x02"
+            assert rows[column.QUEUE_OFFSET] == 100 * number
 
 
 def test_a_sealed_record_is_the_plain_one_with_a_checksum_behind_it() -> None:
@@ -215,7 +313,7 @@ def test_a_property_leaves_the_fast_path_when_its_row_says_so(rule: Rule) -> Non
                 if not key and name != meant and request["kind"]:
                     continue  # the message of the batch has no unique key
                 for module in APPENDS:
-                    ((_, _, why, _),) = appended(module, [request], 4096, bytes(8))[2]
+                    ((_, _, why, *_),) = appended(module, [request], 4096, bytes(8))[2]
                     assert (why == module.DONE) == is_plain, (name, text)
 
 
@@ -230,7 +328,7 @@ def test_both_stop_at_every_border_of_a_segment_alike() -> None:
 
 def test_a_row_is_left_alone_when_it_fits_but_for_one_byte() -> None:
     for module in APPENDS:
-        _, _, ((row, size, why, _),), *_ = appended(module, [plain()], 4096, bytes(8))
+        _, _, ((row, size, why, *_),), *_ = appended(module, [plain()], 4096, bytes(8))
         assert (row, why) == (1, module.DONE)
         for room, expected in ((size + 8, module.DONE), (size + 7, module.SEGMENT_FULL)):
             segment, _, history, entries, touched = appended(module, [plain()], room, bytes(8))

@@ -10,8 +10,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bolide.arrow import _columns, columns_twin
 from bolide.model.errors import MalformedRecord
-from bolide.pipeline import _columns, columns_twin
 from bolide.record import _codec
 from bolide.record.layout import BATCH_ITEM, CHECK_LENGTHS, OpenRecord, open_record
 from tests.property.test_record_twins import PARTS, encoded

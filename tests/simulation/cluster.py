@@ -1,12 +1,12 @@
 """Cluster: name servers, brokers and clients of one world, what can happen to them, and what must be true of them."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from bolide.client.pull import PullConsumer
-from bolide.model.message import StoredMessage
 from bolide.model.offsets import MessageQueue
 from bolide.net.surroundings import Surroundings
+from bolide.record.stored import StoredMessage
 from tests.simulation.ledger import Ledger
 from tests.simulation.nodes import (
     GROUP,
@@ -27,7 +27,7 @@ REGISTERED_S = 30 + 24 + 3 + 1
 gone dead takes 24 s to fail, and a new connection a moment."""
 
 COMMITTED_S = 60 + 5 + 1
-"""A failed message comes again after a minute at most, and offsets are sent every 5 s."""
+"""What nobody takes back comes again after some seconds, for as long as that is so; offsets are sent every 5 s."""
 
 AUDIT_S = 600
 FLUSH_WINDOW_S = 10 + 1
@@ -45,8 +45,13 @@ class Cluster:
         nameservers: int = 2,
         brokers: int = 2,
         settings: Mapping[str, str] | None = None,
+        consumer_kind: Callable[..., ConsumerNode] = ConsumerNode,
+        exclusive: bool = False,
     ) -> None:
+        """`exclusive`: that a queue is two members' at once, who consume in order, is a flaw."""
         self.world = world
+        self._consumer_kind = consumer_kind
+        self._exclusive = exclusive
         self.is_sync = (settings or {}).get("flushDiskType") == "SYNC_FLUSH"
         self.ledger = Ledger()
         self.nameservers = [NameServerNode(world, f"names-{number}") for number in range(nameservers)]
@@ -81,8 +86,11 @@ class Cluster:
         return producer
 
     def add_consumer(self) -> ConsumerNode:
-        consumer = ConsumerNode(self.world, f"consumer-{len(self.consumers)}", self.address, self.ledger)
+        name = f"consumer-{len(self.consumers)}"
+        consumer = self._consumer_kind(self.world, name, self.address, self.ledger)
         self.consumers.append(consumer)
+        if self._exclusive:
+            consumer.others = self.consumers
         consumer.start()
         return consumer
 
@@ -163,7 +171,7 @@ class Cluster:
         auditor = Auditor(self.world, self.address, self.queues)
         auditor.start()
         await self.world.until("the queues are read", lambda: auditor.is_done, AUDIT_S)
-        flaws = self.ledger.flaws(auditor.found, COPIES_MAX)
+        flaws = self.ledger.flaws(auditor.found, COPIES_MAX) + self.ledger.disorder
         if flaws:
             raise Broken(f"{len(flaws)} flaws in the queues: {flaws[:3]}")
 

@@ -4,9 +4,9 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
 
-from bolide.client.results import SendReceipt
-from bolide.model.message import StoredMessage
+from bolide.client.gather import SendReceipt
 from bolide.model.offsets import MessageQueue
+from bolide.record.stored import StoredMessage
 
 
 @dataclass
@@ -17,6 +17,9 @@ class Ledger:
     receipts: dict[bytes, SendReceipt] = field(default_factory=dict)
     times: dict[bytes, float] = field(default_factory=dict)
     times_consumed: Counter[bytes] = field(default_factory=Counter)
+    given_back: set[bytes] = field(default_factory=set)
+    next_offsets: dict[MessageQueue, int] = field(default_factory=dict)
+    disorder: list[str] = field(default_factory=list)
     places: dict[MessageQueue, dict[int, bytes]] = field(default_factory=dict)
     awaited: "dict[str, asyncio.Future[None]]" = field(default_factory=dict)
 
@@ -41,6 +44,21 @@ class Ledger:
 
     def consumed(self, message: StoredMessage) -> None:
         self.times_consumed[message.body] += 1
+
+    def failed(self, message: StoredMessage, now: float) -> None:
+        """Its broker has it again, from now on, and promises no more than of any new message."""
+        self.given_back.add(message.body)
+        if message.body in self.times:
+            self.times[message.body] = now
+
+    def consumed_in_order(self, message: StoredMessage) -> None:
+        """Messages may come again; none may come before one in front of it."""
+        queue = MessageQueue(message.topic, message.broker_name, message.queue_id)
+        due = self.next_offsets.get(queue, 0)
+        if message.queue_offset > due:
+            self.disorder.append(f"{queue}: {message.queue_offset} came before {due}")
+        self.next_offsets[queue] = max(due, message.queue_offset + 1)
+        self.consumed(message)
 
     def missing(self) -> list[bytes]:
         """Acknowledged and never consumed."""

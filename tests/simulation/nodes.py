@@ -8,16 +8,20 @@ from abc import ABC, abstractmethod
 
 from bolide.broker.app import Broker
 from bolide.broker.config import BrokerConfig
+from bolide.client.context import ConsumeContext
+from bolide.client.lite import LitePullConsumer
 from bolide.client.producer import Producer
 from bolide.client.push import PushConsumer
 from bolide.client.results import SendStatus
-from bolide.model.errors import BolideError
-from bolide.model.message import Message, StoredMessage
+from bolide.machines.orderly import OrderedQueue
+from bolide.model.errors import BolideError, ClientNotRunning
+from bolide.model.message import Message
 from bolide.model.offsets import MessageQueue
 from bolide.model.topic import TopicConfig
 from bolide.nameserver.app import NameServer
 from bolide.nameserver.config import NameServerConfig
 from bolide.net.surroundings import Surroundings
+from bolide.record.stored import StoredMessage
 from tests.simulation.ledger import Ledger
 from tests.simulation.world import Host, World
 
@@ -198,13 +202,17 @@ class ProducerNode(Node):
 class ConsumerNode(Node):
     """A member of a group; its work takes a moment and sometimes fails."""
 
-    def __init__(self, world: World, name: str, nameservers: str, ledger: Ledger) -> None:
+    def __init__(
+        self, world: World, name: str, nameservers: str, ledger: Ledger, *, orderly: bool = False
+    ) -> None:
         super().__init__(world, name)
         self._nameservers = nameservers
         self._ledger = ledger
         self._rng = world.fork_rng()
+        self._orderly = orderly
         self.failure_rate = 0.01
         self.consumer: PushConsumer | None = None
+        self.others: list[ConsumerNode] = []
 
     async def main(self, surroundings: Surroundings) -> None:
         self.consumer = None
@@ -213,7 +221,8 @@ class ConsumerNode(Node):
             consumer = PushConsumer(
                 self._nameservers,
                 group=GROUP,
-                listener=listener,
+                listener=self._listen_in_order if self._orderly else listener,
+                orderly=self._orderly,
                 start_from="first",
                 surroundings=surroundings,
             )
@@ -232,9 +241,29 @@ class ConsumerNode(Node):
 
     def _listen_in_thread(self, messages: list[StoredMessage]) -> None:
         if self._rng.random() < self.failure_rate:
+            for message in messages:
+                self._ledger.failed(message, self.world.now)
             raise RuntimeError("the listener does not feel well")
         for message in messages:
             self._ledger.consumed(message)
+
+    async def _listen_in_order(self, messages: list[StoredMessage], context: ConsumeContext) -> None:
+        await self.world.sleep(self._rng.uniform(0, 0.05))
+        rivals = [one.name for one in self.others if one is not self and one.holds_surely(context.queue)]
+        if rivals:
+            self._ledger.disorder.append(f"{context.queue} is {self.name}'s and {rivals}'s at once")
+        if self._rng.random() < self.failure_rate:
+            raise RuntimeError("the listener does not feel well")
+        for message in messages:
+            self._ledger.consumed_in_order(message)
+
+    def holds_surely(self, queue: MessageQueue) -> bool:
+        """Whether it would begin a call for a queue that it consumes in order."""
+        if queue not in self.queues or self.consumer is None:
+            return False
+        held = self.consumer._assignment._held[queue]
+        assert isinstance(held.process, OrderedQueue)
+        return held.is_locked and held.process.is_trusted(self.consumer._instance.clock.monotonic_ms())
 
     async def shut_down(self) -> None:
         assert self.consumer is not None
@@ -246,3 +275,50 @@ class ConsumerNode(Node):
         if not self.is_running or self.consumer is None:
             return []
         return [queue for queue in self.consumer.queues if queue.topic == TOPIC]
+
+
+class PollingNode(ConsumerNode):
+    """A member of the group that polls; its work takes its time."""
+
+    poller: LitePullConsumer | None = None
+
+    async def main(self, surroundings: Surroundings) -> None:
+        self.poller = None
+        while not self._serves:
+            poller = LitePullConsumer(
+                self._nameservers, group=GROUP, start_from="first", surroundings=surroundings
+            )
+            await poller.subscribe(TOPIC)
+            try:
+                await poller.start()
+            except BolideError:
+                await self.world.sleep(1)
+            else:
+                self.poller = poller
+                self._serves = True
+                await self._rng.choice((self._poll, self._iterate))(poller)
+
+    async def _poll(self, poller: LitePullConsumer) -> None:
+        try:
+            while True:
+                timeout_ms = self._rng.choice((1_000, 5_000))
+                await self._work(await poller.poll(timeout_ms, self._rng.choice((1, 10, 500))))
+        except ClientNotRunning:
+            pass  # stopped in order
+
+    async def _iterate(self, poller: LitePullConsumer) -> None:
+        async for message in poller:
+            await self._work([message])
+
+    async def _work(self, messages: list[StoredMessage]) -> None:
+        await self.world.sleep(self._rng.choice((0.0, 0.0, 0.0, 0.05, 3.0)) * self._rng.random())
+        for message in messages:
+            self._ledger.consumed(message)
+
+    async def shut_down(self) -> None:
+        assert self.poller is not None
+        await self.poller.close()
+
+    @property
+    def queues(self) -> list[MessageQueue]:
+        return self.poller.queues if self.is_running and self.poller is not None else []

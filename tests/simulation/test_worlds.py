@@ -13,7 +13,10 @@ import pytest
 from tests.simulation.campaign import play
 from tests.simulation.scenarios import SHORT
 
-SEEDS = {"expiry": 4, "rebalance": 8, "reconnect": 10, "registration": 12}
+SEEDS = {
+    **{"expiry": 4, "orderly": 4, "polling": 4, "rebalance": 8},
+    **{"reconnect": 10, "registration": 12, "relock": 2, "transactions": 6},
+}
 CHUNK = 2
 
 

@@ -73,5 +73,5 @@ class SimThreads:
         self.slowness_s = 0.0
         """How much longer work takes at most: the disk is slow."""
 
-    def __call__(self, name: str, count: int = 1) -> Executor:
+    def __call__(self, name: str, count: int = 1, *, for_application: bool = False) -> Executor:
         return SimThread(self, count)

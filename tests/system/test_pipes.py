@@ -1,6 +1,7 @@
 """`bolide send` and `bolide tail` in pipes, as shells use them."""
 
 import json
+import signal
 import subprocess
 from pathlib import Path
 
@@ -96,6 +97,53 @@ def test_a_reader_that_has_enough_is_no_error(server: Together) -> None:
         run("send", "headed", "-m", "one more", "-n", server.nameserver)
         assert tail.wait(RUN_SECONDS) == 0
         assert tail.stderr.read() == b""
+
+
+def test_an_interrupt_ends_the_reading_and_says_what_is_stored(server: Together) -> None:
+    with subprocess.Popen(
+        [BOLIDE, "send", "halted", "--receipts", "-n", server.nameserver],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as sending:
+        assert sending.stdin is not None
+        assert sending.stdout is not None
+        assert sending.stderr is not None
+        sending.stdin.write(b"one\ntwo\nhalf a li")
+        sending.stdin.flush()
+        receipts = [json.loads(sending.stdout.readline()) for _ in range(2)]  # they come while stdin is open
+        assert {receipt["status"] for receipt in receipts} == {"SEND_OK"}
+        sending.send_signal(signal.SIGINT)
+        assert sending.wait(RUN_SECONDS) == 130
+        said = sending.stderr.read().decode()
+    assert (
+        "interrupted; 2 messages are stored, nothing behind line 2 was sent, and nothing is under way" in said
+    )
+    shown = run("tail", "halted", "--no-follow", "-n", server.nameserver)
+    assert sorted(shown.out.splitlines()) == ["one", "two"]
+
+
+def test_a_broker_that_goes_away_ends_it_and_what_is_not_acknowledged_is_named(tmp_path: Path) -> None:
+    server = Together(Bolide(), tmp_path / "server").start()
+    with subprocess.Popen(
+        [BOLIDE, "send", "cut", "--receipts", "-n", server.nameserver],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as sending:
+        assert sending.stdin is not None
+        assert sending.stdout is not None
+        assert sending.stderr is not None
+        sending.stdin.write(b"one\n")
+        sending.stdin.flush()
+        sending.stdout.readline()
+        server.kill()
+        sending.stdin.write(b"two\nthree\n")
+        sending.stdin.flush()
+        assert sending.wait(RUN_SECONDS) == 3  # though stdin stays open
+        said = sending.stderr.read().decode()
+    assert "line 2 failed, 1 message is" in said
+    assert "lines 2-3" in said
 
 
 def test_completion_knows_the_commands(server: Together) -> None:

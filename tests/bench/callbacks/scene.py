@@ -21,6 +21,7 @@ SETTINGS = {
     "mappedFileSizeCommitLog": str(SEGMENT_BYTES),
     "flushConsumerOffsetInterval": "200",  # so that a change is written while its own kind of work is measured
     "registerNameServerPeriod": "60000",
+    "waitTimeMillsInSendQueue": "60000",  # all of them send at once, and a busy machine refuses nobody here
     "cleanResourceInterval": "1000",
     "diskMaxUsedSpaceRatio": "95",
     "diskSpaceWarningLevelRatio": "100",

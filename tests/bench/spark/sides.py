@@ -1,6 +1,5 @@
 """The two sides: a fresh server, and a Spark that knows how to talk to it."""
 
-import asyncio
 import shutil
 import sys
 from abc import ABC, abstractmethod
@@ -8,11 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bolide.admin.connection import AdminConnection
-from bolide.admin.topics import create_topic
-from bolide.model.topic import TopicConfig
 from bolide.pipeline.session import QUIET
-from tests.bench.sides import OURS, QUEUES, running_server
+from tests.bench.sides import OURS, make_topic, running_kafka, running_server
 from tests.bench.spark.session import SparkProcess
 from tests.peers import kafka
 from tests.peers.server import Together
@@ -52,11 +48,7 @@ class Ours(SparkSide):
         return next(self._server.home.rglob("commitlog")).parent
 
     def make_topic(self, topic: str) -> None:
-        async def make() -> None:
-            async with AdminConnection(self._server.nameserver) as servers:
-                await create_topic(servers, TopicConfig(topic, QUEUES, QUEUES))
-
-        asyncio.run(make())
+        make_topic(self._server, topic)
 
     def reading(self, topic: str) -> dict[str, str]:
         return {"nameserver": self._server.nameserver, "subscribe": topic}
@@ -99,15 +91,8 @@ def running_kafkas(home: Path) -> Iterator[Kafkas]:
     packages = next((python.parents[1] / "lib").glob("python3*/site-packages"))
     jars = {"spark.jars": ",".join(map(str, kafka.connector_jars()))}
     env = {"PYTHONPATH": "", "SPARK_HOME": str(packages / "pyspark")}  # nothing of ours
-    server = kafka.Kafka(home / "server")
-    try:
-        server.start()
-        with _spark(home / "spark", python, jars, env) as spark:
-            yield Kafkas(spark, home / "spark", server)
-        server.stop()
-    finally:
-        server.kill()
-        shutil.rmtree(home / "server", ignore_errors=True)
+    with running_kafka(home / "server") as server, _spark(home / "spark", python, jars, env) as spark:
+        yield Kafkas(spark, home / "spark", server)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from tests.crash.campaign import FAILURES_MAX, Tally
 from tests.crash.states import Failure
 from tests.crash.waiting.life import Life
-from tests.crash.waiting.plants import PLANTS, THEMES
+from tests.crash.waiting.plants import FIRST_SEEDS, PLANTS, THEMES
 
 HUNTED_LIVES = 400
 
@@ -39,7 +39,8 @@ def hunt(plant: str) -> str | None:
     """What this bug breaks; None when it is not found."""
     with ExitStack() as stack:
         PLANTS[plant](stack)
-        for seed in range(HUNTED_LIVES):
+        first = FIRST_SEEDS.get(plant, 0)
+        for seed in range(first, first + HUNTED_LIVES):
             _, failure = play(seed, THEMES.get(plant))
             if failure is not None:
                 return f"seed {seed}: {failure.what}"

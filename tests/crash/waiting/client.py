@@ -9,17 +9,18 @@ twice in the end was doubled by the broker.
 
 import random
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from bolide.model import names
 from bolide.model.clock import Clock
 from bolide.model.errors import BolideError
-from bolide.model.message import StoredMessage
 from bolide.net.caller import Caller
 from bolide.net.link import Link
 from bolide.record.decode import decode_messages
 from bolide.record.message_id import parse_offset_id
+from bolide.record.stored import StoredMessage
 from bolide.wire.bodies.group import HeartbeatData
 from bolide.wire.command import Command
 from bolide.wire.headers.retry import SendBack
@@ -153,6 +154,11 @@ class Client:
             return None
         return answer if caller is self._caller and self._server.is_heard() else None
 
+    async def _tell(self, request: Command) -> None:
+        """As producers say how a transaction has ended: nobody answers."""
+        with suppress(BolideError):
+            await self._caller.notify(self._server.address, request)
+
     def _on_request(self, link: Link, request: Command) -> None:
         """39: how a transaction has ended."""
         header = CheckTransaction.decode(request.fields)
@@ -222,8 +228,8 @@ class Client:
         if promise.began is None:
             promise.not_behind_ms = promise.not_before_ms
         elif stored_ms is not None and promise.delay_ms and not self._promises.clock_is_set:
-            # It is counted from when it was stored.
-            promise.not_before_ms = stored_ms + promise.delay_ms
+            # It is counted from the end of the millisecond in which it was stored.
+            promise.not_before_ms = stored_ms + promise.delay_ms + 1
         if (handle := answer.fields.get("recallHandle")) is not None:
             self._handles[place] = handle, promise
 
@@ -299,7 +305,8 @@ class Client:
             return
         await self._hands.sleep(self._rng.choice(self._pace.undecided_s))
         if self._server.is_ready and verdict is not Verdict.UNKNOWN:
-            await self._ask(self._end(key, log_offset, int(answer.fields["queueOffset"]), verdict))
+            end = self._end(key, log_offset, int(answer.fields["queueOffset"]), verdict)
+            await (self._tell(end) if self._rng.random() < 0.7 else self._ask(end))
 
     def _end(self, key: str, log_offset: int, number: int, verdict: Verdict) -> Command:
         if verdict is Verdict.COMMIT and (begun := self._begun.pop(key, None)) is not None:

@@ -12,11 +12,11 @@ from typing import Any
 
 from bolide.broker.app import Broker
 from bolide.broker.config import BrokerConfig
-from bolide.model.message import StoredMessage
 from bolide.model.offsets import LogOffset
 from bolide.model.topic import TopicConfig
 from bolide.net.surroundings import Surroundings
 from bolide.record.decode import decode_messages
+from bolide.record.stored import StoredMessage
 from bolide.store.reading import PullLimits
 from bolide.store.store import MessageStore
 from tests.crash.disk import SimDisk

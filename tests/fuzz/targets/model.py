@@ -11,8 +11,9 @@ from bolide.model import config_json, java_json
 from bolide.model.addresses import parse_address, parse_addresses
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import BolideError, ConfigError, InvalidRequest, MessageIllegal, RequestError
-from bolide.model.message import format_properties, parse_properties
+from bolide.model.message import format_properties
 from bolide.model.names import check_group, check_topic
+from bolide.model.pairs import parse_properties
 from bolide.model.printable import printable, printable_lines
 from bolide.model.recall import RecallHandle, decode_handle
 from bolide.model.topic import GroupConfig, Subscription, TopicConfig

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from bolide.model.delay_levels import DEFAULT_LEVELS
-from bolide.model.errors import MalformedRecord, MessageIllegal
-from bolide.model.message import StoredMessage, SysFlag
-from bolide.pipeline.errors import BadBody
+from bolide.model.errors import BadBody, MalformedRecord, MessageIllegal, ProtocolError
+from bolide.model.message import SysFlag
 from bolide.record import decode
 from bolide.record.checksum_twin import seal_record
 from bolide.record.codec import encode_record
@@ -24,6 +23,7 @@ from bolide.record.layout import (
     OpenRecord,
     open_record,
 )
+from bolide.record.stored import StoredMessage
 from bolide.store.deliver_time import deliver_time_of
 from tests.fuzz.target import Target
 from tests.property.twins import CHECKSUMS, CODECS, COLUMNS, TEXTS, outcome
@@ -280,7 +280,7 @@ _COLUMNS = (
 def _built(module: Any, data: bytes, **options: Any) -> Any:
     builder = module.ColumnBuilder("b", _COLUMNS, **options)
     ended = outcome(builder.append, data, 0, -(2**63), 2**63 - 1)
-    counts = (builder.rows, builder.size_bytes, builder.skipped, builder.full)
+    counts = (builder.rows, builder.size_bytes, builder.skipped, builder.found, builder.full)
     taken = {
         name: tuple(part if part is None else bytes(part) for part in parts)
         for name, parts in builder.take().items()
@@ -302,11 +302,12 @@ def _columns(data: bytes) -> None:
         {},
         {"bad_bodies": "fail", "tags": ["paid"], "keys": ["42"]},
         {"bad_bodies": "skip", "rows_max": 2},
+        {"queue": ("orders", 0)},
     ):
         compiled, readable = (_built(module, data, **options) for module in COLUMNS)
         assert compiled == readable, (options, compiled[:2], readable[:2])
         if compiled[0][0] == "raised":
-            assert compiled[0][1][0] in (MalformedRecord, BadBody), compiled[0]
+            assert compiled[0][1][0] in (MalformedRecord, BadBody, ProtocolError), compiled[0]
 
 
 def _texts(data: bytes) -> None:
@@ -347,6 +348,6 @@ RECORD = [
         holds=_hold_time,
         tokens=(b"DELAY\x01",),
     ),
-    Target("pipeline.columns", logs, _columns, mend=mend_records, tokens=RECORD_TOKENS, share=15),
+    Target("arrow.columns", logs, _columns, mend=mend_records, tokens=RECORD_TOKENS, share=15),
     Target("offline.texts", logs, _texts, mend=mend_records, tokens=RECORD_TOKENS, share=50),
 ]

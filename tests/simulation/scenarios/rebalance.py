@@ -3,8 +3,11 @@
 Once all is quiet, every queue has exactly one owner, and everything that was acknowledged has been consumed.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 from tests.simulation.cluster import Cluster
-from tests.simulation.nodes import ConsumerNode
+from tests.simulation.nodes import ConsumerNode, PollingNode
 from tests.simulation.world import World
 
 ROUNDS = 4
@@ -22,14 +25,41 @@ async def rebalance(world: World) -> None:
     await _play(world, ROUNDS, brokers=world.rng.randint(1, 3), calm_s=0)
 
 
+async def polling(world: World) -> None:
+    """The same with members that poll."""
+    await _play(world, ROUNDS, brokers=world.rng.randint(1, 3), calm_s=0, consumer_kind=PollingNode)
+
+
 async def days(world: World) -> None:
     """The same over two days, with hours between the events in which nothing may happen."""
     await _play(world, DAYS_ROUNDS, brokers=1, calm_s=2 * 24 * 3600 / DAYS_ROUNDS)
 
 
-async def _play(world: World, rounds: int, *, brokers: int, calm_s: float) -> None:
+async def orderly(world: World) -> None:
+    """The same with members that consume in order: no message comes before one in front of it, and no queue is two
+    members' at once, whoever dies or is cut off."""
+    in_order = partial(ConsumerNode, orderly=True)
+    brokers = world.rng.randint(1, 2)
+    await _play(world, ROUNDS, brokers=brokers, calm_s=0, consumer_kind=in_order, exclusive=True)
+
+
+async def _play(
+    world: World,
+    rounds: int,
+    *,
+    brokers: int,
+    calm_s: float,
+    consumer_kind: Callable[..., ConsumerNode] = ConsumerNode,
+    exclusive: bool = False,
+) -> None:
     rng = world.rng
-    cluster = Cluster(world, nameservers=rng.randint(1, 2), brokers=brokers)
+    cluster = Cluster(
+        world,
+        nameservers=rng.randint(1, 2),
+        brokers=brokers,
+        consumer_kind=consumer_kind,
+        exclusive=exclusive,
+    )
     await cluster.start(producers=1, consumers=rng.randint(1, 4))
     if calm_s:
         cluster.producers[0].pause_s = (5, 120)

@@ -1,5 +1,6 @@
 """A real broker on a free port without a name server, and what clients send to it."""
 
+import shutil
 import struct
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, nullcontext, suppress
@@ -43,6 +44,7 @@ async def serving(
         "mappedFileSizeConsumeQueue": "2000",
         "maxHashSlotNum": "1000",
         "maxIndexNum": "4000",
+        "waitTimeMillsInSendQueue": "60000",  # on a busy machine nobody is refused for that
     }
     surroundings = None if clock is None else Surroundings(clock)
     config = BrokerConfig.from_settings({**base, **(settings or {})})
@@ -148,3 +150,9 @@ def offsets_of(answer: Command) -> tuple[int, int, int]:
     """Next, first and last offset that a pull was told."""
     fields = answer.fields
     return int(fields["nextBeginOffset"]), int(fields["minOffset"]), int(fields["maxOffset"])
+
+
+def copy_if_there(source: str, target: str) -> None:
+    """Tables are written by a thread, beside their file, and take its place: such a file may be gone by now."""
+    with suppress(FileNotFoundError):
+        shutil.copy2(source, target)

@@ -71,7 +71,7 @@ WORK: dict[str, Callable[[Broker], tuple[object, str]]] = {
     "silent clients": lambda broker: (broker.state.clients, "expire"),
     "unused groups": lambda broker: (broker.part(Groups)._looking, "go"),
     "old locks": lambda broker: (broker.part(Locks).locks, "expire"),
-    "half messages": lambda broker: (broker.part(Transactions), "checking"),
+    "half messages": lambda broker: (broker.part(Transactions).checks, "checking"),
     "delayed messages": lambda broker: (broker.part(Delays).deliveries, "deliver_some"),
     "timed messages": lambda broker: (broker.part(Timers).timer, "turn"),
     "the timer's files": lambda broker: (broker.part(Timers), "_is_due"),

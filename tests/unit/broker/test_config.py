@@ -10,7 +10,7 @@ from bolide.broker.config import PARTS, BrokerConfig
 from bolide.broker.foreign_settings import FOREIGN
 from bolide.model.errors import ConfigError
 from bolide.model.setting import Number
-from bolide.model.settings_table import SettingsError
+from bolide.model.settings_table import SUGGESTIONS_MAX, SettingsError
 
 SETTINGS = BrokerConfig.settings()
 
@@ -275,3 +275,11 @@ def test_a_refused_change_says_of_no_setting_that_it_was_taken(caplog: pytest.Lo
         assert caplog.text == ""
         BrokerConfig().changed({"diskMaxUsedSpaceRatio": "99"})
         assert "taking 95 instead of 99" in caplog.text
+
+
+def test_a_file_full_of_unknown_settings_is_answered_at_once() -> None:
+    """Each suggestion is a comparison with all settings; what a mistake looks like is plain after some."""
+    found = BrokerConfig.examine({f"brokerNam{number}": "x" for number in range(5000)})
+    assert len(found.problems) == 5000
+    assert "did you mean brokerName" in found.problems[0].text
+    assert sum("did you mean" in problem.text for problem in found.problems) <= SUGGESTIONS_MAX

@@ -12,10 +12,10 @@ from bolide.broker.app import Broker
 from bolide.broker.deliveries import Deliveries
 from bolide.broker.handlers.delay import Delays
 from bolide.model import java_json
-from bolide.model.message import StoredMessage
 from bolide.model.names import SCHEDULE_TOPIC
 from bolide.model.response_code import ResponseCode
 from bolide.record.decode import decode_messages
+from bolide.record.stored import StoredMessage
 from bolide.store.new_message import Appended, NewMessage
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
@@ -47,7 +47,9 @@ class Scene:
     async def send(self, body: bytes, level: object, number: int = 1, **changes: Any) -> Command:
         properties = properties_of(number, TAGS="t", DELAY=str(level))
         self.wire.send(send_request(body, number, **{"properties": properties, **changes}))
-        return await self.wire.next()
+        answer = await self.wire.next()
+        self.clock.live(1)  # for the sender its delay begins when the millisecond of its send is over
+        return answer
 
     async def arrived(self, topic: str = "T", queue_id: int = 0) -> list[bytes]:
         self.wire.send(pull_request(topic=topic, queue_id=queue_id))
@@ -112,6 +114,21 @@ def test_a_delayed_message_comes_when_it_is_due_and_not_before(tmp_path: Path) -
     play(tmp_path, act)
 
 
+def test_who_sent_at_the_end_of_a_millisecond_waits_for_the_whole_delay(tmp_path: Path) -> None:
+    """DE-01: a delay that was counted from the beginning of that millisecond would be over too soon for the sender."""
+
+    async def act(scene: Scene) -> None:
+        before_ms = scene.clock.wall_ms
+        await scene.send(b"later", 3)
+        scene.clock.wall_ms = before_ms
+        scene.live(10 * SECOND_MS)
+        assert await scene.arrived() == []
+        scene.live(1)
+        assert await scene.arrived() == [b"later"]
+
+    play(tmp_path, act)
+
+
 def test_it_comes_by_itself_and_wakes_who_waits(tmp_path: Path) -> None:
     async def run() -> None:
         async with serving(tmp_path, {"messageDelayLevel": "0s 1s"}) as (_, wire):
@@ -150,7 +167,7 @@ def test_what_comes_is_the_message_as_it_was_sent(tmp_path: Path) -> None:
         assert (came.body, came.reconsume_times, came.born_timestamp_ms) == (b"body", 2, 77)
         assert came.properties == waiting.properties
         assert came.born_host == waiting.born_host
-        assert came.store_timestamp_ms == waiting.store_timestamp_ms + SECOND_MS
+        assert came.store_timestamp_ms == waiting.store_timestamp_ms + SECOND_MS + 1
         scene.live(7200 * SECOND_MS)
         assert await scene.arrived("T", 3) == [b"body"]
 
@@ -303,12 +320,13 @@ def test_the_levels_are_as_configured_now_and_after_a_recovery(tmp_path: Path) -
     """Power loss after a minute, or lost queues: each due time is made again from the record."""
     settings = {"messageDelayLevel": "2s 3m 1d"}
 
+    due_ms = [2000, 180_001, 86_400_002]  # one was sent in each millisecond
+
     async def act(scene: Scene) -> None:
         for level in (1, 2, 3, 4):
             await scene.send(b"%d" % level, level, level)
-        stored_ms = scene.clock.wall_ms
-        assert [scene.entry(level)[2] - stored_ms for level in (1, 2, 3)] == [2000, 180_000, 86_400_000]
-        assert scene.entry(3, 1)[2] - stored_ms == 86_400_000
+        assert [scene.entry(level)[2] - stored_ms for level in (1, 2, 3)] == due_ms
+        assert scene.entry(3, 1)[2] - stored_ms == 86_400_003
 
     clock = TwoClocks()
     stored_ms = clock.wall_ms
@@ -318,7 +336,7 @@ def test_the_levels_are_as_configured_now_and_after_a_recovery(tmp_path: Path) -
             path.unlink()
 
     async def again(scene: Scene) -> None:
-        assert [scene.entry(level)[2] - stored_ms for level in (1, 2, 3)] == [2000, 180_000, 86_400_000]
+        assert [scene.entry(level)[2] - stored_ms for level in (1, 2, 3)] == due_ms
 
     (tmp_path / "abort").write_text("1")
     (tmp_path / "checkpoint").unlink()
@@ -356,7 +374,7 @@ def test_a_clock_that_is_set_back_makes_nobody_early_and_nobody_wait_until_it_is
         scene.clock.wall_ms -= 3600 * SECOND_MS
         await scene.send(b"after", 3, 2)
         scene.live(0)
-        scene.live(10 * SECOND_MS - 1)
+        scene.live(10 * SECOND_MS)
         assert await scene.arrived() == []
         scene.live(1)
         assert await scene.arrived() == [b"before", b"after"]

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from bolide.broker.delivered import STEP_ENTRIES, first_undelivered
 from bolide.broker.handlers.delay import Delays
+from bolide.model.names import SCHEDULE_TOPIC
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
 from tests.unit.broker.clean_stage import TwoClocks
+from tests.unit.broker.stage import copy_if_there
 from tests.unit.broker.test_delay import SECOND_MS, Scene, play, told
 from tests.unit.net.stage import eventually
 
@@ -24,7 +27,7 @@ NEVER_SYNCED = {
 def image_of(root: Path) -> Path:
     """What a kill at this moment would leave."""
     image = root.parent / f"{root.name}-killed"
-    shutil.copytree(root, image)
+    shutil.copytree(root, image, copy_function=copy_if_there)
     return image
 
 
@@ -72,7 +75,7 @@ def test_what_came_while_the_clock_was_set_back_does_not_come_again_after_a_kill
 
     async def afterwards(scene: Scene) -> None:
         scene.live(0)
-        scene.live(SECOND_MS - 1)
+        scene.live(SECOND_MS)
         assert await scene.arrived() == [b"before", b"came"]
         scene.live(1)
         assert await scene.arrived() == [b"before", b"came", b"still waits"]
@@ -122,6 +125,25 @@ def test_a_topic_that_was_deleted_since_makes_nothing_come_twice(tmp_path: Path)
 
     play(root, life, clock=clock)
     play(images[0], afterwards, clock=clock)
+
+
+def test_messages_of_a_deleted_topic_are_not_looked_for_in_the_one_made_since(tmp_path: Path) -> None:
+    """Each would be compared with all that have come there, and many such keep a start busy for minutes."""
+    turn = STEP_ENTRIES // 8
+
+    async def act(scene: Scene) -> None:
+        for number in range(3 * turn):
+            await scene.send(b"waits", 1, number, topic="Gone")
+        await scene.wire.ask(Command(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "Gone"}))
+        scene.clock.live(SECOND_MS)
+        await scene.send(b"new", 0, topic="Gone")
+        store = scene.broker.state.store
+        queue = store.queues.find(SCHEDULE_TOPIC, 0)
+        assert queue is not None
+        steps = list(first_undelivered(store, queue, 0, scene.clock.now_ms()))
+        assert len(steps) == 3  # a search is one at least
+
+    play(tmp_path, act)
 
 
 def test_after_a_long_rest_what_was_due_meanwhile_comes_once(tmp_path: Path) -> None:

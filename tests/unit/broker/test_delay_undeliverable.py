@@ -87,9 +87,9 @@ def test_what_is_due_is_not_late_because_the_queue_of_another_level_could_not_be
 
     async def act(scene: Scene) -> None:
         await scene.send(b"level 2", 2, 1)
-        scene.live(4 * SECOND_MS)
+        scene.live(4 * SECOND_MS - 1)
         await scene.send(b"due", 1, 2)
-        scene.live(SECOND_MS - 1)
+        scene.live(SECOND_MS - 2)
         await scene.send(b"later", 1, 3)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(ConsumeQueue, "read", read)

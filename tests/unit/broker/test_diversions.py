@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from bolide.broker.diversions import Diversions, set_aside
-from bolide.model.message import parse_properties
+from bolide.model.pairs import parse_properties
 from bolide.store.new_message import NewMessage
 
 MESSAGE = NewMessage("orders", 3, b"x", b"TAGS\x01a\x02", 0, 0, 0, bytes(8))

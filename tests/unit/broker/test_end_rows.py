@@ -74,6 +74,75 @@ def test_ends_of_one_read_are_stored_with_one_append_and_no_request_each(tmp_pat
     play(tmp_path, act)
 
 
+def test_plain_ends_of_one_read_are_not_decided_one_by_one(tmp_path: Path) -> None:
+    """Once the queue of the marks is there."""
+
+    async def act(on: Play) -> None:
+        await on.end(await on.half(99), COMMIT)
+        halves = [await on.half(number) for number in range(20)]
+        verdicts = [ROLLBACK if number % 5 == 0 else COMMIT for number in range(20)]
+        store = on.broker.state.store
+        with (
+            counted_by_turn(store, "append") as appends,
+            counted_by_turn(store, "append_ends") as together,
+            counted_by_turn(on.part.halves, "numbered") as decided,
+        ):
+            await ended(on, *map(one_way, reversed(halves), reversed(verdicts)))
+        assert (appends.total, together.total, decided.total) == (0, 1, 0)
+        committed = [number for number in reversed(range(20)) if number % 5]
+        assert await bodies(on) == [b"99", *(b"%d" % number for number in committed)]
+        assert await on.ops() == [b"0", *(b"%d" % half.offset for half in reversed(halves))]
+        assert on.part.halves.open_count == 0
+
+    play(tmp_path, act)
+
+
+def test_one_that_needs_a_decision_leaves_the_plain_ones_around_it_plain(tmp_path: Path) -> None:
+    async def act(on: Play) -> None:
+        await on.end(await on.half(99), COMMIT)
+        pairs: list[Any] = [{"DELAY": "2"} if number == 4 else {} for number in range(9)]
+        halves = [await on.half(number, **pairs[number]) for number in range(9)]
+        store = on.broker.state.store
+        with (
+            counted_by_turn(store, "append") as appends,
+            counted_by_turn(store, "append_ends") as together,
+        ):
+            await ended(on, *map(one_way, halves))
+        assert (appends.total, together.total) == (1, 2)
+        assert await bodies(on) == [b"99", *(b"%d" % number for number in range(9) if number != 4)]
+        assert on.part.halves.open_count == 0
+
+    play(tmp_path, act)
+
+
+@pytest.mark.parametrize("settings", [{}, {"enabledAppendPropCRC": "true"}])
+def test_ends_of_many_segments_and_files_store_all_and_a_start_knows_it(
+    tmp_path: Path, settings: dict[str, str]
+) -> None:
+    count = 150
+
+    async def act(on: Play) -> None:
+        halves = []
+        for number in range(count):
+            properties = half_properties(number)
+            request = send_request(bytes(4000), queue_id=2, sys_flag=PREPARED, properties=properties)
+            fields = (await on.wire.ask(request)).fields
+            halves.append(Half(int(fields["queueOffset"]), parse_offset_id(fields["msgId"])[1]))
+        await ended(on, *map(one_way, halves))
+        await eventually(lambda: on.part.halves.open_count == 0)
+        assert on.broker.state.store.log.rolls > 0
+
+    async def again(on: Play) -> None:
+        store = on.broker.state.store
+        assert on.part.halves.open_count == 0
+        assert store.queues.end_of("T", 2) == count
+        found = [store.reader.store_time("T", 2, offset) for offset in range(count)]
+        assert None not in found
+        assert store.reader.damaged == 0
+
+    play(tmp_path, act, again, settings=settings)
+
+
 def test_an_end_in_a_run_stores_what_the_same_request_alone_stores(tmp_path: Path) -> None:
     kinds: list[Any] = [{}, {"TAGS": "a"}, {"DELAY": "2"}, {"KEYS": "k", "mine": "yes"}]
 
@@ -90,8 +159,15 @@ def test_an_end_in_a_run_stores_what_the_same_request_alone_stores(tmp_path: Pat
                 await eventually(partial(has_grown, on, before))
                 record = store.reader.read_at(before)
                 assert record is not None
-                found.append(NewMessage.of_record(record))
-            assert found[1] == found[0]._replace(prepared_offset=row.log_offset)
+                op = store.reader.read_at(before + len(record))
+                assert op is not None
+                found.append((NewMessage.of_record(record), NewMessage.of_record(op)))
+            message, mark = found[0]
+            expected = (
+                message._replace(prepared_offset=row.log_offset),
+                mark._replace(body=b"%d" % row.offset),
+            )
+            assert found[1] == expected
 
     play(tmp_path, act)
 
@@ -119,6 +195,23 @@ def test_a_transaction_that_is_ended_twice_in_one_read_ends_once(
         await ended(on, one_way(half, first), one_way(other), one_way(half, second))
         assert await bodies(on) == ([b"1", b"2"] if first == COMMIT else [b"2"])
         assert sorted(await on.ops()) == [b"0", b"1"]
+
+    play(tmp_path, act)
+
+
+@pytest.mark.parametrize("verdicts", [(COMMIT, COMMIT), (COMMIT, ROLLBACK), (ROLLBACK, COMMIT)])
+def test_a_plain_end_that_comes_again_in_its_read_or_in_a_later_one_ends_nothing(
+    tmp_path: Path, verdicts: tuple[int, int]
+) -> None:
+    async def act(on: Play) -> None:
+        await on.end(await on.half(99), COMMIT)  # from then on plain ends are not decided one by one
+        half, other, third = [await on.half(number) for number in range(3)]
+        first, second = verdicts
+        await ended(on, one_way(half, first), one_way(other), one_way(half, second))
+        await ended(on, one_way(half, second), one_way(third))
+        seen = [b"0"] * (first == COMMIT) + [b"1", b"2"]
+        assert await bodies(on) == [b"99", *seen]
+        assert sorted(await on.ops()) == [b"0", b"1", b"2", b"3"]
 
     play(tmp_path, act)
 

@@ -4,7 +4,7 @@ import asyncio
 import shutil
 from pathlib import Path
 
-from tests.unit.broker.stage import fill, serving
+from tests.unit.broker.stage import copy_if_there, fill, serving
 
 
 def test_a_group_that_consumed_what_was_lost_goes_on_at_the_end_of_its_queue(tmp_path: Path) -> None:
@@ -14,7 +14,7 @@ def test_a_group_that_consumed_what_was_lost_goes_on_at_the_end_of_its_queue(tmp
     async def first_life() -> None:
         async with serving(root) as (broker, wire):
             await fill(wire, 3)
-            shutil.copytree(root, older)
+            shutil.copytree(root, older, copy_function=copy_if_there)
             await fill(wire, 4)
             broker.state.offsets.commit("G", "T", 0, 7, end=10_000)
             broker.state.offsets.commit("G", "never", 0, 7, end=10_000)

@@ -27,11 +27,12 @@ from tests.unit.net.stage import Wire, eventually
 
 Act = Callable[[Broker, Wire], Awaitable[None]]
 ONE_WAY = 2
+AS_BY_DEFAULT = {"waitTimeMillsInSendQueue": "200"}
 
 
 def play(root: Path, act: Act, settings: Mapping[str, str] | None = None) -> None:
     async def main() -> None:
-        async with serving(root, settings) as (broker, wire):
+        async with serving(root, {**AS_BY_DEFAULT, **(settings or {})}) as (broker, wire):
             await act(broker, wire)
 
     asyncio.run(main())

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bolide.broker.app import Broker
-from bolide.model.message import parse_properties
+from bolide.model.pairs import parse_properties
 from bolide.model.response_code import ResponseCode
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command

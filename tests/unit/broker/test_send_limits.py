@@ -13,7 +13,7 @@ from bolide.model.limits import BATCH_MESSAGES_MAX, BATCH_ODD_MESSAGES_MAX
 from bolide.model.topic import TopicConfig
 from bolide.store.new_message import NewMessage
 from bolide.wire.command import COMPACT, Command, encode_frame
-from tests.unit.broker.stage import batch_of, fill, pull_request, send_request
+from tests.unit.broker.stage import batch_of, fill, properties_of, pull_request, send_request
 from tests.unit.broker.test_send import play
 from tests.unit.net.stage import Wire
 
@@ -133,5 +133,22 @@ def test_a_refused_message_costs_no_topic(tmp_path: Path, body: bytes, fields: d
         answer = await wire.ask(send_request(body, 9, topic="New", **fields))
         assert answer.code != 0
         assert broker.state.topics.get("New") is None
+
+    play(tmp_path, act)
+
+
+@pytest.mark.parametrize("zeros", [1, 600])
+@pytest.mark.parametrize(
+    "more", [{}, {"DELAY": "3"}, {"TRAN_MSG": "true", "PGROUP": "g"}], ids=["plain", "delayed", "half"]
+)
+def test_properties_with_zeros_in_them_are_refused(tmp_path: Path, zeros: int, more: dict[str, str]) -> None:
+    """A recovery takes zeros for what a crash has left out, and would end the log before them."""
+
+    async def act(broker: Broker, wire: Wire) -> None:
+        pairs = "".join(f"{name}\x01{text}\x02" for name, text in {"a": "x" + "\0" * zeros, **more}.items())
+        before = broker.state.store.log.end
+        answer = await wire.ask(send_request(b"x", properties=properties_of(1) + pairs))
+        assert (answer.code, "U+0000" in (answer.remark or "")) == (13, True)
+        assert broker.state.store.log.end == before
 
     play(tmp_path, act)

@@ -10,8 +10,10 @@ from bolide.broker.door import Door
 from bolide.broker.handlers.timer import Timers
 from bolide.broker.timer import Timer
 from bolide.model.errors import TooBusy
+from bolide.model.names import TIMER_TOPIC
 from bolide.store.new_message import Appended, NewMessage
 from bolide.store.timer.layout import SLOT_BYTES
+from bolide.store.timer.wheel import Slot
 from tests.unit.broker.stage import serving
 from tests.unit.broker.test_timer import (
     EAGER,
@@ -87,6 +89,36 @@ async def test_what_came_before_a_kill_does_not_come_again_however_far_the_clock
             await settled(broker)
             clock.ms += 2_000
             await settled(broker)
+            assert [message.body for message in await stored(wire)] == [b"1"]
+
+
+@on_loop
+async def test_what_a_clock_set_back_has_written_again_comes_once_when_the_clock_is_right_again(
+    tmp_path: Path,
+) -> None:
+    """TM-03: beyond the wheel it was written again; by the right clock the old record would only then be due."""
+    clock = HeldClock()
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("broker.timer", "store.timer.index", "store.timer.wheel"):
+            patch.setattr(f"bolide.{module}.SLOTS", 1200)
+        patch.setattr("bolide.store.timer.wheel.WHEEL_BYTES", 1200 * SLOT_BYTES)
+        async with serving(tmp_path / "first", LAZY, clock=clock) as (broker, wire):
+            await send(wire, timed(1, TIMER_DELAY_SEC=60))
+            await settled(broker)
+            root = killed(tmp_path / "first", tmp_path / "second")
+        clock.ms -= HOUR_MS
+        async with serving(root, LAZY, clock=clock) as (broker, wire):
+            await settled(broker)
+            clock.ms += 1_000
+            await settled(broker)
+            assert broker.state.store.reader.queue_range(TIMER_TOPIC, 0) == (0, 2)
+            root = killed(root, tmp_path / "third")
+        clock.ms += HOUR_MS
+        async with serving(root, LAZY, clock=clock) as (broker, wire):
+            await settled(broker)
+            for _ in range(2):
+                clock.ms += 59_000
+                await settled(broker)
             assert [message.body for message in await stored(wire)] == [b"1"]
 
 
@@ -256,3 +288,66 @@ async def test_what_was_filed_late_and_refused_is_in_an_index_made_again(tmp_pat
     async with serving(root, LAZY, clock=clock) as (broker, wire):
         await settled(broker)
         assert [message.body for message in await stored(wire)] == [b"1"]
+
+
+@on_loop
+async def test_a_clock_that_was_months_ahead_for_a_moment_stops_no_timed_message(tmp_path: Path) -> None:
+    """The log's times do not go back: what is stored later counts from where the clock once was."""
+    clock = HeldClock()
+    async with serving(tmp_path, EAGER, clock=clock) as (broker, wire):
+        clock.ms += 60 * 24 * HOUR_MS
+        await send(wire, timed(1, KEYS="plain"))
+        clock.ms -= 60 * 24 * HOUR_MS
+        await settled(broker)
+        for number in (2, 3):
+            await send(wire, timed(number, TIMER_DELIVER_MS=clock.ms + 5_000))
+            clock.ms += 6_000
+            await settled(broker)
+            assert [message.body for message in await stored(wire)][-1] == b"%d" % number
+
+
+@pytest.mark.parametrize("waiting", [0, 1], ids=["nothing waits", "one waits on the way"])
+def test_a_timer_whose_place_is_years_back_is_at_this_moment_in_a_few_turns(
+    tmp_path: Path, waiting: int
+) -> None:
+    """A store that was away, or whose clock once was; a stop must not have to walk through those years either."""
+
+    async def act() -> None:
+        clock = HeldClock()
+        async with serving(tmp_path, clock=clock) as (broker, wire):
+            await send(wire, *[timed(1, TIMER_DELAY_SEC=90_000)] * waiting, timed(2, TIMER_DELAY_SEC=1))
+            await settled(broker)
+        clock.ms += 20 * 365 * 24 * HOUR_MS
+        async with serving(tmp_path, clock=clock) as (broker, wire):
+            timer = broker.part(Timers).timer
+            await eventually(lambda: timer.is_open)
+            slots = counted_slots(timer)
+            await settled(broker)
+            assert timer.read_ms == timer.index.slot_of(clock.ms)
+            assert len(slots) < 100
+            assert [message.body for message in await stored(wire)] == [b"2", b"1"][: 1 + waiting]
+            await send(wire, timed(3, TIMER_DELAY_SEC=1))
+            clock.ms += 2_000
+            await settled(broker)
+            assert [message.body for message in await stored(wire)][-1] == b"3"
+            clock.ms += 20 * 365 * 24 * HOUR_MS
+            timer.catch_up()
+            assert timer.read_ms == timer.index.slot_of(clock.ms)
+            assert len(slots) < 200
+
+    asyncio.run(act())
+
+
+def counted_slots(timer: Timer) -> list[int]:
+    """The slots that are asked for, one by one, from now on."""
+    asked: list[int] = []
+    ask = timer.index.wheel.slot
+
+    def slot(time_ms: int) -> Slot:
+        asked.append(time_ms)
+        if len(asked) > 10_000:
+            raise AssertionError("slot by slot")
+        return ask(time_ms)
+
+    timer.index.wheel.slot = slot  # type: ignore[method-assign]
+    return asked

@@ -50,7 +50,7 @@ async def test_messages_that_are_too_many_for_one_segment_are_all_delivered(tmp_
             request = send_request(bytes(4000), number, properties=properties_of(number, TIMER_DELAY_SEC="5"))
             assert [answer.code for answer in await send(wire, request)] == [0]
         await settled(broker)
-        clock.ms += 5_000
+        clock.ms += 5_001
         await settled(broker)
         assert delivered(broker) == 24
 
@@ -92,7 +92,7 @@ def test_a_message_that_cannot_be_stored_takes_no_other_along(tmp_path: Path, er
 async def test_a_portion_that_only_recalls_does_not_stop_the_timer(tmp_path: Path) -> None:
     clock = HeldClock()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bolide.broker.timer.PORTION_UNITS", 4)
+        patch.setattr("bolide.broker.timer_slot.PORTION_UNITS", 4)
         async with serving(tmp_path, RECALL, clock=clock) as (broker, wire):
             due = START_MS + 5_000
             await send(wire, timed(1, TIMER_DELAY_SEC=1))
@@ -181,6 +181,54 @@ async def test_recalls_of_one_second_have_a_bound_and_messages_of_it_none_by_the
 
 
 @on_loop
+async def test_a_recall_that_names_no_message_is_refused_and_brings_consumers_nothing(tmp_path: Path) -> None:
+    """TM-02: a property without a value is none, so the recall itself would be delivered."""
+    clock = HeldClock()
+    async with serving(tmp_path, RECALL, clock=clock) as (broker, wire):
+        await send(wire, timed(1, TIMER_DELAY_SEC=5))
+        refused = await recall(wire, RecallHandle("T", "broker-a", START_MS + 5_000, "").encode())
+        assert (refused.code, "names no message" in (refused.remark or "")) == (604, True)
+        clock.ms += 10_000
+        await settled(broker)
+        assert [message.body for message in await stored(wire)] == [b"1"]
+
+
+@on_loop
+async def test_a_recall_with_zeros_in_it_is_refused_as_a_send_is(tmp_path: Path) -> None:
+    """A recovery would take them for a part of the log that was lost."""
+    async with serving(tmp_path, RECALL, clock=HeldClock()) as (broker, wire):
+        await send(wire, timed(1))
+        before = broker.state.store.log.end
+        refused = await recall(wire, RecallHandle("T", "broker-a", START_MS + 5_000, "A\0B").encode())
+        assert (refused.code, "U+0000" in (refused.remark or "")) == (13, True)
+        assert broker.state.store.log.end == before
+
+
+@on_loop
+async def test_a_send_with_an_empty_name_to_recall_is_a_plain_timed_message(tmp_path: Path) -> None:
+    """As for the original, which knows no property without a value."""
+    clock = HeldClock()
+    async with serving(tmp_path, RECALL, clock=clock) as (broker, wire):
+        (sent,) = await send(wire, timed(1, TIMER_DELAY_SEC=5, TIMER_DEL_UNIQKEY=""))
+        assert sent.code == 0
+        clock.ms += 10_000
+        await settled(broker)
+        assert [message.body for message in await stored(wire)] == [b"1"]
+
+
+@on_loop
+async def test_nothing_of_a_topic_that_clients_may_not_send_to_is_recalled(tmp_path: Path) -> None:
+    """A recall is a record of the topic, too."""
+    clock = HeldClock()
+    async with serving(tmp_path, RECALL, clock=clock) as (broker, wire):
+        for topic in ("rmq_sys_wheel_timer", "SCHEDULE_TOPIC_XXXX"):
+            handle = RecallHandle(topic, "broker-a", START_MS + 5_000, "KEY").encode()
+            before = broker.state.store.log.end
+            assert (await recall(wire, handle, topic)).code == 16
+            assert broker.state.store.log.end == before
+
+
+@on_loop
 async def test_what_waits_in_memory_for_a_clock_that_was_set_back_has_a_bound(tmp_path: Path) -> None:
     """All of it is due before the slot that the timer is at, so it is in memory, ordered.  None is lost or early."""
     clock = HeldClock()
@@ -200,7 +248,7 @@ async def test_what_waits_in_memory_for_a_clock_that_was_set_back_has_a_bound(tm
             await settled(broker)
             (late,) = await send(wire, timed(9, TIMER_DELAY_SEC=9))
             assert late.code == 2
-            assert len(timer._heap) <= 64
+            assert len(timer._slot.heap) <= 64
             taken = [number for number, answer in enumerate(answers, 2) if answer.code == 0]
             clock.ms += 20_000
             await settled(broker)

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from bolide.broker.handlers.transaction import SLICE_HALVES
+from bolide.broker.half_checks import SLICE_HALVES
+from bolide.broker.half_messages import HalfMessages
+from bolide.machines.immune_halves import BLOCK
 from bolide.model import limits
 from bolide.model.message import PROPERTIES_BYTES_MAX
 from bolide.model.names import HALF_TOPIC, TRANS_CHECK_MAX_TOPIC
@@ -182,6 +184,39 @@ def test_one_that_asks_for_more_time_has_it_and_keeps_nobody_waiting(tmp_path: P
     play(tmp_path, act)
 
 
+@pytest.mark.parametrize("known", [2 * BLOCK, BLOCK])
+def test_one_that_waits_for_a_time_of_its_own_is_not_read_at_every_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: int
+) -> None:
+    """A client that leaves many such would have the broker read all of them for an hour."""
+    monkeypatch.setattr("bolide.machines.immune_halves.IMMUNE_HALVES_MAX", known)
+    read: list[int] = []
+    number = HalfMessages.number
+
+    def counted(halves: HalfMessages, offset: int) -> object:
+        read.append(offset)
+        return number(halves, offset)
+
+    async def act(on: Play) -> None:
+        for place in range(BLOCK + 8):
+            foreign_half(on, place, CHECK_IMMUNITY_TIME_IN_SECONDS="40" if place == 7 else "3600")
+        monkeypatch.setattr(HalfMessages, "number", counted)
+        on.check_later()
+        assert len(read) == BLOCK + 8
+        read.clear()
+        for _ in range(3):
+            on.check_later()
+        assert read == ([] if known > BLOCK else [*range(BLOCK, BLOCK + 8)] * 3)
+        read.clear()
+        on.clock.ms += 20_000
+        on.check()
+        assert read[0] == 7
+        assert on.part.halves.is_ended(7)
+        assert on.part.halves.open_count == BLOCK + 8  # it was stored again
+
+    play(tmp_path, act)
+
+
 @pytest.mark.parametrize("age_ms", [0, -(2**60), HOUR_MS])
 def test_whatever_time_a_message_asks_for_it_is_asked_for_and_given_up_in_the_end(
     tmp_path: Path, age_ms: int
@@ -336,7 +371,7 @@ def test_a_look_at_many_is_taken_in_small_steps(tmp_path: Path) -> None:
         on.clock.ms += TIMEOUT_MS + 1
         steps = 0
         before = on.broker.state.store.messages_appended
-        for _ in on.part.checking():
+        for _ in on.part.checks.checking():
             steps += 1
             stored = on.broker.state.store.messages_appended
             assert stored - before <= SLICE_HALVES

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bolide.broker.half_messages import GROUP
+from bolide.broker.half_messages import GROUP, HalfMessages
 from bolide.model.errors import StoreUnavailable
 from bolide.model.names import HALF_TOPIC, OP_HALF_TOPIC
 from bolide.store.new_message import Appended, NewMessage
@@ -58,6 +58,32 @@ def test_a_start_knows_what_has_ended_and_what_is_open(tmp_path: Path) -> None:
         assert len(await on.halves()) == 5
 
     play(tmp_path, before, after, at_last)
+
+
+def test_a_start_reads_the_first_of_a_line_once_however_often_it_was_stored_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that stays open keeps all behind it from being settled, and nobody is served before they are seen."""
+    singly: list[int] = []
+    read = HalfMessages._read
+
+    def counted(halves: HalfMessages, offset: int) -> bytes | None:
+        singly.append(offset)
+        return read(halves, offset)
+
+    async def before(on: Play) -> None:
+        await on.half(0, CHECK_IMMUNITY_TIME_IN_SECONDS="3600")
+        for number in (1, 2):
+            await on.half(number)
+        for _ in range(5):
+            on.check_later()
+        monkeypatch.setattr(HalfMessages, "_read", counted)
+
+    async def after(on: Play) -> None:
+        assert singly == [1, 2]
+        assert on.part.halves.open_count == 3
+
+    play(tmp_path, before, after)
 
 
 def test_without_the_offsets_everything_is_found_again_in_the_log(tmp_path: Path) -> None:

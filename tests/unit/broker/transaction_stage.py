@@ -7,13 +7,13 @@ from pathlib import Path
 
 from bolide.broker.app import Broker
 from bolide.broker.handlers.transaction import Transactions
-from bolide.model.message import StoredMessage
 from bolide.model.names import HALF_TOPIC, OP_HALF_TOPIC
 from bolide.model.offsets import LogOffset
 from bolide.model.steps import at_once
 from bolide.net.guard import Guard
 from bolide.record.decode import decode_messages
 from bolide.record.message_id import parse_offset_id
+from bolide.record.stored import StoredMessage
 from bolide.store.new_message import NewMessage
 from bolide.wire.bodies.group import HeartbeatData
 from bolide.wire.command import Command
@@ -74,7 +74,7 @@ class Play:
         return wire
 
     def check(self) -> None:
-        at_once(self.part.checking())
+        at_once(self.part.checks.checking())
 
     def check_later(self) -> None:
         """When every producer had its time."""

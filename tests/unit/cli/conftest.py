@@ -1,4 +1,4 @@
-"""Commands in this process, against one real server for all tests of the run: use topics and groups of your own."""
+"""Commands in this process, against one real server for all tests of a file: use topics and groups of your own."""
 
 import json
 from collections.abc import Callable
@@ -29,12 +29,12 @@ Command = Callable[..., Shown]
 
 @pytest.fixture
 def command(
-    bolide_session_server: EmbeddedServer,
+    bolide_module_server: EmbeddedServer,
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Command:
     """Run a command that ends with this code, where nobody can be asked; gives what it wrote."""
-    monkeypatch.setenv("BOLIDE_NAMESERVER", bolide_session_server.nameserver)
+    monkeypatch.setenv("BOLIDE_NAMESERVER", bolide_module_server.nameserver)
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
 
     def run(*words: str, code: int = 0) -> Shown:

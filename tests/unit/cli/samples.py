@@ -1,10 +1,9 @@
 """A stored message to format, filter and copy."""
 
-from dataclasses import replace
 from typing import Any
 
-from bolide.model.message import StoredMessage
 from bolide.model.offsets import LogOffset, QueueOffset
+from bolide.record.stored import StoredMessage
 
 SAMPLE = StoredMessage(
     topic="orders",
@@ -27,4 +26,4 @@ SAMPLE = StoredMessage(
 
 
 def sample(**changes: Any) -> StoredMessage:
-    return replace(SAMPLE, **changes)
+    return SAMPLE.replaced(**changes)

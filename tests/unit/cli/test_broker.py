@@ -17,14 +17,14 @@ BROKER = "broker-a"
 
 
 def test_brokers_and_clusters_are_listed_with_their_figures(
-    command: Command, bolide_session_server: EmbeddedServer
+    command: Command, bolide_module_server: EmbeddedServer
 ) -> None:
     (broker,) = command("broker", "list", "--json").json
     assert (broker["broker"], broker["cluster"], broker["id"]) == (BROKER, "DefaultCluster", 0)
-    assert broker["address"] == bolide_session_server.broker
+    assert broker["address"] == bolide_module_server.broker
     assert (broker["answers"], broker["version"]) == (True, "5.4.0")
     assert 0 < broker["disk_used"] < 1
-    assert command("broker", "list").rows[0][:4] == [BROKER, "0", bolide_session_server.broker, "5.4.0"]
+    assert command("broker", "list").rows[0][:4] == [BROKER, "0", bolide_module_server.broker, "5.4.0"]
     assert command("cluster", "list", "--json").json == {"DefaultCluster": [BROKER]}
     assert command("cluster", "list").rows == [["DefaultCluster", "1", BROKER]]
 

@@ -121,7 +121,7 @@ def test_tail_counts_what_tags_and_keys_chose_from_the_last_ones(run: Run) -> No
     assert run("tail", "chosen", "--tag", "red", "--count", "1").split() == ["red2"]
     assert run("tail", "chosen", "--no-follow", "--tag", "red", "--last", "2").split() == []
     assert run("tail", "chosen", "--no-follow", "--tag", "red", "--last", "3").split() == ["red2"]
-    assert "is not a tag" in run("tail", "chosen", "--no-follow", "--tag", "a b", code=1)
+    assert "is not a tag" in run("tail", "chosen", "--no-follow", "--tag", "a b", code=2)
 
 
 def test_tail_of_a_misspelled_topic_names_the_one_that_is_there(run: Run) -> None:

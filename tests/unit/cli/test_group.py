@@ -32,8 +32,8 @@ def offsets(server: EmbeddedServer, topic: str, group: str) -> list[int | None]:
 
 
 @pytest.fixture
-def server(bolide_session_server: EmbeddedServer) -> EmbeddedServer:
-    return bolide_session_server
+def server(bolide_module_server: EmbeddedServer) -> EmbeddedServer:
+    return bolide_module_server
 
 
 # ---- settings
@@ -120,7 +120,7 @@ def test_who_has_consumed_everything_waits_for_nothing(server: EmbeddedServer, c
     command("group", "create", "quick")
     command("group", "reset", "quick", "--to", "latest", "--topic", "done", "--yes")
     assert command("group", "lag", "quick").rows == [["quick", "done", "1", "0", "-"]]
-    assert "nothing waits for it" in command("group", "describe", "quick").out
+    assert "no message is ready for it" in command("group", "describe", "quick").out
 
 
 def test_members_are_shown_with_version_and_subscriptions(server: EmbeddedServer, command: Command) -> None:
@@ -287,6 +287,18 @@ def test_members_that_are_connected_go_on_where_the_group_was_moved(
         wait_until(lambda: len(bodies) == 10, PATIENCE_SECONDS, "the rest comes again")
     assert sorted(bodies) == sorted(2 * [b"0", b"1", b"1", b"2", b"2"])
     assert offsets(server, "again", "online") == [3, 3]
+
+
+def test_lag_of_groups_without_an_offset_says_whose(command: Command) -> None:
+    for group in ("nowhere-yet", "still-nowhere"):
+        command("group", "create", group)
+    told = {
+        ("nowhere-yet",): "the group nowhere-yet has stored no offset yet",
+        ("nowhere-yet", "still-nowhere"): "the groups nowhere-yet, still-nowhere have stored no offset yet",
+    }
+    for words, said in told.items():
+        assert said in command("group", "lag", *words).err
+    assert command("group", "lag", "nowhere-yet", "--json").json == []
 
 
 def test_lag_in_a_topic_that_is_not_there_is_no_success(command: Command) -> None:

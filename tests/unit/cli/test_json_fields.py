@@ -13,7 +13,7 @@ from tests.unit.cli.conftest import Command
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "command-line.md").read_text()
 (SECTION,) = re.findall(r"^## JSON\n(.*?)(?:^##|\Z)", PAGE, re.MULTILINE | re.DOTALL)
 FIELDS = {
-    command: re.findall(r"`([a-z_]+)`", fields)
+    command: re.findall(r"`([a-z0-9_]+)`", fields)
     for command, fields in re.findall(r"^\| `([a-z -]+)` \| (.+) \|$", SECTION, re.MULTILINE)
 }
 
@@ -43,6 +43,9 @@ LINES = {
     "broker drain": ["broker-a", "--preview"],
     "broker undrain": ["broker-a", "--preview"],
     "broker config set": ["broker-a", "fileReservedTime=72"],
+    "bench produce": ["--count", "10"],
+    "bench consume": ["--count", "10"],
+    "bench latency": ["--count", "10"],
     "cluster describe": [],
     "cluster import": ["FILE", "--preview"],
 }
@@ -51,11 +54,11 @@ NEEDS_A_JAVA_CLIENT = {"message consume"}
 
 
 @pytest.fixture
-def filled(command: Command, bolide_session_server: EmbeddedServer) -> None:
+def filled(command: Command, bolide_module_server: EmbeddedServer) -> None:
     """A message, a group that has read it, and a dead letter."""
     for topic in (TOPIC, f"%DLQ%{GROUP}"):
         command("topic", "create", topic, "--queues", "1", "--if-not-exists")
-        with Producer(bolide_session_server.nameserver, group="tests") as producer:
+        with Producer(bolide_module_server.nameserver, group="tests") as producer:
             producer.send(Message(topic, b"x"), queue=MessageQueue(topic, "broker-a", 0))
     for group in (GROUP, "told-too"):
         command("group", "create", group, "--if-not-exists")

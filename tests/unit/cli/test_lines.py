@@ -9,7 +9,7 @@ from bolide.cli.layout import json_line
 from bolide.cli.lines import Envelope
 from bolide.cli.store_export import export_line
 from bolide.model.errors import MessageIllegal
-from bolide.model.message import StoredMessage
+from bolide.record.stored import StoredMessage
 from tests.unit.cli.samples import sample
 
 ENVELOPE = Envelope("orders", tag="eu", keys=("7",), properties={"source": "cli"})
@@ -70,3 +70,8 @@ def test_a_message_whose_body_did_not_unpack_is_shown_as_such_and_not_sent_on(
     line = write(sample(body=b"packed", body_error="the packed body is cut off"))
     with pytest.raises(MessageIllegal, match="did not unpack: the packed body is cut off"):
         Envelope("copy").json(line)
+
+
+def test_what_the_timer_wrote_into_a_message_is_not_sent_on() -> None:
+    line = b'{"topic": "T", "body": "x", "properties": {"TIMER_OUT_MS": "5", "TIMER_ENQUEUE_MS": "5", "own": "1"}}'
+    assert Envelope("orders").json(line).properties == {"own": "1"}

@@ -5,13 +5,13 @@ import json
 
 import pytest
 
-from bolide import Message, MessageQueue, Producer, PushConsumer
+from bolide import Later, Message, MessageQueue, Producer, PushConsumer
 from bolide.admin.connection import AdminConnection
 from bolide.admin.queues import Place
 from bolide.admin.replay import Span, copy_of, letter_again, letters_in
 from bolide.model.errors import MessageIllegal
-from bolide.model.message import StoredMessage
 from bolide.model.offsets import QueueOffset
+from bolide.record.stored import StoredMessage
 from bolide.testing import EmbeddedServer
 from tests.peers.waiting import PATIENCE_SECONDS, wait_until
 from tests.unit.cli.conftest import Command
@@ -21,8 +21,8 @@ BROKER = "broker-a"
 
 
 @pytest.fixture
-def server(bolide_session_server: EmbeddedServer) -> EmbeddedServer:
-    return bolide_session_server
+def server(bolide_module_server: EmbeddedServer) -> EmbeddedServer:
+    return bolide_module_server
 
 
 def send(server: EmbeddedServer, command: Command, topic: str, *bodies: bytes, **options: str) -> None:
@@ -60,10 +60,10 @@ def test_a_track_tells_of_each_group_whether_it_is_past_the_message(
     told = {
         one["group"]: one for one in command("message", "track", str(message["offset_id"]), "--json").json
     }
-    assert (told["past"]["state"], told["past"]["before"]) == ("CONSUMED", 0)
+    assert (told["past"]["state"], told["past"]["before"]) == ("PASSED", 0)
     assert (told["before"]["state"], told["before"]["before"]) == ("WAITING", 1)
     by_unique_id = ("message", "track", str(message["id"]), "--topic", "tracked")
-    assert ["past", "consumed", "0", "0"] in command(*by_unique_id).rows
+    assert ["past", "past", "it", "0", "0"] in command(*by_unique_id).rows
 
 
 def test_who_does_not_subscribe_to_its_tag_has_not_wanted_it(
@@ -224,11 +224,17 @@ def test_the_letters_of_several_queues_come_in_the_order_of_their_deaths(
     assert asyncio.run(order(4)) == [40, 40]
 
 
-def test_a_python_consumer_says_that_it_cannot_be_asked(server: EmbeddedServer, command: Command) -> None:
+def test_a_python_consumer_is_handed_one_message(server: EmbeddedServer, command: Command) -> None:
+    """AD-05."""
     send(server, command, "asked", b"a")
     (message,) = there(command, "asked")
-    with PushConsumer(server.nameserver, group="pythons", listener=lambda messages: None) as consumer:
-        consumer.subscribe("asked")
+    got: list[bytes] = []
+
+    def listener(messages: list[StoredMessage]) -> Later | None:
+        got.extend(message.body for message in messages)
+        return None if len(got) == 1 else Later("once is enough")
+
+    with PushConsumer(server.nameserver, group="pythons", listener=listener) as consumer:
         words = ("message", "consume", str(message["offset_id"]), "--group", "pythons")
 
         def is_member() -> bool:
@@ -236,6 +242,10 @@ def test_a_python_consumer_says_that_it_cannot_be_asked(server: EmbeddedServer, 
                 command("group", "members", "pythons", "--json").json["members"]
             )
 
+        command("topic", "create", "quiet", "--queues", "1")
+        consumer.subscribe("quiet")
         wait_until(is_member, PATIENCE_SECONDS, "the consumer is a member")
-        said = command(*words, code=1).err
-    assert "(python) cannot be asked to consume one message" in said
+        command(*words)
+        assert got == [b"a"]
+        said = command(*words, code=1)
+    assert "once is enough" in said.out + said.err

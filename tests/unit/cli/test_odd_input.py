@@ -2,20 +2,20 @@
 descriptors, an output that is full.  Each ends with one line on stderr or with the work done, never with a traceback.
 """
 
-import asyncio
 import contextlib
 import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 
 import pytest
 
 from bolide.cli import app as commands
 from bolide.cli.main import main
-from bolide.cli.send import read_lines
 from bolide.cli.since import format_moment, parse_since
+from bolide.cli.sources import read_lines
 from bolide.model.errors import ConfigError
 from bolide.model.limits import LINE_BYTES_MAX
 from bolide.testing import EmbeddedServer
@@ -81,19 +81,14 @@ def test_what_the_terminal_cannot_show_is_no_reason_to_fail(nameserver: str) -> 
 def lines_through_a_pipe(data: bytes) -> int:
     """The number of lines that come out of a pipe filled with `data`."""
 
-    async def run() -> int:
-        reading, writing = os.pipe()
-        feeding = asyncio.create_task(asyncio.to_thread(_feed, writing, data))  # noqa: TID251
-        count = 0
-        try:
-            async for lines in read_lines(reading, lambda read: None):
-                count += len(lines)
-        finally:
-            os.close(reading)
-            await feeding
-        return count
-
-    return asyncio.run(run())
+    reading, writing = os.pipe()
+    feeding = threading.Thread(target=_feed, args=(writing, data))
+    feeding.start()
+    try:
+        return sum(len(lines) for lines in read_lines(reading, lambda read: None, lambda descriptor: True))
+    finally:
+        os.close(reading)
+        feeding.join()
 
 
 def _feed(descriptor: int, data: bytes) -> None:
@@ -120,8 +115,39 @@ def test_what_was_sent_before_a_line_that_never_ends_is_counted(nameserver: str)
 def test_a_message_of_the_command_line_is_not_called_a_line(
     nameserver: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["send", "t", "-m", "a", "-m", "", "-n", nameserver]) == 1
-    assert "message 2 failed, 1 message is stored" in only_line(capsys)
+    assert main(["send", "t", "-m", "a", "-m", "", "--on-error", "skip", "-n", nameserver]) == 1
+    assert "message 2 is skipped: a message cannot have an empty body" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([""], "message 1 cannot be sent: a message cannot have an empty body"),
+        (["-m", "a", "-m", ""], "message 2 cannot be sent: a message cannot have an empty body"),
+        (["-m", "{}", "--json"], "message 1 cannot be sent: no 'body' in this JSON object"),
+        (["-m", "a", "--tag", "b||c"], "tags is one word"),
+        (["--tag", "b||c"], "tags is one word"),
+        (["-f", "csv", "--key", "b c"], "each of keys is one word"),
+        (["--tag", "b||c", "--on-error", "skip"], "tags is one word"),
+        (["--sharding-key", ""], "sharding_key is a text"),
+        (["--property", "TRAN_MSG=true"], "the property TRAN_MSG"),
+    ],
+    ids=str,
+)
+def test_words_that_no_message_can_have_are_wrong_usage_and_nothing_is_sent(
+    words: list[str], said: str, nameserver: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Lines of a file and of stdin are another matter: what is wrong with them comes to light when some are stored."""
+    assert main(["send", "unsent", *words, "-n", nameserver]) == 2
+    assert said in only_line(capsys)
+    assert main(["topic", "describe", "unsent", "-n", nameserver]) == 4
+
+
+def test_the_option_that_is_nearest_to_an_unknown_one_is_named_first(
+    nameserver: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["send", "t", "x", "--tags", "a", "-n", nameserver]) == 2
+    assert "--tags (Possible options: --tag, --at)" in only_line(capsys)
 
 
 # ---- moments
@@ -226,7 +252,7 @@ def test_an_interrupted_send_says_how_much_was_acknowledged(nameserver: str) -> 
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
     ) as sending:
         assert sending.stdin is not None
         assert sending.stdout is not None
@@ -237,7 +263,7 @@ def test_an_interrupted_send_says_how_much_was_acknowledged(nameserver: str) -> 
             sending.stdout.readline()
         sending.send_signal(signal.SIGINT)
         assert sending.wait(PATIENCE_SECONDS) == 130
-        assert sending.stderr.read().startswith(b"interrupted; 2 messages acknowledged")
+        assert sending.stderr.read().startswith(b"interrupted; 2 messages are stored")
 
 
 def test_no_is_no_interruption(

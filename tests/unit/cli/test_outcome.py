@@ -12,6 +12,8 @@ from bolide.model.response_code import ResponseCode
     [
         (errors.ConfigError("x"), 2),
         (errors.InvalidRequest("x"), 2),
+        (errors.SubscriptionMalformed("x"), 2),
+        (errors.MessageIllegal("x"), 1),
         (errors.ConnectionLost("x"), 3),
         (errors.CallTimeout("x"), 3),
         (errors.ProtocolError("x"), 3),

@@ -64,9 +64,9 @@ def _with_broker(info: ClusterInfo, address: str) -> ClusterInfo:
 
 
 def test_a_broker_whose_figures_cannot_be_had_is_listed_with_the_reason(
-    command: Command, bolide_session_server: EmbeddedServer, join: Join
+    command: Command, bolide_module_server: EmbeddedServer, join: Join
 ) -> None:
-    join(RequestCode.GET_BROKER_RUNTIME_INFO, first=bolide_session_server.broker)
+    join(RequestCode.GET_BROKER_RUNTIME_INFO, first=bolide_module_server.broker)
     for words in (("broker", "list"), ("cluster", "describe")):
         shown = command(*words, code=1)
         assert f"the broker '{OTHER}' does not tell: SYSTEM_ERROR (1): {WHY}" in shown.err
@@ -80,13 +80,13 @@ def test_a_broker_whose_figures_cannot_be_had_is_listed_with_the_reason(
 
 
 def test_a_cluster_is_described_without_what_a_broker_does_not_tell(
-    command: Command, bolide_session_server: EmbeddedServer, join: Join
+    command: Command, bolide_module_server: EmbeddedServer, join: Join
 ) -> None:
     command("topic", "create", "partly", "--if-not-exists")
     command("group", "create", "partly", "--if-not-exists")
     whole = command("cluster", "describe", "--json").json
     tables = (RequestCode.GET_ALL_TOPIC_CONFIG, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
-    join(*tables, first=bolide_session_server.broker)
+    join(*tables, first=bolide_module_server.broker)
     shown = command("cluster", "describe", "--json", code=1)
     assert f"the broker '{OTHER}' does not tell: SYSTEM_ERROR (1): {WHY}" in shown.err
     assert (shown.json["topics"], shown.json["groups"]) == (whole["topics"], whole["groups"])
@@ -96,11 +96,11 @@ def test_a_cluster_is_described_without_what_a_broker_does_not_tell(
     ("code", "words"), [(1, "does not tell: SYSTEM_ERROR (1)"), (3, "does not answer: cannot connect to")]
 )
 def test_groups_are_shown_without_a_broker_that_keeps_silent(
-    command: Command, bolide_session_server: EmbeddedServer, join: Join, code: int, words: str
+    command: Command, bolide_module_server: EmbeddedServer, join: Join, code: int, words: str
 ) -> None:
     command("topic", "create", "read-partly", "--queues", "1", "--if-not-exists")
     command("group", "create", "partly-readers", "--if-not-exists")
-    with Producer(bolide_session_server.nameserver, group="tests") as producer:
+    with Producer(bolide_module_server.nameserver, group="tests") as producer:
         producer.send(Message("read-partly", b"x"))
     command("group", "reset", "partly-readers", "--to", "earliest", "--topic", "read-partly", "--yes")
     refused = (
@@ -108,7 +108,7 @@ def test_groups_are_shown_without_a_broker_that_keeps_silent(
         RequestCode.GET_CONSUMER_CONNECTION_LIST,
         RequestCode.GET_CONSUME_STATS,
     )
-    join(*refused, first=bolide_session_server.broker) if code == 1 else join()
+    join(*refused, first=bolide_module_server.broker) if code == 1 else join()
     for line in (("group", "list"), ("group", "lag")):
         shown = command(*line, "--json", code=code)
         (row,) = [row for row in shown.json if row["group"] == "partly-readers"]
@@ -119,19 +119,19 @@ def test_groups_are_shown_without_a_broker_that_keeps_silent(
 
 @pytest.mark.parametrize("line", [("topic", "describe"), ("queue", "list")])
 def test_queues_are_shown_without_those_of_a_broker_that_does_not_tell_them(
-    command: Command, bolide_session_server: EmbeddedServer, join: Join, line: tuple[str, str]
+    command: Command, bolide_module_server: EmbeddedServer, join: Join, line: tuple[str, str]
 ) -> None:
     command("topic", "create", "seen-partly", "--queues", "2", "--if-not-exists")
-    join(RequestCode.GET_TOPIC_STATS_INFO, first=bolide_session_server.broker)
+    join(RequestCode.GET_TOPIC_STATS_INFO, first=bolide_module_server.broker)
     shown = command(*line, "seen-partly", code=1)
     assert f"the broker '{OTHER}' does not tell, so its queues are missing here: SYSTEM_ERROR" in shown.err
     assert [row[:2] for row in shown.rows[-2:]] == [[BROKER, "0"], [BROKER, "1"]]
 
 
 def test_messages_are_found_on_the_others_and_nothing_is_said_not_to_exist(
-    command: Command, bolide_session_server: EmbeddedServer, join: Join
+    command: Command, bolide_module_server: EmbeddedServer, join: Join
 ) -> None:
-    with Producer(bolide_session_server.nameserver, group="tests") as producer:
+    with Producer(bolide_module_server.nameserver, group="tests") as producer:
         receipt = producer.send(Message("found-partly", b"x", keys=["k1"]))
     by_id = ("message", "get", "--topic", "found-partly")
     wait_until(
@@ -139,7 +139,7 @@ def test_messages_are_found_on_the_others_and_nothing_is_said_not_to_exist(
         PATIENCE_SECONDS,
         "it is not indexed",
     )
-    join(RequestCode.QUERY_MESSAGE, first=bolide_session_server.broker)
+    join(RequestCode.QUERY_MESSAGE, first=bolide_module_server.broker)
     shown = command("message", "find", "found-partly", "--key", "k1", "--json", code=1)
     assert shown.json["id"] == receipt.message_id
     assert "does not tell, so its messages are missing here" in shown.err
@@ -151,9 +151,9 @@ def test_messages_are_found_on_the_others_and_nothing_is_said_not_to_exist(
 
 
 def test_changes_and_copies_are_not_begun_with_half_of_the_picture(
-    command: Command, bolide_session_server: EmbeddedServer, join: Join
+    command: Command, bolide_module_server: EmbeddedServer, join: Join
 ) -> None:
-    join(RequestCode.GET_ALL_TOPIC_CONFIG, first=bolide_session_server.broker)
+    join(RequestCode.GET_ALL_TOPIC_CONFIG, first=bolide_module_server.broker)
     assert WHY in command("cluster", "export", code=1).err
 
 

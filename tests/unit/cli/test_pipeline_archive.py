@@ -5,7 +5,12 @@ from pathlib import Path
 import pytest
 
 from bolide import Message, Producer, PullConsumer
-from bolide.pipeline.archive.place import open_or_make
+from bolide.cli import pipeline_archive
+from bolide.pipeline.archive.place import Place, open_or_make
+from bolide.pipeline.archive.run import Done
+from bolide.pipeline.archive.wanted import Wanted
+from bolide.pipeline.declared.checkpoint import Checkpoint
+from bolide.pipeline.declared.run import Stop
 from bolide.testing import EmbeddedServer
 from tests.unit.cli.conftest import Command
 
@@ -17,6 +22,8 @@ from tests.unit.cli.conftest import Command
         (["--to", "PLACE", "--trigger", "soon"], "--trigger: 'soon' is no span of time"),
         (["--to", "s3://bucket/a"], "mount the s3 storage"),
         (["--to", "PLACE", "--spark", "nonsense"], "--spark"),
+        (["--to", "PLACE", "--once", "--trigger", "1 minute"], "--trigger has no use"),
+        (["--to", "PLACE", "--file-size", "64"], "--file-size is for --compact"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_and_nothing_is_made(
@@ -44,6 +51,25 @@ def test_an_archive_that_somebody_writes_to_is_refused_before_spark_is_started(
     assert "starting Spark" not in shown.err
 
 
+@pytest.mark.parametrize(("words", "code"), [((), 0), (("--once",), 130)])
+def test_a_run_that_ends_before_all_is_read_says_so_where_all_was_asked_for(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], code: int
+) -> None:
+    def stopped(place: Place, kept: Checkpoint, wanted: Wanted, stop: Stop, *more: object) -> Done:
+        stop.ask()
+        return Done({})
+
+    monkeypatch.setattr(pipeline_archive, "_run", stopped)
+    command("topic", "create", "archive-stopped", "--if-not-exists")
+    command("pipeline", "archive", "archive-stopped", "--to", str(tmp_path / "a"), *words, code=code)
+
+
+def test_an_empty_archive_is_nothing_to_compare(command: Command, tmp_path: Path) -> None:
+    place = open_or_make(tmp_path / "a")
+    shown = command("pipeline", "audit", "--archive", str(place.folder), code=4)
+    assert "there is nothing to compare" in shown.err
+
+
 def test_an_audit_says_what_it_needs(command: Command, tmp_path: Path) -> None:
     assert "--archive, --group or both" in command("pipeline", "audit", "orders", code=2).err
     assert "give topics" in command("pipeline", "audit", "--group", "g", code=2).err
@@ -52,11 +78,11 @@ def test_an_audit_says_what_it_needs(command: Command, tmp_path: Path) -> None:
 
 
 def test_an_audit_without_an_archive_compares_stored_and_consumed(
-    command: Command, bolide_session_server: EmbeddedServer
+    command: Command, bolide_module_server: EmbeddedServer
 ) -> None:
     command("topic", "create", "audit-plain", "--queues", "2")
     command("group", "create", "audit-group")
-    nameserver = bolide_session_server.nameserver
+    nameserver = bolide_module_server.nameserver
     with Producer(nameserver, group="tests") as producer:
         for number in range(6):
             producer.send(Message("audit-plain", b"%d" % number))

@@ -21,8 +21,8 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def topic(bolide_session_server: EmbeddedServer) -> str:
-    with Producer(bolide_session_server.nameserver, group="tests") as producer:
+def topic(bolide_module_server: EmbeddedServer) -> str:
+    with Producer(bolide_module_server.nameserver, group="tests") as producer:
         producer.send(Message("counted", b"x"))
     return "counted"
 
@@ -36,6 +36,9 @@ def topic(bolide_session_server: EmbeddedServer) -> str:
         (["counted", "--window", "200 ms"], "a second wide, or wider"),
         (["counted", "--window", "soon"], "is no span"),
         (["counted", "--store", ".", "--group", "g"], "leave one out"),
+        (["counted", "--archive", ".", "--group", "g"], "leave one out"),
+        (["counted", "--archive", ".", "--store", "."], "two places to read"),
+        (["counted", "--archive", "s3://x/y"], "mount the s3 storage"),
         (["counted", "--lag-history", "x"], "name them with --group"),
         (["counted", "--html", "nowhere/x.html"], "there is no directory nowhere"),
         (["counted", "--html", "."], "is a directory"),
@@ -57,6 +60,7 @@ def test_what_does_not_exist_is_code_4(command: Command, topic: str, tmp_path: P
     assert "did you mean counted?" in command("pipeline", "stats", "countd", code=4).err
     assert "has a group 'nobody'" in command("pipeline", "stats", topic, "--group", "nobody", code=4).err
     assert str(tmp_path) in command("pipeline", "stats", "--store", str(tmp_path), code=4).err
+    assert "is no archive" in command("pipeline", "stats", "--archive", str(tmp_path), code=4).err
 
 
 def test_a_history_that_is_refused_is_not_touched(command: Command, topic: str, tmp_path: Path) -> None:

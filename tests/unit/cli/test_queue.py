@@ -12,11 +12,11 @@ BROKER = "broker-a"
 
 
 @pytest.fixture
-def filled(command: Command, bolide_session_server: EmbeddedServer) -> str:
+def filled(command: Command, bolide_module_server: EmbeddedServer) -> str:
     name = "queues"
     if name not in command("topic", "list", "--json").json:
         command("topic", "create", name, "--queues", "2")
-        with Producer(bolide_session_server.nameserver, group="tests") as producer:
+        with Producer(bolide_module_server.nameserver, group="tests") as producer:
             for number in range(5):
                 producer.send(Message(name, b"m%d" % number), queue=MessageQueue(name, BROKER, 0))
     return name

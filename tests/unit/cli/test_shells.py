@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -114,6 +115,15 @@ def test_brokers_and_clusters_are_completed(nameserver: str) -> None:
 def test_the_name_server_of_the_line_is_asked(nameserver: str) -> None:
     line = f"bolide tail -n {nameserver} pay"
     assert completed(line, f"127.0.0.1:{free_port()}") == ["payments"]
+
+
+def test_the_account_and_the_tls_of_the_line_are_used(nameserver: str, tmp_path: Path) -> None:
+    """The server has no TLS, and hears nothing in the clear; an account without its secret is nobody's."""
+    (tmp_path / "secret").write_text("very secret")
+    account = f"--access-key ops --secret-key-file {tmp_path}"
+    assert completed(f"bolide {account}/secret tail pay", nameserver) == ["payments"]
+    assert completed(f"bolide {account}/none tail pay", nameserver) == []
+    assert completed("bolide --tls tail pay", nameserver) == []
 
 
 def test_a_name_that_a_shell_would_take_apart_is_not_offered(nameserver: str) -> None:

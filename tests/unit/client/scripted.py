@@ -5,12 +5,14 @@ is in plain attributes.
 """
 
 import asyncio
+import ssl
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import orjson
 
+from bolide.model.offsets import MessageQueue
 from bolide.net.clock import SystemClock
 from bolide.net.dispatch import Dispatcher
 from bolide.net.link import Link, encode_host
@@ -18,39 +20,52 @@ from bolide.net.registry import Handler, Registry
 from bolide.net.server import Server
 from bolide.record.codec import encode_record, split_batch
 from bolide.record.message_id import format_offset_id
+from bolide.wire.bodies.lock import LockRequest, encode_locked
 from bolide.wire.codes import RequestCode, ResponseCode
 from bolide.wire.command import Command
 from bolide.wire.headers.offset import QueryGroupOffset, QueueRequest, UpdateGroupOffset
 from bolide.wire.headers.pull import PullAnswer, PullFlag, PullRequest
 from bolide.wire.headers.retry import SendBack
 from bolide.wire.headers.send import SendAnswer, SendRequest
+from bolide.wire.headers.transaction import EndTransaction
 
 HOST = "127.0.0.1"
 WAIT_S = 10
 
 
 class Node:
-    """A listening server; `seen` lists the codes it was asked."""
+    """A listening server; `seen` lists the codes it was asked, `forgotten` the connections that it swallows all of."""
 
     def __init__(self) -> None:
         self.clock = SystemClock()
         self.seen: list[int] = []
+        self.silences: set[int] = set()  # codes that are not answered
         self.address = ""
         self.links: set[Link] = set()
+        self.forgotten: set[Link] = set()
         self._server = Server(self, self.clock)
         self._dispatcher = Dispatcher(Registry())
 
     def handlers(self) -> dict[RequestCode, Handler]:
         raise NotImplementedError
 
-    async def start(self, port: int = 0) -> None:
+    async def start(self, port: int = 0, tls: ssl.SSLContext | None = None) -> None:
         self._dispatcher = Dispatcher(Registry(self.handlers()))
         self._server = Server(self, self.clock)
-        self.address = f"{HOST}:{await self._server.start(HOST, port)}"
+        port = await self._server.start(HOST, port)
+        if tls is not None:  # on another port: servers of ours do not speak it yet
+            listener = await asyncio.get_running_loop().create_server(self._server._accept, HOST, 0, ssl=tls)
+            self._server._listeners.append(listener)
+            port = listener.sockets[0].getsockname()[1]
+        self.address = f"{HOST}:{port}"
 
     async def stop(self) -> None:
         await self._dispatcher.close()
         await self._server.close()
+
+    def forget_connections(self) -> None:
+        """As if the machine had lost power: what comes on them is read and never answered."""
+        self.forgotten |= self.links
 
     def on_open(self, link: Link) -> None:
         self.links.add(link)
@@ -59,8 +74,32 @@ class Node:
         self.links.discard(link)
 
     def on_request(self, link: Link, request: Command) -> None:
+        if link in self.forgotten:
+            return
         self.seen.append(request.code)
+        if request.code in self.silences:
+            return
         self._dispatcher.on_request(link, request)
+
+
+class Gate:
+    """Lets everything through until it is shut; `waiting` counts who stands before it."""
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        self._is_open = asyncio.Event()
+        self._is_open.set()
+
+    def shut(self) -> None:
+        self._is_open.clear()
+
+    def open(self) -> None:
+        self._is_open.set()
+
+    async def passed(self) -> None:
+        self.waiting += 1
+        await self._is_open.wait()
+        self.waiting -= 1
 
 
 class ScriptedBroker(Node):
@@ -73,17 +112,28 @@ class ScriptedBroker(Node):
         self.answers: list[int] = []  # codes for the next sends, instead of storing
         self.sent_back: list[SendBack] = []
         self.refusals = 0  # of messages sent back
+        self.refusal: tuple[int, str] = (ResponseCode.SYSTEM_ERROR, "")  # code and remark of those
+        self.ends: list[tuple[EndTransaction, str | None]] = []  # of transactions, each with its remark
         self.silent = False  # swallows sends
+        self.pull_messages_max = 10**9  # the original's brokers give 32, whatever is asked for
+        self.deaf_for: set[int] = set()  # queues whose pulls wait until they are taken out
+        self.pulls: list[PullRequest] = []
+        self.ids = {"0": self}  # who has this broker's name, by broker id
         self.offsets: dict[tuple[str, str, int], int] = {}
+        self.stores = Gate()  # through which requests that store an offset go
         self.heartbeats: list[dict[str, object]] = []
         self.members: list[str] = []
         self.first: defaultdict[tuple[str, int], int] = defaultdict(int)  # first offset still there
+        self.locks: dict[MessageQueue, str] = {}
+        self.lock_requests = 0
         self._arrived = asyncio.Event()
 
     def handlers(self) -> dict[RequestCode, Handler]:
         return {
             RequestCode.SEND_MESSAGE_V2: self._send,
             RequestCode.SEND_BATCH_MESSAGE: self._send,
+            RequestCode.SEND_REPLY_MESSAGE_V2: self._send,
+            RequestCode.END_TRANSACTION: self._end,
             RequestCode.PULL_MESSAGE: self._pull,
             RequestCode.HEART_BEAT: self._heartbeat,
             RequestCode.UNREGISTER_CLIENT: self._unregister,
@@ -93,8 +143,16 @@ class ScriptedBroker(Node):
             RequestCode.QUERY_CONSUMER_OFFSET: self._query_offset,
             RequestCode.UPDATE_CONSUMER_OFFSET: self._update_offset,
             RequestCode.GET_MAX_OFFSET: self._max_offset,
+            RequestCode.GET_MIN_OFFSET: lambda link, request: request.answer(fields={"offset": "0"}),
             RequestCode.CONSUMER_SEND_MSG_BACK: self._send_back,
+            RequestCode.LOCK_BATCH_MQ: self._lock,
+            RequestCode.UNLOCK_BATCH_MQ: self._unlock,
         }
+
+    async def ask(self, code: int, fields: dict[str, str], body: bytes = b"") -> Command:
+        """A client's answer to what brokers pass on; the last one that has connected is asked."""
+        (link,) = list(self.links)[-1:]
+        return await link.call(Command(code, fields, body), WAIT_S * 1000)
 
     def notify_members(self, group: str) -> None:
         for link in self.links:
@@ -118,8 +176,17 @@ class ScriptedBroker(Node):
         answer = SendAnswer(",".join(ids), header.queue_id, len(queue) - len(items))
         return request.answer(code, answer.encode())
 
+    def _end(self, link: Link, request: Command) -> None:
+        self.ends.append((EndTransaction.decode(request.fields), request.remark))
+
     def store(
-        self, topic: str, queue_id: int, body: bytes, properties: bytes = b"", sys_flag: int = 0
+        self,
+        topic: str,
+        queue_id: int,
+        body: bytes,
+        properties: bytes = b"",
+        sys_flag: int = 0,
+        times: int = 0,
     ) -> None:
         queue = self.queues[topic, queue_id]
         queue.append(
@@ -136,7 +203,7 @@ class ScriptedBroker(Node):
                 born_host=self._host(),
                 store_timestamp_ms=0,
                 store_host=self._host(),
-                reconsume_times=0,
+                reconsume_times=times,
                 prepared_offset=0,
             )
         )
@@ -145,12 +212,15 @@ class ScriptedBroker(Node):
 
     def _pull(self, link: Link, request: Command) -> Awaitable[Command]:
         header = PullRequest.decode(request.fields)
+        self.pulls.append(header)
         if header.sys_flag & PullFlag.COMMIT_OFFSET:  # at once: what is sent behind it comes later
             self.offsets[header.consumer_group, header.topic, header.queue_id] = header.commit_offset
         return self._held_pull(request, header)
 
     async def _held_pull(self, request: Command, header: PullRequest) -> Command:
         queue = self.queues[header.topic, header.queue_id]
+        while header.queue_id in self.deaf_for:
+            await _turn()
         if header.queue_offset == len(queue) and header.sys_flag & PullFlag.SUSPEND:
             try:
                 async with asyncio.timeout(header.suspend_timeout_millis / 1000):
@@ -169,7 +239,8 @@ class ScriptedBroker(Node):
         elif start == len(queue):
             code, next_offset = ResponseCode.PULL_NOT_FOUND, start
         else:
-            code, next_offset = ResponseCode.SUCCESS, min(start + header.max_msg_nums, len(queue))
+            count = min(header.max_msg_nums, self.pull_messages_max)
+            code, next_offset = ResponseCode.SUCCESS, min(start + count, len(queue))
         body = b"".join(queue[start:next_offset]) if code == ResponseCode.SUCCESS else b""
         return request.answer(code, PullAnswer(0, next_offset, first, len(queue)).encode(), body)
 
@@ -191,7 +262,8 @@ class ScriptedBroker(Node):
             return request.answer(ResponseCode.QUERY_NOT_FOUND)
         return request.answer(fields={"offset": str(offset)})
 
-    def _update_offset(self, link: Link, request: Command) -> Command:
+    async def _update_offset(self, link: Link, request: Command) -> Command:
+        await self.stores.passed()
         header = UpdateGroupOffset.decode(request.fields)
         self.offsets[header.consumer_group, header.topic, header.queue_id] = header.commit_offset
         return request.answer()
@@ -199,8 +271,21 @@ class ScriptedBroker(Node):
     def _send_back(self, link: Link, request: Command) -> Command:
         if self.refusals:
             self.refusals -= 1
-            return request.answer(ResponseCode.SYSTEM_ERROR)
+            return request.answer(self.refusal[0], remark=self.refusal[1])
         self.sent_back.append(SendBack.decode(request.fields))
+        return request.answer()
+
+    def _lock(self, link: Link, request: Command) -> Command:
+        self.lock_requests += 1
+        asked = LockRequest.decode(request.body)
+        ours = [one for one in asked.queues if self.locks.setdefault(one, asked.client_id) == asked.client_id]
+        return request.answer(body=encode_locked(ours))
+
+    def _unlock(self, link: Link, request: Command) -> Command:
+        asked = LockRequest.decode(request.body)
+        for queue in asked.queues:
+            if self.locks.get(queue) == asked.client_id:
+                del self.locks[queue]
         return request.answer()
 
     def _max_offset(self, link: Link, request: Command) -> Command:
@@ -220,6 +305,7 @@ class ScriptedNameServer(Node):
         self.up: list[str] = []
         """Names of the brokers that are registered."""
         self.silent = False
+        self.is_starting = False
 
     def handlers(self) -> dict[RequestCode, Handler]:
         return {
@@ -237,12 +323,18 @@ class ScriptedNameServer(Node):
     def _route(self, link: Link, request: Command) -> Command | None:
         if self.silent:
             return None
+        if self.is_starting:
+            return request.answer(ResponseCode.SYSTEM_ERROR, remark="waits for its brokers")
         parts = self.topics.get(request.fields["topic"])
         if not parts:
             return request.answer(ResponseCode.TOPIC_NOT_EXIST, remark="no route")
         route = {
             "brokerDatas": [
-                {"brokerName": broker.name, "cluster": "c", "brokerAddrs": {"0": broker.address}}
+                {
+                    "brokerName": broker.name,
+                    "cluster": "c",
+                    "brokerAddrs": {number: member.address for number, member in broker.ids.items()},
+                }
                 for broker, _, _ in parts
             ],
             "queueDatas": [
@@ -264,10 +356,10 @@ class Cluster:
 
 
 @asynccontextmanager
-async def cluster(brokers: int = 1) -> AsyncIterator[Cluster]:
+async def cluster(brokers: int = 1, tls: ssl.SSLContext | None = None) -> AsyncIterator[Cluster]:
     made = Cluster(brokers)
     for node in (made.nameserver, *made.brokers):
-        await node.start()
+        await node.start(tls=tls)
     try:
         yield made
     finally:

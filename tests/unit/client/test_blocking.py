@@ -25,12 +25,14 @@ from bolide.model.errors import ClientNotRunning
 from tests.peers.waiting import wait_until
 from tests.unit.client.scripted import Cluster, cluster
 
+CLIENTS = ["LitePullConsumer", "Producer", "PullConsumer", "PushConsumer"]
+
 
 @contextmanager
-def running_cluster() -> Iterator[Cluster]:
+def running_cluster(brokers: int = 1) -> Iterator[Cluster]:
     """A scripted cluster on an event loop of its own thread."""
     thread = LoopThread(asyncio.new_event_loop)
-    context = cluster()
+    context = cluster(brokers)
     made = thread.run(context.__aenter__())
     made.create("orders", 2)
     made.create("%RETRY%g", 1)
@@ -99,7 +101,7 @@ def test_a_call_on_the_clients_own_loop_is_refused_instead_of_waiting_for_itself
     async def inside() -> None:
         loop.run(nothing())
 
-    with pytest.raises(ClientNotRunning, match=r"bolide\.aio"):
+    with pytest.raises(ClientNotRunning, match=r"callback of send_soon.*bolide\.aio"):
         loop.run(inside())
 
 
@@ -135,7 +137,33 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     assert run.stdout.strip() == "0", run.stderr
 
 
-@pytest.mark.parametrize("name", ["Producer", "PullConsumer", "PushConsumer"])
+def test_a_future_from_before_a_fork_says_so_and_one_that_is_done_has_its_receipt() -> None:
+    code = """
+import os, signal, sys
+from bolide import ClientNotRunning, Message, Producer
+signal.alarm(30)
+with Producer(sys.argv[1], linger_ms=1000) as producer:
+    done = producer.send_soon(Message("orders", b"x"))
+    receipt = done.result()
+    waits = producer.send_soon(Message("orders", b"y"))
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        assert done.result() == receipt
+        try:
+            waits.result()
+        except ClientNotRunning as error:
+            os._exit(0 if "fork" in str(error) else 1)
+        os._exit(2)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), waits.result().queue_offset >= 0)
+"""
+    with running_cluster() as c:
+        command = [sys.executable, "-c", code, c.nameserver.address]
+        run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert run.stdout.strip() == "0 True", run.stderr
+
+
+@pytest.mark.parametrize("name", CLIENTS)
 def test_both_shells_offer_the_same_methods_with_the_same_arguments(name: str) -> None:
     plain, awaitable = getattr(bolide, name), getattr(bolide.aio, name)
     assert _methods(plain) == _methods(awaitable)
@@ -185,7 +213,13 @@ def test_every_error_that_a_client_raises_can_be_imported_from_the_package() -> 
 
 
 @pytest.mark.parametrize("package", [bolide, bolide.aio], ids=["blocking", "asyncio"])
-@pytest.mark.parametrize("name", ["Producer", "PullConsumer", "PushConsumer", "Message"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(*CLIENTS, "Message", "DedupWindow"),
+        *("ConfigStrategy", "ConsistentHashStrategy", "MachineRoomNearbyStrategy", "MachineRoomStrategy"),
+    ],
+)
 def test_everything_public_is_explained_with_all_its_arguments(package: Any, name: str) -> None:
     kind = getattr(package, name)
     unexplained = [one for one in inspect.signature(kind).parameters if f"        {one}:" not in kind.__doc__]
@@ -203,9 +237,9 @@ def test_everything_public_is_explained_with_all_its_arguments(package: Any, nam
             assert [one for one in parameters if one not in function.__doc__] == [], f"{name}.{method}"
 
 
-@pytest.mark.parametrize("name", ["Producer", "PullConsumer", "PushConsumer"])
+@pytest.mark.parametrize("name", CLIENTS)
 def test_both_shells_explain_their_methods_in_the_same_words(name: str) -> None:
     plain, awaitable = getattr(bolide, name), getattr(bolide.aio, name)
     for method in _methods(plain).keys() - {"arguments"}:
-        said = str(getattr(awaitable, method).__doc__).replace("async with", "with")
+        said = str(getattr(awaitable, method).__doc__).replace("async with", "with").replace("await ", "")
         assert str(getattr(plain, method).__doc__) == said, method

@@ -16,15 +16,17 @@ import bolide
 from bolide.aio import (
     ClientNotRunning,
     ConnectionLost,
+    Hooks,
     Message,
     Producer,
     PullConsumer,
     PushConsumer,
     StoredMessage,
 )
-from bolide.client import rounds
-from tests.peers.waiting import PATIENCE_SECONDS, wait_until
-from tests.unit.client.scripted import cluster, wait_for
+from bolide.client import hub, rounds
+from bolide.wire.codes import RequestCode
+from tests.peers.waiting import PATIENCE_MS, PATIENCE_SECONDS, wait_until
+from tests.unit.client.scripted import ScriptedBroker, cluster, wait_for
 from tests.unit.client.test_blocking import running_cluster
 
 CLIENTS: list[Any] = [
@@ -75,6 +77,19 @@ def test_a_closed_client_says_that_it_is_closed() -> None:
                 await consumer.subscribe("orders")
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("make", CLIENTS[:2], ids=["Producer", "PullConsumer"])
+def test_on_another_event_loop_a_client_says_so_and_what_to_do(make: Any) -> None:
+    client = make("127.0.0.1:9876")
+    asyncio.run(client.start())
+
+    async def elsewhere() -> None:
+        for work in (client.queues("orders"), client.close()):
+            with pytest.raises(ClientNotRunning, match=r"started on another event loop.*blocking clients"):
+                await work
+
+    asyncio.run(elsewhere())
 
 
 def test_a_consumer_that_could_not_start_is_closed() -> None:
@@ -156,6 +171,58 @@ def test_a_close_that_waits_says_for_what(
             )
             may_end.set()
             await closing
+
+    asyncio.run(scenario())
+
+
+async def _given_up(client: Producer, broker: ScriptedBroker) -> None:
+    """Its close, while it waits for the broker's word."""
+    broker.silences.add(RequestCode.UNREGISTER_CLIENT)
+    closing = asyncio.ensure_future(client.close())
+    await wait_for(lambda: RequestCode.UNREGISTER_CLIENT in broker.seen, "the goodbye")
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+
+
+def test_a_close_that_is_given_up_leaves_no_connection_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "CALL_TIMEOUT_MS", PATIENCE_MS)
+
+    async def scenario() -> None:
+        async with cluster() as c:
+            c.create("orders", 1)
+            (broker,) = c.brokers
+            producer = Producer(c.nameserver.address)
+            await producer.start()
+            await producer.send(Message("orders", b"x"))
+            await _given_up(producer, broker)
+            await wait_for(lambda: not broker.links and not c.nameserver.links, "they are closed")
+            await producer.close()  # twice is fine
+
+    asyncio.run(scenario())
+
+
+def test_nor_does_it_close_those_that_others_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "CALL_TIMEOUT_MS", PATIENCE_MS)
+
+    async def scenario() -> None:
+        async with cluster() as c:
+            c.create("orders", 1)
+            (broker,) = c.brokers
+            seen: list[int] = []
+            hooks = [Hooks(before_call=lambda event: seen.append(event.code))]
+            first = Producer(c.nameserver.address, group="p", instance_name="shop", hooks=hooks)
+            await first.start()
+            async with Producer(c.nameserver.address, group="q", instance_name="shop") as second:
+                await first.send(Message("orders", b"x"))
+                await second.send(Message("orders", b"x"))
+                links = set(broker.links)
+                await _given_up(first, broker)
+                assert seen[-1] == RequestCode.UNREGISTER_CLIENT
+                await second.send(Message("orders", b"x"))
+                assert broker.links == links
+                assert seen[-1] == RequestCode.UNREGISTER_CLIENT, "its hooks have gone with it"
+                broker.silences.clear()
 
     asyncio.run(scenario())
 

@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from bolide.aio import Message, MessageQueue, Producer, PullConsumer, SendStatus
+from bolide.client import sending
 from bolide.model.errors import (
     CallTimeout,
     ClientNotRunning,
@@ -16,14 +17,17 @@ from bolide.model.errors import (
     InvalidRequest,
     MessageIllegal,
     NoBroker,
+    ProtocolError,
     RemoteError,
     RouteNotFound,
 )
-from bolide.model.message import parse_properties
+from bolide.model.pairs import parse_properties
 from bolide.net import link as link_module
 from bolide.net.surroundings import Surroundings
 from bolide.record.codec import split_batch
 from bolide.wire.codes import RequestCode, ResponseCode
+from bolide.wire.command import Command
+from bolide.wire.headers.send import SendAnswer
 from tests.unit.client.scripted import cluster, wait_for
 
 
@@ -484,3 +488,10 @@ def test_one_way_messages_wait_for_a_broker_that_is_behind_instead_of_filling_th
                 await producer.send_oneway(message)
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("queue_id", "queue_offset"), [(-5, 0), (0, -9)])
+def test_an_acknowledgement_of_a_place_that_cannot_be_is_none(queue_id: int, queue_offset: int) -> None:
+    answer = Command(ResponseCode.SUCCESS, SendAnswer("id", queue_id, queue_offset).encode())
+    with pytest.raises(ProtocolError, match="of a place that cannot be"):
+        sending._read(answer)

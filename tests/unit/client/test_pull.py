@@ -7,7 +7,7 @@ import pytest
 
 from bolide.aio import Message, MessageQueue, Producer, PullConsumer, PullStatus
 from bolide.client import checks
-from bolide.model.errors import RouteNotFound
+from bolide.model.errors import ClientNotRunning, InvalidRequest, RouteNotFound
 from bolide.record.decode import decode_messages
 from tests.unit.client.scripted import cluster, wait_for
 
@@ -105,3 +105,70 @@ def test_a_topic_that_nobody_has_is_an_error_with_advice() -> None:
 def test_a_moment_is_milliseconds_or_a_datetime() -> None:
     assert checks.moment_ms("moment", 1234) == 1234
     assert checks.moment_ms("moment", datetime(2026, 1, 1, tzinfo=UTC)) == 1_767_225_600_000
+
+
+# ---- as a member of a group --------------------------------------------------------------------------------------
+
+
+def test_a_pull_consumer_that_subscribes_has_a_share_of_the_queues_and_is_told_when_it_changes() -> None:
+    async def scenario() -> None:
+        async with cluster() as c:
+            c.create("orders", 4)
+            (broker,) = c.brokers
+            broker.store("orders", 3, b"x")
+            news: list[tuple[str, int, list[int]]] = []
+
+            async def changed(topic: str, queues: list[MessageQueue], ours: list[MessageQueue]) -> None:
+                news.append((topic, len(queues), [queue.queue_id for queue in ours]))
+
+            one = PullConsumer(c.nameserver.address, group="g", on_queues_changed=changed)
+            await one.subscribe("orders")
+            async with one, PullConsumer(c.nameserver.address, group="g") as two:
+                assert len(await one.queues_in_balance("orders")) == 4
+                await two.subscribe("orders")
+                broker.notify_members("g")
+                await wait_for(lambda: len(news) == 2, "news of the second member")
+                shares = [await consumer.queues_in_balance("orders") for consumer in (one, two)]
+                assert news == [
+                    ("orders", 4, [0, 1, 2, 3]),
+                    ("orders", 4, [queue.queue_id for queue in shares[0]]),
+                ]
+                assert sorted(shares[0] + shares[1]) == await one.queues("orders")
+                assert [len(share) for share in shares] == [2, 2]
+                result = await one.pull(MessageQueue("orders", "broker-0", 3), 0)  # any queue, as ever
+                assert [message.body for message in result.messages] == [b"x"]
+                await two.unsubscribe("orders")
+                assert two._member.held == {}
+            beat = broker.heartbeats[0]["consumerDataSet"][0]  # type: ignore[index]
+            assert (beat["groupName"], beat["consumeType"]) == ("g", "CONSUME_ACTIVELY")
+            assert (broker.members, broker.offsets) == ([], {})  # offsets are the caller's
+
+    asyncio.run(scenario())
+
+
+def test_a_share_of_a_topic_that_was_not_subscribed_to_is_an_error() -> None:
+    async def scenario() -> None:
+        async with cluster() as c:
+            c.create("orders", 4)
+            async with PullConsumer(c.nameserver.address, group="g") as consumer:
+                with pytest.raises(InvalidRequest, match=r"call subscribe\('orders'\) first"):
+                    await consumer.queues_in_balance("orders")
+
+    asyncio.run(scenario())
+
+
+def test_a_close_on_another_event_loop_is_refused_and_the_consumer_keeps_its_share() -> None:
+    async def scenario() -> None:
+        async with cluster() as c:
+            c.create("orders", 4)
+            one = PullConsumer(c.nameserver.address, group="g")
+            await one.subscribe("orders")
+            async with one, PullConsumer(c.nameserver.address, group="g") as two:
+                with pytest.raises(ClientNotRunning, match="another event loop"):
+                    await asyncio.get_running_loop().run_in_executor(None, asyncio.run, one.close())
+                assert len(await one.queues_in_balance("orders")) == 4
+                await two.subscribe("orders")
+                c.brokers[0].notify_members("g")
+                await wait_for(lambda: len(one._member.held) == 2, "the share of one of two members")
+
+    asyncio.run(scenario())

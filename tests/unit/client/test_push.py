@@ -2,51 +2,19 @@
 
 import asyncio
 import logging
+import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable
 
 import pytest
 
 from bolide.aio import PushConsumer, StoredMessage
-from bolide.machines import consumer as machine
-from bolide.model.errors import ConfigError, ConnectionLost, RetryLater
+from bolide.client import assignment
+from bolide.client.held import HeldQueue
+from bolide.client.reader import Reading, read_queue
+from bolide.model.errors import ConfigError, ConnectionLost
 from bolide.wire.codes import RequestCode
-from tests.unit.client.scripted import Cluster, cluster, wait_for
-
-
-class Collector:
-    """A listener that remembers bodies and fails when told to."""
-
-    def __init__(self) -> None:
-        self.bodies: list[bytes] = []
-        self.messages: list[StoredMessage] = []
-        self.fail_on: Counter[bytes] = Counter()
-        self.sizes: list[int] = []
-
-    async def __call__(self, messages: list[StoredMessage]) -> None:
-        self.sizes.append(len(messages))
-        for message in messages:
-            if self.fail_on[message.body] > 0:
-                self.fail_on[message.body] -= 1
-                raise RuntimeError(f"{message.body!r} is not wanted yet")
-        self.messages += messages
-        self.bodies += [message.body for message in messages]
-
-
-def on_cluster(scenario: Callable[[Cluster], Awaitable[None]], brokers: int = 1) -> None:
-    async def run() -> None:
-        async with cluster(brokers) as c:
-            c.create("orders", 4)
-            c.create("%RETRY%g", 1)
-            await scenario(c)
-
-    asyncio.run(run())
-
-
-async def consumer_of(c: Cluster, listener: Callable[..., object], **options: object) -> PushConsumer:
-    consumer = PushConsumer(c.nameserver.address, group="g", listener=listener, **options)  # type: ignore[arg-type]
-    await consumer.subscribe("orders")
-    return consumer
+from tests.unit.client.consuming import Collector, consumer_of, on_cluster
+from tests.unit.client.scripted import Cluster, wait_for
 
 
 def test_every_message_of_every_queue_reaches_the_listener_and_is_committed_at_the_end() -> None:
@@ -102,121 +70,6 @@ def test_two_members_share_the_queues_and_one_takes_over_when_the_other_leaves()
                 broker.store("orders", number % 4, b"%d" % number)
             await wait_for(lambda: len(first.bodies) == 60, "the rest")
         assert Counter(first.bodies + second.bodies) == Counter(b"%d" % n for n in range(80))
-
-    on_cluster(scenario)
-
-
-def test_a_failed_message_comes_again_alone_and_the_offset_waits_for_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(machine, "RETRY_PAUSES_MS", (50,))
-
-    async def scenario(c: Cluster) -> None:
-        broker, collector = c.brokers[0], Collector()
-        collector.fail_on[b"3"] = 2
-        for number in range(10):
-            broker.store("orders", 0, b"%d" % number)
-        async with await consumer_of(c, collector, start_from="first"):
-            await wait_for(lambda: len(collector.bodies) == 10, "all, the failed ones too")
-            by_body = {message.body: message for message in collector.messages}
-            assert by_body[b"3"].reconsume_times == 2
-            assert max(message.reconsume_times for message in collector.messages) == 2
-            assert collector.sizes[0] == 10
-            assert set(collector.sizes[1:]) == {1}
-        assert broker.offsets["g", "orders", 0] == 10
-
-    on_cluster(scenario)
-
-
-def test_with_a_limit_a_failed_message_goes_back_to_its_broker_and_the_offset_passes_it() -> None:
-    async def scenario(c: Cluster) -> None:
-        broker, collector = c.brokers[0], Collector()
-        collector.fail_on[b"3"] = 1
-        for number in range(10):
-            broker.store("orders", 0, b"%d" % number)
-        options = {"start_from": "first", "messages_max": 1, "max_reconsume_times": 5}
-        async with await consumer_of(c, collector, **options):
-            await wait_for(lambda: len(collector.bodies) == 9 and broker.sent_back, "all but the failed one")
-        (back,) = broker.sent_back
-        assert (back.group, back.delay_level, back.max_reconsume_times) == ("g", 0, 5)
-        assert (back.origin_topic, broker.offsets["g", "orders", 0]) == ("orders", 10)
-        assert b"3" not in collector.bodies
-
-    on_cluster(scenario)
-
-
-def test_a_listener_may_say_how_long_its_message_waits() -> None:
-    async def scenario(c: Cluster) -> None:
-        broker = c.brokers[0]
-        broker.store("orders", 0, b"hopeless")
-
-        async def never(messages: list[StoredMessage]) -> None:
-            raise RetryLater("not for us", delay_level=-1)
-
-        async with await consumer_of(c, never, start_from="first", max_reconsume_times=16):
-            await wait_for(lambda: broker.sent_back, "the message sent back")
-        assert broker.sent_back[0].delay_level == -1
-
-    on_cluster(scenario)
-
-
-@pytest.mark.parametrize(
-    ("answer", "limit", "said", "traced"),
-    [
-        (RetryLater("the till is closed"), 16, "wants later (the till is closed) 1 messages", False),
-        (RetryLater("no", delay_level=-1), 16, "they are dead letters now", False),
-        (RuntimeError("broken"), 0, "that was their last attempt, they are dead letters now", True),
-        (RuntimeError("broken"), 16, "failed for 1 messages", True),
-    ],
-)
-def test_the_log_tells_what_becomes_of_a_message_and_traces_accidents_alone(
-    answer: Exception, limit: int, said: str, traced: bool, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def scenario(c: Cluster) -> None:
-        broker = c.brokers[0]
-        broker.store("orders", 0, b"x")
-
-        async def listen(messages: list[StoredMessage]) -> None:
-            raise answer
-
-        async with await consumer_of(c, listen, start_from="first", max_reconsume_times=limit):
-            await wait_for(lambda: broker.sent_back, "the message sent back")
-
-    on_cluster(scenario)
-    record = next(record for record in caplog.records if "the listener" in record.message)
-    assert said in record.message
-    assert bool(record.exc_info) == traced
-    assert ("brings them again" in record.message) == ("dead letters" not in record.message)
-
-
-def test_what_the_broker_does_not_take_back_comes_again_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "RETRY_PAUSES_MS", (50,))
-
-    async def scenario(c: Cluster) -> None:
-        broker, collector = c.brokers[0], Collector()
-        broker.refusals = 1
-        collector.fail_on[b"x"] = 2
-        broker.store("orders", 0, b"x")
-        async with await consumer_of(c, collector, start_from="first", max_reconsume_times=16):
-            await wait_for(lambda: broker.sent_back, "the second failure sent back")
-        assert collector.sizes == [1, 1]
-        assert broker.offsets["g", "orders", 0] == 1
-
-    on_cluster(scenario)
-
-
-def test_what_the_listener_has_not_finished_is_not_committed() -> None:
-    async def scenario(c: Cluster) -> None:
-        broker, collector = c.brokers[0], Collector()
-        collector.fail_on[b"4"] = 1000
-        for number in range(10):
-            broker.store("orders", 0, b"%d" % number)
-        async with await consumer_of(c, collector, start_from="first", messages_max=1):
-            await wait_for(lambda: len(collector.bodies) == 9, "all but one")
-        assert broker.offsets["g", "orders", 0] == 4
-        collector.fail_on.clear()
-        async with await consumer_of(c, collector):
-            await wait_for(lambda: b"4" in collector.bodies, "it comes to the next member")
 
     on_cluster(scenario)
 
@@ -381,7 +234,7 @@ def test_a_topic_can_be_subscribed_to_while_consuming() -> None:
     on_cluster(scenario)
 
 
-def test_starting_without_a_name_server_fails_at_once() -> None:
+def test_starting_without_a_name_server_fails_in_seconds() -> None:
     async def scenario() -> None:
         consumer = PushConsumer("127.0.0.1:1", group="g", listener=Collector())
         await consumer.subscribe("orders")
@@ -392,7 +245,12 @@ def test_starting_without_a_name_server_fails_at_once() -> None:
 
 
 def test_impossible_options_are_refused() -> None:
-    for options in ({"start_from": "yesterday"}, {"concurrency": 0}, {"messages_max": 0}):
+    for options in (
+        {"start_from": "yesterday"},
+        {"concurrency": 0},
+        {"pull_interval_ms": -1},
+        {"consume_timeout_ms": 1},
+    ):
         with pytest.raises(ConfigError):
             PushConsumer("127.0.0.1:9876", group="g", listener=Collector(), **options)
 
@@ -407,5 +265,131 @@ def test_topics_that_are_added_while_queues_are_being_shared_are_consumed_too() 
                 c.brokers[0].notify_members("g")  # so that shares are worked out all the time
                 await consumer.subscribe(topic)
             await wait_for(lambda: set(topics) <= {queue.topic for queue in consumer.queues}, "all queues")
+
+    on_cluster(scenario)
+
+
+def test_one_message_per_call_unless_told_otherwise() -> None:
+    async def scenario(c: Cluster) -> None:
+        for number in range(40):
+            c.brokers[0].store("orders", 0, b"%d" % number)
+        single, several = Collector(), Collector()
+        async with await consumer_of(c, single, start_from="first"):
+            await wait_for(lambda: len(single.bodies) == 40, "all")
+        c.brokers[0].offsets.clear()
+        async with await consumer_of(c, several, start_from="first", messages_max=16):
+            await wait_for(lambda: len(several.bodies) == 40, "all")
+        assert set(single.sizes) == {1}
+        assert max(several.sizes) == 16
+
+    on_cluster(scenario)
+
+
+def test_while_suspended_nothing_begins_and_then_it_goes_on() -> None:
+    async def scenario(c: Cluster) -> None:
+        broker, collector = c.brokers[0], Collector()
+        async with await consumer_of(c, collector, start_from="first") as consumer:
+            broker.store("orders", 0, b"before")
+            await wait_for(lambda: collector.bodies == [b"before"], "the first")
+            await consumer.suspend()
+            broker.store("orders", 0, b"meanwhile")  # the pull that is held brings it
+            held = consumer._assignment.held
+            await wait_for(lambda: any(not one.process.is_idle for one in held), "it has come")
+            broker.seen.clear()
+            broker.store("orders", 0, b"later")
+            await consumer._rebalance()
+            assert RequestCode.PULL_MESSAGE not in broker.seen
+            assert collector.bodies == [b"before"]
+            await consumer.resume()
+            await wait_for(lambda: collector.bodies == [b"before", b"meanwhile", b"later"], "both")
+
+    on_cluster(scenario)
+
+
+def test_the_number_of_calls_at_once_can_be_changed() -> None:
+    async def scenario(c: Cluster) -> None:
+        for number in range(8):
+            c.brokers[0].store("orders", number % 4, b"x")
+        running, may_end = 0, asyncio.Event()
+
+        async def listener(messages: list[StoredMessage]) -> None:
+            nonlocal running
+            running += 1
+            await may_end.wait()
+
+        async with await consumer_of(c, listener, start_from="first", concurrency=2) as consumer:
+            await wait_for(lambda: running == 2, "two at once")
+            await consumer.resize(5)
+            await wait_for(lambda: running == 5, "five at once")
+            with pytest.raises(ConfigError, match="concurrency"):
+                await consumer.resize(0)
+            may_end.set()
+            await wait_for(lambda: running == 8, "all")
+
+    on_cluster(scenario)
+
+
+def test_threads_of_a_plain_listener_follow_its_new_size() -> None:
+    async def scenario(c: Cluster) -> None:
+        barrier = threading.Barrier(3)
+        seen: list[bytes] = []
+
+        def listener(messages: list[StoredMessage]) -> None:
+            if messages[0].body == b"together":
+                barrier.wait(10)
+            seen.extend(message.body for message in messages)
+
+        async with await consumer_of(c, listener, start_from="first", concurrency=1) as consumer:
+            c.brokers[0].store("orders", 0, b"alone")
+            await wait_for(lambda: seen == [b"alone"], "the first")
+            await consumer.resize(3)
+            for queue in range(3):
+                c.brokers[0].store("orders", queue, b"together")
+            await wait_for(lambda: len(seen) == 4, "three at once")
+
+    on_cluster(scenario)
+
+
+def test_between_two_pulls_of_a_queue_there_is_the_interval() -> None:
+    """CO-10."""
+
+    async def scenario(c: Cluster) -> None:
+        broker, collector = c.brokers[0], Collector()
+        c.create("one", 1)
+        for number in range(100):
+            broker.store("one", 0, b"%d" % number)
+        consumer = PushConsumer(
+            c.nameserver.address, group="g", listener=collector, start_from="first", pull_interval_ms=60_000
+        )
+        await consumer.subscribe("one")
+        async with consumer:
+            await wait_for(lambda: len(collector.bodies) == 32, "what one pull brings")
+            pulls = [code for code in broker.seen if code == RequestCode.PULL_MESSAGE]
+            assert len(pulls) == 2, "one of this queue, one of the retry topic's"
+
+    on_cluster(scenario)
+
+
+def test_a_queue_that_nobody_pulls_from_is_begun_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CO-14.  Goal: no queue is lost to a reader that hangs.  Method: the first readers do nothing at all."""
+    readers = 0
+
+    async def read(held: HeldQueue, reading: Reading) -> None:
+        nonlocal readers
+        readers += 1
+        if readers <= 5:  # four queues and the retry topic's
+            held.pulled_ms -= 120_001
+            await held.gone.wait()
+        await read_queue(held, reading)
+
+    monkeypatch.setattr(assignment, "read_queue", read)
+
+    async def scenario(c: Cluster) -> None:
+        c.brokers[0].store("orders", 0, b"x")
+        collector = Collector()
+        async with await consumer_of(c, collector, start_from="first"):
+            c.brokers[0].notify_members("g")
+            await wait_for(lambda: collector.bodies == [b"x"], "the message of the queue")
+            await wait_for(lambda: readers == 10, "a second reader of each queue")
 
     on_cluster(scenario)

@@ -27,9 +27,9 @@ def _fill(server: EmbeddedServer, topic: str) -> None:
             producer.send(Message(topic, b"%d" % price, properties=properties))
 
 
-def test_a_push_consumer_gets_what_its_expression_wants(bolide_session_server: EmbeddedServer) -> None:
+def test_a_push_consumer_gets_what_its_expression_wants(bolide_module_server: EmbeddedServer) -> None:
     """FI-03"""
-    server = bolide_session_server
+    server = bolide_module_server
     _fill(server, "sql-push")
     seen: list[bytes] = []
     done = threading.Event()
@@ -46,8 +46,8 @@ def test_a_push_consumer_gets_what_its_expression_wants(bolide_session_server: E
     assert sorted(seen) == [b"1", b"3", b"5", b"7", b"9"]
 
 
-def test_on_asyncio_an_expression_may_replace_another(bolide_session_server: EmbeddedServer) -> None:
-    server = bolide_session_server
+def test_on_asyncio_an_expression_may_replace_another(bolide_module_server: EmbeddedServer) -> None:
+    server = bolide_module_server
     _fill(server, "sql-aio")
     seen: list[bytes] = []
 
@@ -71,8 +71,8 @@ def test_on_asyncio_an_expression_may_replace_another(bolide_session_server: Emb
     assert sorted(seen) == [b"18", b"19"]
 
 
-def test_a_pull_gets_what_its_expression_wants(bolide_session_server: EmbeddedServer) -> None:
-    server = bolide_session_server
+def test_a_pull_gets_what_its_expression_wants(bolide_module_server: EmbeddedServer) -> None:
+    server = bolide_module_server
     _fill(server, "sql-pull")
     found: list[bytes] = []
     with PullConsumer(server.nameserver) as reader:
@@ -96,10 +96,10 @@ def test_a_pull_gets_what_its_expression_wants(bolide_session_server: EmbeddedSe
     ],
 )
 def test_what_is_no_expression_is_refused_where_it_is_given(
-    bolide_session_server: EmbeddedServer, given: dict[str, str], said: str
+    bolide_module_server: EmbeddedServer, given: dict[str, str], said: str
 ) -> None:
     consumer = PushConsumer(
-        bolide_session_server.nameserver, group="sql-wrong", listener=lambda messages: None
+        bolide_module_server.nameserver, group="sql-wrong", listener=lambda messages: None
     )
     with pytest.raises(SubscriptionMalformed) as raised:
         consumer.subscribe("sql-push", **given)

@@ -1,5 +1,6 @@
 """Python clients and messages for a time of their own: what goes out, what is refused here, and recalling one."""
 
+import base64
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 
 from bolide import InvalidRequest, Message, MessageIllegal, Producer, PullConsumer, RemoteError
 from bolide.client.outgoing import prepare, prepare_batch
-from bolide.model.message import parse_properties
+from bolide.model.pairs import parse_properties
 from bolide.model.recall import RecallHandle, decode_handle
 from bolide.testing import EmbeddedServer
 
@@ -66,6 +67,20 @@ def test_a_handle_is_what_the_original_makes_of_it() -> None:
     for wrong in ("", "x", "djEg", "a" * 5000, RecallHandle("T", "b", 1, "k k").encode(), "djIgVCBiIDEgaw=="):
         with pytest.raises(InvalidRequest):
             decode_handle(wrong)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("v1 T b 1700000000001 ", "names no message"),
+        ("v1 T b soon UK", "'soon' is no time"),
+        ("v1 T b 9223372036854775808 UK", "'9223372036854775808' is no time"),
+        ("v2 T b 1 UK", "version 'v2' is not known here"),
+    ],
+)
+def test_a_handle_that_is_none_is_told_what_is_wrong_with_it(text: str, said: str) -> None:
+    with pytest.raises(InvalidRequest, match=said):
+        decode_handle(base64.urlsafe_b64encode(text.encode()).decode())
 
 
 def test_a_message_is_recalled_and_another_comes_in_time() -> None:

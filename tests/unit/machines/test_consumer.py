@@ -1,13 +1,13 @@
 """ProcessQueue: what may be committed, what comes next, when to stop pulling."""
 
-import dataclasses
 import random
 
 import pytest
 
-from bolide.machines.consumer import RETRY_PAUSES_MS, Cache, ProcessQueue
-from bolide.model.message import StoredMessage
+from bolide.machines.consumer import OVERDUE_MAX, RETRY_PAUSE_MS, Cache, ProcessQueue
+from bolide.model.numbers import INT32_MAX, INT32_MIN
 from bolide.model.offsets import GroupOffset, LogOffset, QueueOffset
+from bolide.record.stored import StoredMessage
 
 
 def message(offset: int, body: bytes = b"x") -> StoredMessage:
@@ -82,12 +82,13 @@ def test_messages_that_the_filter_left_out_move_the_offset() -> None:
 
 
 def test_a_failed_message_comes_again_alone_when_it_is_due_and_counts_its_tries() -> None:
+    """RY-05."""
     process = filled(0, 3)
     now_ms = 1000
-    assert process.failed(process.take(now_ms, 3), now_ms) == RETRY_PAUSES_MS[0]
-    assert not process.has_work(now_ms + 999)
+    process.failed(process.take(now_ms, 3), now_ms)
+    assert not process.has_work(now_ms + RETRY_PAUSE_MS - 1)
     due_ms = process.retry_due_ms
-    assert due_ms == now_ms + RETRY_PAUSES_MS[0]
+    assert due_ms == now_ms + RETRY_PAUSE_MS == 6000
     for offset in range(3):
         (again,) = process.take(due_ms, 3)
         assert (again.queue_offset, again.reconsume_times) == (offset, 1)
@@ -96,14 +97,57 @@ def test_a_failed_message_comes_again_alone_when_it_is_due_and_counts_its_tries(
     assert process.retry_due_ms is None
 
 
-def test_pauses_grow_to_the_last_and_stay_there() -> None:
-    process = filled(0, 1)
-    now_ms, pauses = 0, []
-    for _ in range(len(RETRY_PAUSES_MS) + 2):
-        pause_ms = process.failed(process.take(now_ms, 1), now_ms)
-        pauses.append(pause_ms)
-        now_ms += pause_ms
-    assert pauses == [*RETRY_PAUSES_MS, RETRY_PAUSES_MS[-1], RETRY_PAUSES_MS[-1]]
+@pytest.mark.parametrize(("times", "counted"), [(INT32_MAX, INT32_MAX), (INT32_MIN, 1)])
+def test_a_message_that_was_stored_with_any_count_is_counted_on(times: int, counted: int) -> None:
+    process = ProcessQueue(GroupOffset(0))
+    process.pulled([message(0).replaced(reconsume_times=times)], GroupOffset(1))
+    process.failed(process.take(0, 1), 0)
+    (again,) = process.take(RETRY_PAUSE_MS, 1)
+    assert again.reconsume_times == counted
+
+
+def test_of_unsettled_messages_those_come_again_that_are_still_at_work() -> None:
+    process = filled(0, 4)
+    taken = process.take(0, 3)
+    process.succeeded(taken[:1])
+    process.failed(taken[1:2], 0)
+    process.unsettled(taken, 0)
+    again = [process.take(RETRY_PAUSE_MS, 1)[0] for _ in range(2)]
+    assert [(one.queue_offset, one.reconsume_times) for one in again] == [(1, 1), (2, 1)]
+    assert process.retry_due_ms is None
+    assert offsets(process.take(RETRY_PAUSE_MS, 9)) == [3]
+
+
+def test_work_that_takes_too_long_is_told_with_the_oldest_first_and_some_at_a_time() -> None:
+    """RY-06."""
+    process = filled(0, 40)
+    old, young = process.take(0, 20), process.take(500, 20)
+    assert process.overdue(999, 1000) == []
+    assert offsets(process.overdue(1000, 1000)) == list(range(OVERDUE_MAX))
+    process.succeeded(old)
+    assert process.overdue(1000, 1000) == []
+    assert offsets(process.overdue(1500, 1000)) == offsets(young)[:OVERDUE_MAX]
+
+
+def test_what_was_given_up_neither_succeeds_nor_fails_later() -> None:
+    """RY-06."""
+    process = filled(0, 3)
+    taken = process.take(0, 3)
+    process.succeeded(taken[:1])  # given up
+    assert offsets(process.still_open(taken)) == [1, 2]
+    process.failed(taken, 0)
+    assert process.held.messages == 2
+    process.succeeded(taken)
+    assert (process.commit_offset, process.held.size_bytes) == (3, 0)
+
+
+def test_what_is_held_can_be_told() -> None:
+    process = filled(5, 9)
+    assert process.held == (4, 4 * COST, 5, 8, 0)
+    process.succeeded(process.take(0, 2)[:1])
+    assert process.held == (3, 3 * COST, 6, 8, 1)
+    assert process.is_at_work
+    assert ProcessQueue(GroupOffset(7)).held == (0, 0, 0, 0, 0)
 
 
 def test_messages_behind_a_failed_one_go_on_but_the_offset_waits() -> None:
@@ -164,7 +208,7 @@ def test_a_queue_that_is_let_go_leaves_its_room_to_the_others_once() -> None:
 
 
 def test_a_message_costs_its_properties_too() -> None:
-    many = dataclasses.replace(message(0), properties={str(number): "x" for number in range(1000)})
+    many = message(0).replaced(properties={str(number): "x" for number in range(1000)})
     process = ProcessQueue(GroupOffset(0), bytes_max=250_000)
     process.pulled([many], GroupOffset(1))
     assert "bytes are waiting" in str(process.brake)

@@ -28,6 +28,13 @@ def test_what_is_no_address_is_refused(text: str) -> None:
         parse_address(text)
 
 
+@pytest.mark.parametrize("scheme", ["http", "tcp", "rocketmq"])
+def test_an_address_with_a_scheme_is_told_to_leave_it_out(scheme: str) -> None:
+    """`http://localhost:9876` would be taken for the host `http://localhost`, and nobody would find it."""
+    with pytest.raises(ConfigError, match=f"leave out {scheme}://, as in host:port"):
+        parse_addresses(f"a:1;{scheme}://host:9876")
+
+
 def test_addresses_are_read_in_all_their_forms() -> None:
     assert parse_address(" localhost:9876 ") == ("localhost", 9876)
     assert parse_address("[::1]:9876") == ("::1", 9876)

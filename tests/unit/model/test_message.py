@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from bolide.model.errors import MessageIllegal
 from bolide.model.java_hash import java_hash
-from bolide.model.message import format_properties, parse_properties
+from bolide.model.message import format_properties
+from bolide.model.pairs import parse_properties
 from bolide.model.topic import Subscription, TopicConfig
 
 TEXT = st.text(min_size=1, max_size=8).filter(lambda text: not set(text) & {"\x01", "\x02"})

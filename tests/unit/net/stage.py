@@ -9,9 +9,10 @@ from bolide.model.clock import Clock
 from bolide.model.limits import FRAME_BYTES_MAX
 from bolide.net.clock import SystemClock
 from bolide.net.dispatch import Dispatcher
-from bolide.net.link import HotService, Link
+from bolide.net.link import Link
 from bolide.net.registry import Handler, Registry, Row
 from bolide.net.server import Server
+from bolide.net.service import HotService
 from bolide.wire.codes import Need
 from bolide.wire.command import Command, encode_frame
 from bolide.wire.frame import FrameReader, Intake

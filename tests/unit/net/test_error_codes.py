@@ -14,6 +14,7 @@ ANSWERED = [
     kind
     for _, kind in inspect.getmembers(errors, inspect.isclass)
     if issubclass(kind, errors.RequestError | errors.StoreRefusal)
+    and kind is not errors.BadRow  # of a table, which no server sees
 ]
 
 

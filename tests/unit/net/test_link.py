@@ -7,6 +7,7 @@ import pytest
 
 from bolide.model.errors import CallTimeout, ConnectionLost, InvalidRequest
 from bolide.model.limits import REQUESTS_PER_TURN
+from bolide.net import caller_link
 from bolide.net import link as link_module
 from bolide.net.caller import Caller
 from bolide.net.clock import SystemClock
@@ -35,6 +36,7 @@ def say_nothing(link: Link, request: Command) -> None:
     return None
 
 
+DEADLINE_MS = 20
 HANDLERS = {1: echo, 2: refuse, 3: break_down, 4: say_nothing}
 
 
@@ -106,7 +108,7 @@ def test_a_call_gets_its_answer_or_the_reason_why_not() -> None:
                 *(caller.call(address, Command(1, {"n": str(n)}), 5000) for n in range(50))
             )
             assert [answer.fields["n"] for answer in answers] == [str(n) for n in range(50)]
-            with pytest.raises(CallTimeout):
+            with pytest.raises(CallTimeout, match=f"^no answer from {address} within 30 ms$"):
                 await caller.call(address, Command(4), 30)
             waiting = asyncio.ensure_future(caller.call(address, Command(4), 5000))
             await pause()
@@ -120,46 +122,84 @@ def test_a_call_gets_its_answer_or_the_reason_why_not() -> None:
     asyncio.run(main())
 
 
-async def unanswered(caller: Caller, address: str, clock: HeldClock, passes_ms: int) -> None:
-    """A call that gets no answer, while so much time passes."""
+async def unanswered(caller: Caller, address: str, clock: HeldClock, passes_ms: int = 0) -> None:
+    """A call that gets no answer within its time, while so much more passes by the clock."""
     link = await caller.link(address)
-    call = link.call(Command(4), 20)
+    call = link.call(Command(4), DEADLINE_MS)
     await pause()
-    clock.ms += passes_ms
+    clock.ms += DEADLINE_MS + passes_ms
     with pytest.raises(CallTimeout):
         await call
 
 
-def test_a_connection_on_which_calls_time_out_and_nothing_comes_is_given_up() -> None:
+def test_a_connection_on_which_a_call_times_out_and_nothing_came_since_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The other side may have lost power: no kernel tells us for a quarter of an hour."""
+    monkeypatch.setattr(caller_link, "SILENT_MS", DEADLINE_MS)
     clock = HeldClock()
 
     async def main() -> None:
         async with serving(HANDLERS) as (bench, _, address):
             caller = Caller(clock)
-            assert (await caller.call(address, Command(1), 5000)).code == 0
-            await unanswered(
-                caller, address, clock, 60_000
-            )  # what was heard may have come before the call, or after
-            assert (await caller.link(address)).is_open
-            await unanswered(caller, address, clock, link_module.SILENT_MS)
-            await eventually(lambda: bench.closed)
+            assert (await caller.call(address, Command(1), 5000)).code == 0  # in the same millisecond
+            await unanswered(caller, address, clock)
             assert (await caller.call(address, Command(1), 5000)).code == 0  # a new connection
             assert len(bench.opened) == 2
+            await eventually(lambda: bench.closed)
             await caller.close()
 
     asyncio.run(main())
 
 
-def test_a_connection_that_brings_something_survives_calls_that_time_out() -> None:
+def test_other_calls_on_a_connection_that_is_given_up_end_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(caller_link, "SILENT_MS", DEADLINE_MS)
+    clock = HeldClock()
+
+    async def main() -> None:
+        async with serving(HANDLERS) as (_, _, address):
+            caller = Caller(clock)
+            held = (await caller.link(address)).call(Command(4), 60_000)
+            await unanswered(caller, address, clock)
+            with pytest.raises(ConnectionLost):
+                await held
+            await caller.close()
+
+    asyncio.run(main())
+
+
+def test_a_connection_that_brings_something_survives_calls_that_time_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(caller_link, "SILENT_MS", DEADLINE_MS)
     clock = HeldClock()
 
     async def main() -> None:
         async with serving(HANDLERS) as (bench, _, address):
             caller = Caller(clock)
             for _ in range(3):
-                await unanswered(caller, address, clock, link_module.SILENT_MS - 1)
+                silent = asyncio.ensure_future(unanswered(caller, address, clock))
+                await pause()
                 assert (await caller.call(address, Command(1), 5000)).code == 0
+                await silent
+            assert len(bench.opened) == 1
+            await caller.close()
+
+    asyncio.run(main())
+
+
+def test_a_process_that_stood_still_does_not_take_its_connections_for_dead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What came meanwhile is not read yet when the deadlines are looked at."""
+    monkeypatch.setattr(caller_link, "SILENT_MS", DEADLINE_MS)
+    clock = HeldClock()
+
+    async def main() -> None:
+        async with serving(HANDLERS) as (bench, _, address):
+            caller = Caller(clock)
+            await unanswered(caller, address, clock, passes_ms=60_000)
+            assert (await caller.call(address, Command(1), 5000)).code == 0
             assert len(bench.opened) == 1
             await caller.close()
 

@@ -353,6 +353,20 @@ def test_a_table_that_cannot_be_read_is_damage(root: Path, text: str) -> None:
     assert "older copy" in damage.consequence
 
 
+@pytest.mark.parametrize(
+    ("name", "consequence"),
+    [
+        ("delayOffset.json", "the broker does not start"),
+        ("consumerFilter.json", "the broker begins without it"),
+    ],
+)
+def test_a_table_without_a_copy_is_damage_by_what_the_broker_needs_of_it(
+    root: Path, name: str, consequence: str
+) -> None:
+    (root / "config" / name).write_text("null")
+    assert only(root).consequence == consequence
+
+
 def test_a_group_behind_the_end_of_its_queue_is_damage(root: Path) -> None:
     path = root / "config" / "consumerOffset.json"
     path.write_text(path.read_text().replace("0:7", "0:700"))

@@ -1,16 +1,30 @@
-"""The folder and the manifest of an archive, without Spark: what is refused, what is believed."""
+"""The folder and the manifest of an archive, without a session of Spark: what is refused, what is believed."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from bolide.model.errors import ConfigError, NothingFound
 from bolide.model.offsets import MessageQueue
-from bolide.pipeline.archive.compare import QueueAudit, compare_archived, compare_consumed
-from bolide.pipeline.archive.manifest import DataFile, Entry, Range, base_of, commit, drop_before, read_state
+from bolide.pipeline.archive import manifest
+from bolide.pipeline.archive.audit import Stored, compared
+from bolide.pipeline.archive.compare import Finding, Kind, QueueAudit, compare_archived, compare_consumed
+from bolide.pipeline.archive.manifest import (
+    DataFile,
+    Entry,
+    Range,
+    State,
+    base_of,
+    commit,
+    drop_before,
+    read_state,
+)
 from bolide.pipeline.archive.place import DELTA, ArchiveDamaged, Place, open_or_make, open_place
+from bolide.pipeline.archive.read import committed
 from bolide.pipeline.archive.spans import Span
+from bolide.pipeline.archive.write import Archive
 
 QUEUE = MessageQueue("orders", "broker-a", 0)
 
@@ -26,6 +40,13 @@ def place(tmp_path: Path) -> Place:
     for number in range(3):
         commit(place, entry(number, number * 5, number * 5 + 5))
     return place
+
+
+def settle(place: Place) -> None:
+    """Files where the manifest says that they are."""
+    for path in read_state(place).files:
+        (place.data / path).parent.mkdir(parents=True, exist_ok=True)
+        (place.data / path).touch()
 
 
 def test_a_state_is_all_entries_together(place: Place) -> None:
@@ -59,6 +80,17 @@ def test_a_base_says_the_same_as_all_before_it(place: Place) -> None:
         (
             lambda file: file.write_text(file.read_text().replace("date=2024-10-04", "..")),
             "out of the archive",
+        ),
+        (lambda file: file.write_bytes(b"\xff" + file.read_bytes()), "cannot be read"),
+        (
+            lambda file: file.write_text(file.read_text().replace('"first": 5', '"first": Infinity')),
+            "cannot be read",
+        ),
+        (lambda file: file.write_text("[" * 100_000), "cannot be read"),
+        (lambda file: file.write_text(file.read_text().replace('"batch"', '"other"')), "of the kind 'other'"),
+        (
+            lambda file: file.write_text(file.read_text().replace("date=2024-10-04/", "")),
+            "a date and a topic",
         ),
     ],
 )
@@ -122,6 +154,8 @@ def test_a_folder_that_was_being_made_when_its_process_died_is_made_again(tmp_pa
         (Span(0, 10), [Span(0, 2), Span(4, 10)], 10, ["2..3 not-archived"]),
         (Span(5, 10), [Span(0, 2), Span(4, 10)], 10, ["2..3 lost"]),
         (Span(3, 10), [Span(0, 2), Span(4, 10)], 10, ["2 lost", "3 not-archived"]),
+        (Span(10, 10), [Span(0, 4)], 10, ["4..9 lost"]),  # expired while nobody archived
+        (Span(8, 10), [Span(0, 4)], 10, ["4..7 lost", "8..9 not-archived"]),
         (Span(0, 5), [Span(0, 10)], 5, ["5..9 beyond-the-end"]),
         (Span(5, 10), [Span(0, 10)], 3, ["3..9 not-consumed"]),
         (Span(5, 10), [Span(0, 10)], None, ["5..9 not-consumed"]),
@@ -135,3 +169,59 @@ def test_what_is_stored_archived_and_consumed_is_compared_by_spans(
     compare_archived(one)
     compare_consumed(one)
     assert [f"{found.span} {found.kind}" for found in sorted(one.findings)] == findings
+
+
+def test_a_queue_that_no_broker_has_is_not_compared_unless_its_topic_is_gone() -> None:
+    state = State()
+    state.take(entry(0, 0, 5))
+    other = MessageQueue("orders", "broker-b", 0)
+    away = compared(Stored({other: Span(0, 0)}), state, ["orders"], has_group=False)
+    assert [(one.queue, one.findings) for one in away.values()] == [
+        (QUEUE, [Finding(Span(0, 5), Kind.NOT_COMPARED)]),
+        (other, []),
+    ]
+    deleted = compared(Stored(), state, ["orders"], has_group=False)
+    assert [one.findings for one in deleted.values()] == [[]]
+
+
+def test_a_manifest_that_is_gone_is_said(place: Place) -> None:
+    shutil.rmtree(place.manifest)
+    with pytest.raises(ArchiveDamaged, match="manifest is gone"):
+        read_state(place)
+
+
+def test_a_delta_table_without_its_log_is_not_an_empty_archive(tmp_path: Path) -> None:
+    place = open_or_make(tmp_path / "a", DELTA)
+    commit(place, entry(0, 0, 5))
+    assert committed(place).ranges == {}  # on its way
+    commit(place, entry(1, 5, 10))
+    with pytest.raises(ArchiveDamaged, match="knows nothing of 2 commits"):
+        committed(place)
+
+
+def test_no_entry_is_written_that_could_not_be_read_again(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A base is the only copy of what it says, once those before it are removed."""
+    settle(place)
+    monkeypatch.setattr(
+        manifest, "ARCHIVE_ENTRY_BYTES_MAX", max(file.stat().st_size for file in place.manifest.iterdir())
+    )
+    archive = Archive(place, lambda: 1000)
+    archive.recover()
+    archive.fold()
+    assert not list(place.manifest.glob("*.base.json"))
+    assert read_state(place).spans(QUEUE) == [Span(0, 15)]
+
+
+def test_only_commits_that_were_under_way_are_removed_from_staging(place: Place, tmp_path: Path) -> None:
+    settle(place)
+    for name in ("000000000007", "precious"):
+        (place.staging / name).mkdir()
+    Archive(place, lambda: 1000).recover()
+    assert [one.name for one in place.staging.iterdir()] == ["precious"]
+    place.staging.rename(tmp_path / "elsewhere")
+    place.staging.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ArchiveDamaged, match="is a link"):
+        Archive(place, lambda: 1000).recover()
+    assert (tmp_path / "elsewhere" / "precious").exists()

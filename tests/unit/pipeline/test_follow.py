@@ -1,4 +1,4 @@
-"""A stream's driver side on a cluster that is a table: where it begins, how far it goes, what it notices."""
+"""A stream's driver side on a cluster that is a table: where it begins, how far it goes."""
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
@@ -6,9 +6,10 @@ from typing import cast
 
 import pytest
 
+from bolide.model.errors import ConfigError, ConnectionLost
 from bolide.model.offsets import MessageQueue
 from bolide.pipeline.cluster import Cluster
-from bolide.pipeline.errors import LogRolledBack, OffsetsExpired, QueueRecreated
+from bolide.pipeline.errors import OffsetsExpired
 from bolide.pipeline.follow import Follower
 from bolide.pipeline.option_table import Use
 from bolide.pipeline.options import parse_options
@@ -25,15 +26,22 @@ class Table:
         self.times = {ONE: queues.get("one", []), TWO: queues.get("two", [])}
         self.firsts = dict.fromkeys(self.times, 0)
         self.committed: dict[MessageQueue, int] = {}
+        self.silent: set[MessageQueue] = set()
+        self.assigned: set[MessageQueue] = set()
         self.asked_marks = 0
 
-    async def queues(self) -> list[MessageQueue]:
+    async def queues(self, known: Collection[MessageQueue] = ()) -> list[MessageQueue]:
+        if absent := self.assigned - {*self.times, *known}:
+            raise ConfigError(f"nobody has {absent}")
         return sorted(self.times)
 
     async def ends(self, queues: Collection[MessageQueue]) -> dict[MessageQueue, Ends]:
-        return {
-            queue: Ends(self.firsts[queue], len(self.times[queue])) for queue in queues if queue in self.times
-        }
+        if away := [queue for queue in queues if queue in self.silent or queue not in self.times]:
+            raise ConnectionLost(f"nobody has {away}")
+        return {queue: Ends(self.firsts[queue], len(self.times[queue])) for queue in queues}
+
+    async def ends_there(self, queues: Collection[MessageQueue]) -> dict[MessageQueue, Ends]:
+        return await self.ends([queue for queue in queues if queue not in self.silent])
 
     async def offsets_at(self, moments_ms: Mapping[MessageQueue, int]) -> dict[MessageQueue, int]:
         return {
@@ -55,8 +63,10 @@ class Table:
     async def sizes(self, ranges: Iterable[QueueRange]) -> dict[MessageQueue, float]:
         return {one.queue: 100.0 for one in ranges if one.length}
 
-    async def commit(self, offsets: Mapping[MessageQueue, int]) -> None:
-        self.committed.update(offsets)
+    async def commit(self, offsets: Mapping[MessageQueue, int]) -> list[MessageQueue]:
+        told = {queue: at for queue, at in offsets.items() if queue not in self.silent}
+        self.committed.update(told)
+        return list(told)
 
 
 class Held:
@@ -129,6 +139,19 @@ def test_a_new_stream_begins_where_it_is_told() -> None:
     assert offsets(Stream(table, startingOffsetsByTimestamp=times).begin()) == [2, 0]
 
 
+def test_a_new_stream_at_offsets_that_have_expired_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    """As a batch does that begins there; a word or a time never means what is not there any more."""
+    table = Table(one=[10, 20, 30, 40], two=[15, 25])
+    table.firsts[ONE] = 3
+    by_queue = '{"orders": {"broker-a": {"0": 1, "1": 0}}}'
+    with pytest.raises(OffsetsExpired, match=r"orders@broker-a:0: the messages from offset 1 to before 3"):
+        Stream(table, startingOffsets=by_queue).begin()
+    assert offsets(Stream(table, startingOffsets=by_queue, failOnDataLoss="false").begin()) == [3, 0]
+    assert "from offset 1 to before 3 have expired" in caplog.text
+    assert offsets(Stream(table).begin()) == [3, 0]
+    assert offsets(Stream(table, startingTimestamp="5").begin()) == [3, 0]
+
+
 def test_a_queue_that_comes_later_is_read_from_its_beginning() -> None:
     """Also with startingOffsets=latest, as with Kafka: what came before it was noticed would be lost otherwise."""
     table = Table(one=[10])
@@ -155,6 +178,43 @@ def test_a_queue_that_is_gone_for_a_while_is_read_when_it_is_back(caplog: pytest
     table.times[TWO] = times
     last = stream.advance(end)
     assert stream.ranges(end, last) == [(1, 0, 2)]
+
+
+def test_queues_of_a_broker_that_does_not_answer_wait_for_it(caplog: pytest.LogCaptureFixture) -> None:
+    table = Table(one=[10], two=[11, 12])
+    stream = Stream(table)
+    start = stream.begin()
+    table.silent = {TWO}
+    end = stream.advance(start)
+    assert stream.ranges(start, end) == [(0, 0, 1)]
+    assert "are read when they are back: orders@broker-a:1" in caplog.text
+    table.times[ONE].append(13)
+    later = stream.advance(end)
+    assert stream.ranges(end, later) == [(0, 1, 2)]
+    assert stream.advance(later) == later
+    assert caplog.text.count("are read when they are back") == 1
+    table.silent.clear()
+    assert stream.ranges(later, stream.advance(later)) == [(1, 0, 2)]
+
+
+def test_an_assigned_queue_must_be_there_only_until_the_stream_has_it() -> None:
+    """Name servers forget a broker that is away; a queue that is assigned by mistake never was there."""
+    table = Table(one=[10], two=[11, 12])
+    table.assigned = {ONE, TWO}
+    stream = Stream(table)
+    start = stream.begin()
+    times = table.times.pop(TWO)
+    end = stream.advance(start)
+    assert offsets(end) == [1, 0]
+    with pytest.raises(ConfigError):
+        Stream(table).begin()
+    with pytest.raises(ConfigError):
+        asyncio.run(Stream(table).follower.fix_target())
+    table.times[TWO] = times
+    assert stream.ranges(end, stream.advance(end)) == [(1, 0, 2)]
+    table.assigned.add(MessageQueue("orders", "broker-a", 9))
+    with pytest.raises(ConfigError, match="queue_id=9"):
+        Stream(table).advance(end)
 
 
 # ---- limits ----------------------------------------------------------------------------------------------------
@@ -202,6 +262,29 @@ def test_available_now_ends_where_it_was_when_it_began() -> None:
     assert all(place.get(TWO, Place(0)).offset == 0 for place in places)
 
 
+@pytest.mark.parametrize("is_named", [True, False])
+def test_available_now_does_not_end_while_a_queue_that_is_away_has_more(is_named: bool) -> None:
+    """Whether the name servers still name the broker of it or not.  Who waits for the end would take it for done."""
+    table = Table(one=[1], two=[2, 3])
+    stream = Stream(table, maxOffsetsPerTrigger="2")
+    asyncio.run(stream.follower.fix_target())
+    first = stream.advance(stream.begin())
+    assert offsets(first) == [1, 1]
+    times = table.times[TWO]
+    if is_named:
+        table.silent = {TWO}
+    else:
+        del table.times[TWO]
+    with pytest.raises(ConnectionLost, match=r"nobody has .*queue_id=1"):
+        stream.advance(first)
+    table.silent.clear()
+    table.times[TWO] = times
+    last = stream.advance(first)
+    assert offsets(last) == [1, 2]
+    table.silent = {TWO}
+    assert stream.advance(last) == last  # nothing is wanted of it any more
+
+
 def test_tasks_are_cut_by_records_and_bytes() -> None:
     table = Table(one=[1, 2, 3, 4])
     for option in ({"maxRecordsPerPartition": "2"}, {"maxBytesPerPartition": "200"}, {"minPartitions": "2"}):
@@ -228,90 +311,14 @@ def test_a_group_s_progress_is_told_as_soon_as_a_batch_is_done_if_it_was_named()
         assert table.committed == {}
 
 
-# ---- a queue that is not what it was ---------------------------------------------------------------------------
-
-
-def left_at(table: Table) -> Places:
-    """The places of a stream that has read everything."""
-    stream = Stream(table)
-    return stream.advance(stream.begin())
-
-
-def test_expired_messages_are_an_error_of_their_own() -> None:
-    table = Table(one=[10, 20])
-    end = left_at(table)
-    table.times[ONE] += [30, 40, 50]
-    table.firsts[ONE] = 4
-    with pytest.raises(OffsetsExpired, match=r"from offset 2 to before 4 have expired.*fileReservedTime"):
-        Stream(table).advance(end)
-    stream = Stream(table, failOnDataLoss="false")
-    assert stream.ranges(end, stream.advance(end)) == [(0, 4, 5)]
-
-
-@pytest.mark.parametrize("times", [[70], [70, 80], [70, 80, 90]])
-def test_a_topic_made_anew_is_told_by_its_messages(times: list[int]) -> None:
-    """Whether it is shorter than before, as long, or longer: with as many messages it takes one more to notice."""
-    table = Table(one=[10, 20])
-    end = left_at(table)
-    table.times[ONE] = times
-    if len(times) == 2:
-        assert Stream(table).advance(end) == end
-        table.times[ONE] = times = [*times, 85]
-    with pytest.raises(QueueRecreated, match=r"deleted and made again.*another checkpointLocation"):
-        Stream(table).advance(end)
-    stream = Stream(table, failOnDataLoss="false")
-    after = stream.advance(end)
-    assert stream.ranges(end, after) == [(0, 0, len(times))]
-    assert stream.advance(after) == after
-
-
-def test_a_queue_is_looked_at_again_while_a_batch_waits_for_its_minimum() -> None:
-    """It was what it was when the batch began to wait, and is another when the batch begins."""
-    table = Table(one=[10, 20])
-    stream = Stream(table, Held(), minOffsetsPerTrigger="3", maxTriggerDelay="5s")
+def test_progress_that_a_broker_did_not_take_is_told_again() -> None:
+    """Also when nothing comes to the queue any more: it would show as waiting for ever."""
+    table = Table(one=[1], two=[2])
+    stream = Stream(table, consumerGroup="etl")
     end = stream.advance(stream.begin())
-    table.times[ONE] += [30]
+    table.silent = {TWO}
     assert stream.advance(end) == end
-    table.times[ONE] = [70, 80, 90, 95, 99]
-    with pytest.raises(QueueRecreated):
-        stream.advance(end)
-
-
-def test_a_topic_made_anew_and_still_empty_is_told_too() -> None:
-    table = Table(one=[10, 20])
-    end = left_at(table)
-    table.times[ONE] = []
-    with pytest.raises(QueueRecreated):
-        Stream(table).advance(end)
-    stream = Stream(table, failOnDataLoss="false")
-    assert offsets(stream.advance(end)) == [0, 0]
-
-
-@pytest.mark.parametrize(
-    ("times", "fresh"),
-    [([10, 20], []), ([10, 20, 70], [(0, 2, 3)]), ([10, 20, 70, 80, 90], [(0, 2, 5)])],
-)
-def test_a_log_that_lost_its_end_is_told_and_only_what_is_new_is_read(
-    times: list[int], fresh: list[tuple[int, int, int]]
-) -> None:
-    table = Table(one=[10, 20, 30, 40])
-    end = left_at(table)
-    table.times[ONE] = times
-    with pytest.raises(LogRolledBack, match=r"lost the end of its log.*failOnDataLoss=false"):
-        Stream(table).advance(end)
-    stream = Stream(table, failOnDataLoss="false")
-    after = stream.advance(end)
-    assert stream.ranges(end, after) == fresh
-    assert after[ONE].offset == len(times)
-
-
-def test_a_batch_that_is_planned_again_after_a_restart_is_checked_as_well() -> None:
-    """Spark asks for the ranges of the last batch without asking for offsets first."""
-    table = Table(one=[10, 20])
-    start = left_at(table)
-    table.times[ONE] += [30]
-    end = left_at(table)
-    assert Stream(table).ranges(start, end) == [(0, 2, 3)]
-    table.times[ONE] = [70, 80, 90]
-    with pytest.raises(QueueRecreated):
-        Stream(table).ranges(start, end)
+    assert table.committed == {ONE: 1, TWO: 0}
+    table.silent.clear()
+    assert stream.advance(end) == end
+    assert table.committed == {ONE: 1, TWO: 1}

@@ -4,8 +4,11 @@ import json
 
 import pytest
 
+from bolide.model.credentials import Credentials
 from bolide.model.errors import ConfigError
 from bolide.model.offsets import MessageQueue
+from bolide.net.tls import Tls
+from bolide.pipeline.access import ClusterAccess
 from bolide.pipeline.bounds import EARLIEST, LATEST
 from bolide.pipeline.option_table import Use
 from bolide.pipeline.options import Admission, ReadOptions, check_options, parse_options
@@ -19,7 +22,7 @@ def parse(**given: str) -> ReadOptions:
 
 def test_two_options_are_enough() -> None:
     options = parse()
-    assert (options.nameserver, options.topics.names) == ("127.0.0.1:9876", ("orders",))
+    assert (options.cluster.nameserver, options.topics.names) == ("127.0.0.1:9876", ("orders",))
     assert (options.start.everywhere, options.end.everywhere) == (EARLIEST, LATEST)
     assert (options.fail_on_data_loss, options.cutting.partitions_min, options.wanted.tags) == (True, 1, "*")
     assert not options.commits
@@ -32,7 +35,7 @@ def test_case_does_not_matter() -> None:
 
 def test_several_topics_and_several_name_servers() -> None:
     options = parse_options({"nameserver": "a:1, b:2", "subscribe": "x, y ,x,"})
-    assert (options.nameserver, options.topics.names) == ("a:1;b:2", ("x", "y"))
+    assert (options.cluster.nameserver, options.topics.names) == ("a:1;b:2", ("x", "y"))
 
 
 def test_offsets_by_queue() -> None:
@@ -144,7 +147,7 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
             {"subscrib": "orders", "minPartitions": "many", "startingOffsets": "latest", "tags": "paid"}
         )
     assert str(caught.value).splitlines() == [
-        "5 things are wrong with the options:",
+        "5 things are wrong:",
         "  there is no option 'subscrib': did you mean subscribe?",
         '  the option subscribe is missing: .option("subscribe", "topic"); topic, subscribePattern, assign, retryOf'
         " or dlqOf can take its place",
@@ -236,3 +239,28 @@ def test_a_time_for_all_wins_over_times_by_queue_and_these_over_offsets() -> Non
     assert start.moment_of(queue) == 1_700_000_000_000
     start = parse(startingOffsetsByTimestamp=by_queue, startingTimestamp="1700000000001").start
     assert start.moment_of(queue) == 1_700_000_000_001
+
+
+def test_an_account_and_authorities_are_taken_and_the_secret_is_not_shown() -> None:
+    found = parse(accessKey="ops", secretKey="very secret", tlsCaFile="/etc/ca.pem")
+    ops, nameserver = Credentials("ops", "very secret"), NEEDED["nameserver"]
+    assert found.cluster == ClusterAccess(nameserver, ops, Tls(ca_file="/etc/ca.pem"))
+    assert "very secret" not in repr(found)
+    found = parse(accessKey="ops", secretKey="very secret", securityToken="short-lived")
+    assert found.cluster.credentials == Credentials("ops", "very secret", "short-lived")
+    assert "short-lived" not in repr(found)
+    assert parse(tlsCertFile="/etc/me.pem", tlsKeyFile="/etc/me.key").cluster.tls == Tls(
+        cert_file="/etc/me.pem", key_file="/etc/me.key"
+    )
+    assert parse(tls="true").cluster.tls == Tls()
+    assert parse().cluster == ClusterAccess(nameserver)
+    for wrong, told in (
+        ({"accessKey": "ops"}, "go together"),
+        ({"secretKey": "x"}, "go together"),
+        ({"securityToken": "x"}, "securityToken is that of an account"),
+        ({"tlsKeyFile": "/etc/me.key"}, "give tlsCertFile too"),
+        ({"tls": "false", "tlsCaFile": "/etc/ca.pem"}, "tlsCaFile contradicts tls=false"),
+        ({"tls": "false", "tlsCertFile": "/etc/me.pem"}, "tlsCertFile contradicts tls=false"),
+    ):
+        with pytest.raises(ConfigError, match=told):
+            parse(**wrong)

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from bolide.model.errors import ConfigError
+from bolide.pipeline.access import ClusterAccess
 from bolide.pipeline.option_table import Use
 from bolide.pipeline.pace import Pace
 from bolide.pipeline.write_options import WriteOptions, parse_write
@@ -71,7 +72,9 @@ def test_a_task_asks_its_pace_before_every_request_and_makes_small_ones(
     monkeypatch.setattr(Pace, "turn", turn)
     rows = pa.record_batch({"body": pa.array([b"row %d" % at for at in range(105)], pa.binary())})
     with EmbeddedServer() as server:
-        written = write_batches(WriteOptions(server.nameserver, topic="slow", rate=200), None, iter([rows]))
+        written = write_batches(
+            WriteOptions(ClusterAccess(server.nameserver), topic="slow", rate=200), None, iter([rows])
+        )
     assert written.rows == 105
     assert asked == [20, 20, 20, 20, 20, 5]
 

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 from bolide.model.message import SysFlag
 from bolide.pipeline.parquet import write_parquet
 from bolide.pipeline.schema import COLUMNS
-from tests.unit.pipeline.test_columns import record
+from tests.unit.arrow.test_columns import record
 
 
 def test_a_body_that_does_not_unpack_does_not_end_the_file(tmp_path: Path) -> None:

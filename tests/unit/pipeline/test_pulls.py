@@ -100,8 +100,8 @@ def read(queue: Queue, begin: int, end: int, **given: str) -> list[int]:
         found: list[int] = []
         try:
             while (piece := await reader.next()) is not None:
-                for block in piece.blocks:
-                    offsets = [int.from_bytes(block[at : at + 4], "big") for at in range(0, len(block), 4)]
+                for _, _, data in piece.blocks:
+                    offsets = [int.from_bytes(data[at : at + 4], "big") for at in range(0, len(data), 4)]
                     found += [offset for offset in offsets if piece.begin <= offset < piece.end]
         finally:
             await reader.close()
@@ -206,14 +206,12 @@ class Odd(Queue):
         return self.block(*self.odd) if 10 <= offset < 30 else super().answer(offset, min(messages_max, 10))
 
 
-@pytest.mark.parametrize(
-    ("status", "error"),
-    [(PullStatus.NO_NEW_MESSAGE, DataLost), (PullStatus.NO_MATCHED_MESSAGE, OffsetsExpired)],
-)
-def test_a_hole_is_an_error_or_a_warning(status: PullStatus, error: type[DataLost]) -> None:
+@pytest.mark.parametrize("status", [PullStatus.NO_NEW_MESSAGE, PullStatus.NO_MATCHED_MESSAGE])
+def test_a_hole_is_an_error_or_a_warning(status: PullStatus) -> None:
+    """Here the broker answers with no message at all; holes between messages are in test_task.py."""
     queue = Odd(0, 100)
     queue.odd = (status, 30)
-    with pytest.raises(error, match="from offset 10 to 30"):
+    with pytest.raises(DataLost, match="from offset 10 to 30"):
         read(queue, 0, 40)
     assert read(queue, 0, 40, failOnDataLoss="false") == [*range(10), *range(30, 40)]
 
@@ -224,6 +222,31 @@ def test_with_a_filter_the_matching_messages_arrive_once(begin: int, length: int
     queue = Queue(0, begin + length + 10, cap=lambda offset: cap)
     wanted = [offset for offset in range(begin, begin + length) if offset % 7 == 0]
     assert read(queue, begin, begin + length, tags="paid") == wanted
+
+
+def test_messages_that_expire_behind_an_answer_with_messages_are_not_passed_over() -> None:
+    """The answer has all that it was asked for, and says that the queue begins later by now."""
+    queue = Queue(0, 100, cap=lambda offset: 10)
+
+    def expire(offset: int) -> int:
+        queue.first = 40 if offset >= 10 else 0
+        return 10
+
+    queue.cap = expire
+    with pytest.raises(OffsetsExpired, match="from offset 20 to 40 have expired"):
+        read(queue, 10, 60)
+    queue.first = 0
+    assert read(queue, 10, 60, failOnDataLoss="false") == [*range(10, 20), *range(40, 60)]
+
+
+def test_one_message_alone_is_the_last_of_its_answer_with_a_filter_too() -> None:
+    async def alone(**given: str) -> tuple[int, int, bytes]:
+        reader = BlockReader(Queue(0, 100), QueueRange(QUEUE, 0, 100), options(**given))
+        (block,) = (await reader.again(8, alone=True)).blocks
+        return block
+
+    assert asyncio.run(alone()) == (8, 9, (8).to_bytes(4, "big"))
+    assert asyncio.run(alone(tags="paid")) == (8, 15, (14).to_bytes(4, "big"))
 
 
 def test_a_broker_that_does_not_go_on_is_an_error() -> None:

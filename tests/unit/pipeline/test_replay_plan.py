@@ -2,11 +2,14 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
+from pyspark.sql import SparkSession
 
 from bolide.model.errors import ConfigError
 from bolide.model.offsets import MessageQueue
+from bolide.pipeline.access import ClusterAccess
 from bolide.pipeline.declared.checkpoint import AlreadyRunning
 from bolide.pipeline.ranges import QueueRange
 from bolide.pipeline.replay.folder import Done, ReplayFolder
@@ -19,6 +22,7 @@ from bolide.pipeline.replay.plan import (
     moments_of,
     slices_of_ranges,
 )
+from bolide.pipeline.replay.run import ReplayFailed, Target, run
 
 RANGES = tuple(
     QueueRange(MessageQueue("orders", "broker-a", queue), begin, end)
@@ -99,3 +103,25 @@ def test_a_folder_keeps_what_is_done_and_lets_one_in_at_a_time(tmp_path: Path) -
 def test_an_id_is_a_plain_name(text: str) -> None:
     with pytest.raises(ConfigError, match="is no id"):
         ReplayFolder.of(text)
+
+
+def test_a_replay_that_another_run_began_meanwhile_is_not_mixed_with_this_one(tmp_path: Path) -> None:
+    """Both found nothing under the id, and planned; the other one was killed after some slices."""
+    folder = ReplayFolder.of("r1", str(tmp_path))
+    folder.keep(REPLAY)
+    folder.note(Done().plus(10, 0))
+    mine = replace(REPLAY, writer="replay-r1-01", slices=7)
+    with pytest.raises(ReplayFailed, match="begun by another run meanwhile"):
+        run(mine, folder, cast(SparkSession, None), Target(ClusterAccess("127.0.0.1:1")))
+    assert (folder.replay(), folder.done()) == (REPLAY, Done(1, 10, 0))
+
+
+def test_the_same_replay_of_another_cluster_is_another_one() -> None:
+    assert replace(ASKED, nameserver="a:9876").differs(replace(ASKED, nameserver="b:9876")) == [
+        "--nameserver"
+    ]
+
+
+def test_a_replay_is_kept_on_this_machine() -> None:
+    with pytest.raises(ConfigError, match="a folder of this machine"):
+        ReplayFolder.of("r1", "s3://bucket/replays")

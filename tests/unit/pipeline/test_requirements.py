@@ -6,7 +6,7 @@ import types
 
 import pytest
 
-from bolide.pipeline.errors import RequirementMissing
+from bolide.model.errors import RequirementMissing
 from bolide.pipeline.requirements import LEAST, check_requirements
 from tests.arch import house
 
@@ -18,7 +18,8 @@ def test_what_is_installed_is_enough() -> None:
 
 
 def test_the_versions_are_those_that_pip_is_told() -> None:
-    asked = house.pyproject()["project"]["optional-dependencies"]["spark"]
+    extras = house.pyproject()["project"]["optional-dependencies"]
+    asked = [*extras["spark"], *extras["arrow"]]
     for name, least in LEAST.items():
         assert any(text.split(",")[0] == f"{name}>={least}" for text in asked)
 

@@ -3,9 +3,10 @@
 import pytest
 from pyspark.sql.types import StructField, StructType
 
+from bolide.arrow import batches, columns_twin
+from bolide.arrow.batches import make_batch
 from bolide.model.errors import ConfigError
-from bolide.pipeline import columns_twin
-from bolide.pipeline.schema import COLUMNS, arrow_schema, check_schema, make_batch, whole_schema
+from bolide.pipeline.schema import COLUMNS, arrow_schema, check_schema, whole_schema
 
 
 def chosen(*names: str, nullable: bool = True) -> StructType:
@@ -36,3 +37,7 @@ def test_an_empty_batch_is_a_batch() -> None:
     batch = make_batch(arrow_schema(whole_schema()), builder.rows, builder.take())
     batch.validate(full=True)
     assert batch.num_rows == 0
+
+
+def test_clients_and_spark_have_the_same_columns() -> None:
+    assert batches.schema_of(None).equals(arrow_schema(whole_schema()))

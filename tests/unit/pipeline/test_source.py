@@ -36,7 +36,7 @@ def test_writers_are_plain_data_and_refuse_what_is_no_message() -> None:
     target = RocketMQSource(options={"nameserver": "127.0.0.1:1", "topic": "orders"})
     for writer in (target.writer(schema, False), target.streamWriter(schema, False)):
         assert pickle.dumps(writer)
-    with pytest.raises(ConfigError, match="a message has no column 'msgId'"):
+    with pytest.raises(ConfigError, match=r"a message has no column .*'msgId'"):
         target.writer(whole_schema(), False)
     with pytest.raises(ConfigError, match="the column body is missing"):
         target.streamWriter(StructType().add("tags", "string"), False)

@@ -12,7 +12,7 @@ from bolide.model.errors import ConfigError, NotAStore
 from bolide.offline.files import StoreFiles
 from bolide.offline.places import complete_before, cuts, log_end
 from bolide.offline.scan import sound_at
-from bolide.pipeline import store_plan
+from bolide.pipeline import quarantine, store_plan, store_task
 from bolide.pipeline.errors import BadRecord, OffsetsExpired
 from bolide.pipeline.schema import arrow_schema, native_schema
 from bolide.pipeline.store_options import StoreOptions
@@ -213,6 +213,41 @@ def test_a_damaged_entry_is_a_row_with_its_queue_and_offset(tmp_path: Path) -> N
     (bad,) = [row for row in rows if row["bodyError"] is not None]
     assert (bad["topic"], bad["queueId"], bad["queueOffset"]) == ("few", 0, 3)
     assert len(rows) == 10
+
+
+def batches_of(wanted: StoreOptions, parts: list[StorePart]) -> list[Rows]:
+    schema = arrow_schema(native_schema(wanted.columns))
+    return [batch.to_pylist() for part in parts for batch in read_part(wanted, part, schema)]
+
+
+def test_a_long_damaged_stretch_is_given_away_piece_by_piece(
+    copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_task, "SPARK_RECORD_BYTES_MAX", 200)
+    monkeypatch.setattr(store_task, "SPARK_QUARANTINE_BYTES_MAX", 100)
+    monkeypatch.setattr(quarantine, "SIZE_BYTES_MAX", 300)
+    places = places_of(copy)
+    write_at(segment(copy), places[5], bytes(places[15] - places[5]))
+    batches = batches_of(options(copy), plan_parts(options(copy)))
+    damaged = [batch for batch in batches if batch[0]["bodyError"] is not None]
+    assert sum(len(row["body"]) for batch in damaged for row in batch) == places[15] - places[5]
+    assert max(sum(len(row["body"]) for row in batch) for batch in damaged) == 300
+
+
+@pytest.mark.usefixtures("jumps_pay")
+def test_any_number_of_damaged_entries_is_given_away_some_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quarantine, "ROWS_MAX", 3)
+    few_among_many(tmp_path)
+    few = options(tmp_path, topics=("few",))
+    parts = plan_parts(few)
+    for number in range(10):
+        queue = tmp_path / "consumequeue" / "few" / "0" / f"{0:020d}"
+        write_at(queue, number * 20 + 8, b"\x7f\xff\xff\xff" if number < 7 else b"\0\0\0\x09")
+    batches = batches_of(few, parts)
+    assert [len(batch) for batch in batches] == [3, 3, 3, 1]
+    assert [row["queueOffset"] for batch in batches for row in batch] == list(range(10))
 
 
 def test_a_segment_that_expired_since_the_plan_is_data_lost(copy: Path) -> None:

@@ -9,9 +9,9 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 
 from bolide import Message, Producer, PullConsumer, PushConsumer
 from bolide.model.errors import ConfigError, NoNameServer
-from bolide.model.message import StoredMessage
 from bolide.pipeline.schema import whole_schema
 from bolide.pipeline.stream import RocketMQStreamReader
+from bolide.record.stored import StoredMessage
 from bolide.testing import EmbeddedServer
 from tests.peers.waiting import PATIENCE_SECONDS, wait_until
 
@@ -119,7 +119,7 @@ def test_what_a_group_sent_back_and_what_it_gave_up_are_topics_too(server: Embed
         raise ValueError(messages)
 
     with PushConsumer(
-        server.nameserver, group="gives-up", listener=fail, start_from="first", max_reconsume_times=0
+        server.nameserver, group="gives-up", listener=fail, start_from="first", attempts_max=0
     ) as consumer:
         consumer.subscribe("trouble")
         query = Query(server, subscribePattern="%DLQ%gives-.*")

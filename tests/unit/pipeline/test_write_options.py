@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql.types import BinaryType, StructType
 
 from bolide.model.errors import BolideError, ConfigError
+from bolide.pipeline.access import ClusterAccess
 from bolide.pipeline.option_table import Use
 from bolide.pipeline.write_options import WriteOptions, parse_write
 from bolide.pipeline.write_task import write_batches
@@ -45,7 +46,7 @@ def test_a_task_gives_up_after_its_time_when_brokers_are_gone() -> None:
             began.append(time.monotonic())
             yield from rest
 
-        options = WriteOptions(server.nameserver, topic="sink", timeout_ms=500)
+        options = WriteOptions(ClusterAccess(server.nameserver), topic="sink", timeout_ms=500)
         with pytest.raises(BolideError):
             write_batches(options, None, rows())
         assert time.monotonic() - began[0] < 30

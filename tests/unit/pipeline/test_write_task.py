@@ -9,10 +9,12 @@ import pyarrow as pa
 import pytest
 
 from bolide import PullConsumer
+from bolide.arrow.rows import IdSet
 from bolide.model.errors import BolideError, ConnectionLost
+from bolide.model.message import BODY_BYTES_MAX
 from bolide.pipeline import sender
+from bolide.pipeline.access import ClusterAccess
 from bolide.pipeline.account import Account, Scope
-from bolide.pipeline.rows import IdSet
 from bolide.pipeline.write_options import WriteOptions
 from bolide.pipeline.write_task import Written, write_batches
 from bolide.testing import EmbeddedServer
@@ -51,7 +53,7 @@ EXPECTED = Counter(b"row %d" % number for number in [*range(ROWS), *range(TWINS)
 
 
 def options(server: EmbeddedServer, topic: str = "sink") -> WriteOptions:
-    return WriteOptions(server.nameserver, topic=topic)
+    return WriteOptions(ClusterAccess(server.nameserver), topic=topic)
 
 
 def stored(server: EmbeddedServer, topic: str = "sink") -> Counter[bytes]:
@@ -100,6 +102,28 @@ def test_a_part_that_is_whole_is_not_written_again_and_the_next_batch_is(server:
     assert write_batches(options(server), Scope("q", 1, 0), iter(batches())).rows == EXPECTED.total()
     assert write_batches(options(server), Scope("q", 1, 1), iter(batches())).rows == EXPECTED.total()
     assert stored(server) == EXPECTED + EXPECTED + EXPECTED
+
+
+@pytest.mark.parametrize("scope", [None, Scope("q", 0, 0)], ids=["batch", "stream"])
+def test_a_message_of_the_largest_size_is_stored_with_what_it_has(
+    scope: Scope | None, server: EmbeddedServer
+) -> None:
+    """Between small ones; written again as a part of a stream it is known."""
+    bodies = [b"before", b"x" * BODY_BYTES_MAX, b"behind"]
+    rows = pa.record_batch(
+        {
+            "body": pa.array(bodies, pa.binary()),
+            "tags": pa.array(["t"] * 3),
+            "properties": pa.array([[("city", "Köln")]] * 3, pa.map_(pa.string(), pa.string())),
+        }
+    )
+    assert write_batches(options(server), scope, iter([rows])) == Written(3, 0)
+    assert stored(server) == Counter(bodies)
+    with PullConsumer(server.nameserver) as consumer:
+        found = [message for queue in consumer.queues("sink") for message in consumer.pull(queue, 0).messages]
+    assert {(message.tags, message.properties["city"]) for message in found} == {("t", "Köln")}
+    if scope is not None:
+        assert write_batches(options(server), scope, iter([rows])) == Written(0, 3)
 
 
 def test_a_batch_that_is_over_is_refused(server: EmbeddedServer) -> None:
@@ -220,5 +244,5 @@ def test_a_broker_that_is_gone_and_may_have_stored_rows_is_named(
 
 
 def test_a_partition_without_rows_opens_nothing() -> None:
-    nowhere = WriteOptions("127.0.0.1:1", topic="sink")
+    nowhere = WriteOptions(ClusterAccess("127.0.0.1:1"), topic="sink")
     assert write_batches(nowhere, Scope("q", 0, 0), iter(batches(0)[:0])) == Written()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bolide.model.errors import MalformedRecord
 from bolide.model.message import SysFlag
-from bolide.record.compress import pack_body, unpack_body
+from bolide.record.compress import pack_body, unpack_body, unpacked_at_most
 
 KINDS = [SysFlag.COMPRESSION_ZLIB, SysFlag.COMPRESSION_LZ4, SysFlag.COMPRESSION_ZSTD]
 
@@ -63,3 +63,38 @@ def test_streams_that_do_not_say_their_size_unpack_within_the_bound() -> None:
         unpack_body(packed[:-1], flag)
     packed = lz4.frame.compress(b"a" * 5000, store_size=False)
     assert unpack_body(packed, SysFlag.COMPRESSED | SysFlag.COMPRESSION_LZ4) == b"a" * 5000
+
+
+def _zstd_without_size(body: bytes) -> bytes:
+    stream = io.BytesIO()
+    with zstandard.ZstdCompressor().stream_writer(stream, closefd=False) as writer:
+        writer.write(body)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "most"),
+    [
+        (pack_body(bytes(100_000)), SysFlag.COMPRESSION_ZLIB, 100_000),
+        (pack_body(bytes(100_000)), 0, 100_000),
+        (pack_body(bytes(100_000), SysFlag.COMPRESSION_LZ4), SysFlag.COMPRESSION_LZ4, 100_000),
+        (_zstd_without_size(bytes(100_000)), SysFlag.COMPRESSION_ZSTD, 100_000),
+        (pack_body(bytes(90_000), SysFlag.COMPRESSION_ZSTD), SysFlag.COMPRESSION_ZSTD, 90_000),
+    ],
+)
+def test_what_a_bad_body_may_have_cost_is_never_less_than_what_it_unpacks_to(
+    body: bytes, kind: int, most: int
+) -> None:
+    assert most <= unpacked_at_most(body, SysFlag.COMPRESSED | kind)
+    assert unpacked_at_most(body, SysFlag.COMPRESSED | kind, 95_000) <= 95_000
+
+
+@pytest.mark.parametrize("kind", [*KINDS, 0, 0x500])
+def test_a_body_that_was_never_packed_that_way_costs_nothing(kind: int) -> None:
+    for body in (b"not packed at all" * 1000, b"", b"x"):
+        assert unpacked_at_most(body, SysFlag.COMPRESSED | kind) == 0
+
+
+def test_a_body_that_says_itself_that_it_is_too_large_is_not_unpacked_and_costs_nothing() -> None:
+    body = pack_body(bytes(100_000), SysFlag.COMPRESSION_ZSTD)
+    assert unpacked_at_most(body, SysFlag.COMPRESSED | SysFlag.COMPRESSION_ZSTD, 99_999) == 0

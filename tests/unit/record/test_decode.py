@@ -1,18 +1,24 @@
 """Records to messages: every form that brokers send, and an error for everything else."""
 
+import io
 import ipaddress
+import sys
+from typing import Any
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bolide.model.errors import MalformedRecord
+from bolide.model.limit import MIB
 from bolide.model.limits import PULL_COST_BYTES_MAX
 from bolide.model.message import SysFlag, format_properties
-from bolide.record import decode
+from bolide.record import decode, stored_twin
 from bolide.record.codec import encode_record
-from bolide.record.compress import pack_body
+from bolide.record.compress import pack_body, unpack_body
 from bolide.record.decode import decode_messages, decode_some, each_message
+from tests.property.twins import STORED
 
 V4 = bytes([10, 0, 0, 7]) + (4711).to_bytes(4, "big")
 V6 = ipaddress.ip_address("2001:db8::7").packed + (4711).to_bytes(4, "big")
@@ -119,6 +125,65 @@ def test_an_answer_is_decoded_as_far_as_it_may_take_memory_and_tells_where_it_st
     assert len(b"".join(bombs)) < 2 * 1024 * 1024
     assert sum(message.cost_bytes for message in decoded.messages) <= PULL_COST_BYTES_MAX
     assert decoded.next_offset == len(decoded.messages) == 15
+
+
+@pytest.mark.parametrize("module", STORED, ids=["compiled", "twin"])
+def test_bodies_that_unpack_to_too_much_end_an_answer_as_large_ones_do(
+    module: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a few hundred kilobytes of them would be minutes of work, with nothing to show for it."""
+    tried: list[int] = []
+
+    def unpack(body: bytes, sys_flag: int, size_bytes_max: int) -> bytes:
+        tried.append(len(body))
+        raise MalformedRecord("the body unpacks to more than it may")
+
+    monkeypatch.setattr(stored_twin, "unpack_body", unpack)
+    stream = io.BytesIO()
+    with zstandard.ZstdCompressor().stream_writer(stream, closefd=False) as writer:
+        writer.write(bytes(64 * MIB + 1))
+    bomb = record(stream.getvalue(), sys_flag=SysFlag.COMPRESSED | SysFlag.COMPRESSION_ZSTD)
+    messages, end_at, cost_bytes = module.messages_in(bomb * 200, "b", PULL_COST_BYTES_MAX)
+    assert (len(messages), end_at, len(tried)) == (1, len(bomb), 1)
+    assert cost_bytes > PULL_COST_BYTES_MAX > messages[0].cost_bytes
+    tried.clear()
+    assert len(decode_messages(bomb * 20, "b")) == 20
+
+
+def test_what_was_unpacked_in_vain_counts_when_all_messages_are_decoded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limits: list[int] = []
+    real = unpack_body
+
+    def unpack(body: bytes, sys_flag: int, size_bytes_max: int) -> bytes:
+        limits.append(size_bytes_max)
+        return real(body, sys_flag, size_bytes_max)
+
+    monkeypatch.setattr(stored_twin, "unpack_body", unpack)
+    monkeypatch.setattr(decode, "BODY_UNPACKED_BYTES_MAX", 1_000_000)
+    bomb = record(pack_body(bytes(1_000_001)), sys_flag=SysFlag.COMPRESSED)
+    assert all(message.body_error for message in decode_messages(bomb * 10, "b"))
+    assert limits == [1_000_000, *[0] * 9]
+
+
+@pytest.mark.parametrize("module", STORED, ids=["compiled", "twin"])
+def test_a_message_that_is_kept_does_not_keep_the_answer_that_it_came_with(module: Any) -> None:
+    small = b"".join(record(b"x" * 100, queue_offset=n) for n in range(1000))
+    large = record(bytes(100_000), queue_offset=1000)
+    data = small + large + small
+    before = sys.getrefcount(data)
+    messages, end_at, _ = module.messages_in(data, "b", 1 << 40)
+    kept = [message for message in messages if len(message.body) == 100]
+    assert (end_at, len(kept)) == (len(data), 2000)
+    del messages
+    assert sys.getrefcount(data) == before
+    assert [message.queue_offset for message in kept] == [*range(1000), *range(1000)]
+    assert {(message.body, message.topic, message.born_host) for message in kept} == {
+        (b"x" * 100, "orders", "10.0.0.7:4711")
+    }
+    one, _ = module.message_at(data, 0, "b")
+    assert (one.body, sys.getrefcount(data)) == (b"x" * 100, before)
 
 
 def test_one_message_is_decoded_however_large_it_is() -> None:

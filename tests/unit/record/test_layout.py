@@ -4,7 +4,7 @@ import re
 import struct
 from itertools import accumulate
 
-from bolide.model import message
+from bolide.model import message, pairs
 from bolide.record import layout
 from tests.unit.pxd import numbers_for_compiled_code
 
@@ -22,8 +22,8 @@ def test_the_numbers_for_compiled_code_are_those_of_python() -> None:
     others = {
         **{name: int(flag) for name, flag in message.SysFlag.__members__.items()},
         "TRANSACTION_MASK": message.TRANSACTION_MASK,
-        "NAME_END": ord(message.NAME_END),
-        "PAIR_END": ord(message.PAIR_END),
+        "NAME_END": ord(pairs.NAME_END),
+        "PAIR_END": ord(pairs.PAIR_END),
     }
     compiled = numbers_for_compiled_code(layout)
     assert compiled.keys() - others.keys() == places.keys()

@@ -2,9 +2,11 @@
 
 import pytest
 
+from bolide.model.limits import DELAY_LEVELS_MAX
+from bolide.model.numbers import INT32_MAX, INT32_MIN
 from bolide.model.topic import GroupConfig
 from bolide.rules.attempts import ATTEMPTS_BYTES_MAX, attempt, with_attempt
-from bolide.rules.retry import is_dead_on_arrival, is_retry, next_level, times_max
+from bolide.rules.retry import is_dead_on_arrival, is_retry, next_level, one_more, times_max
 
 GROUP = GroupConfig("g", retry_max_times=5)
 
@@ -18,6 +20,23 @@ def test_a_retry_takes_the_level_it_asks_for_or_three_more_than_those_before_it(
 ) -> None:
     """RY-02."""
     assert next_level(asked, times, 16) == level
+
+
+@pytest.mark.parametrize("times", [-1, -3, INT32_MIN])
+def test_a_count_below_none_is_none_and_waits_as_long_as_a_first_retry(times: int) -> None:
+    """Anybody can send one: it would come again at once, and that often."""
+    assert next_level(0, times, 16) == next_level(0, 0, 16) == 3
+    assert next_level(7, times, 16) == 7
+    assert next_level(0, times, 0) is None
+    assert one_more(times) == 1
+
+
+def test_a_level_is_one_that_a_broker_can_have() -> None:
+    assert next_level(0, INT32_MAX - 1, INT32_MAX) == DELAY_LEVELS_MAX
+
+
+def test_a_count_goes_up_by_one_to_the_largest_that_a_record_holds() -> None:
+    assert [one_more(times) for times in (0, 16, INT32_MAX - 1, INT32_MAX)] == [1, 17, INT32_MAX, INT32_MAX]
 
 
 def test_a_consumer_that_is_new_enough_has_its_own_limit() -> None:

@@ -7,8 +7,11 @@ import pytest
 from bolide.model import limits
 from bolide.model.errors import SubscriptionMalformed
 from bolide.record.codec import encode_record
+from bolide.rules.sql import tokens
 from bolide.rules.sql.judge import Judge
-from bolide.rules.sql.parse import CHAIN_MAX
+from bolide.rules.sql.parse import CHAIN_MAX, parse
+from bolide.rules.sql.tokens import Kind, Token
+from bolide.rules.sql.tree import And, Constant, Equal, In, Int32, Property
 
 
 def stored(**properties: str) -> bytes:
@@ -136,6 +139,8 @@ def test_a_record_is_judged_by_its_properties() -> None:
         ("a = 1 /* b", 7, "*/"),
         ("a IN (1)", 7, "a text in single quotes"),
         ("a IN ('x'", 10, ") belongs here"),
+        ("a IN ('x', 'y',)", 16, "a text in single quotes"),
+        ("a IN ('x' /* */ 'z' /* */, 'y')", 17, ") belongs here"),
         ("3 IN ('x')", 1, "name of a property"),
         ("a BETWEEN 3 AND 1", 11, "nothing is between 3 and 1"),
         ("a NOT 3", 7, "behind NOT"),
@@ -178,6 +183,30 @@ def test_an_expression_that_would_cost_too_much_is_refused(expression: str) -> N
 def test_a_list_may_be_as_long_as_the_expression() -> None:
     judge = Judge("a IN (" + ", ".join(f"'{n}'" for n in range(500)) + ")")
     assert judge.wants(stored(a="499"))
+
+
+@pytest.mark.parametrize("between", [",", " , ", "/* 'c' */,", ",-- d'\n"])
+def test_a_list_is_read_at_once_whatever_is_written_between_its_texts(
+    between: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every pull may bring another one."""
+    words: list[Token] = []
+    one = tokens._token
+
+    def counted(kind: Kind, text: str, at: int) -> Token:
+        words.append(one(kind, text, at))
+        return words[-1]
+
+    monkeypatch.setattr(tokens, "_token", counted)
+    texts = ["it''s", "", *map(str, range(200))]
+    expression = parse("a IN (" + between.join(f"'{text}'" for text in texts) + ") AND b = 1")
+    assert len(words) < 20
+    assert expression.root == And(
+        (
+            In(Property("a"), frozenset({"it's", *texts[1:]}), False),
+            Equal(Property("b"), Constant(Int32(1))),
+        )
+    )
 
 
 def test_what_is_compared_twice_is_kept_and_asked_once() -> None:

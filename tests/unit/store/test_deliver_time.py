@@ -46,3 +46,9 @@ def test_a_time_of_delivery_that_was_torn_is_made_again(tmp_path: Path) -> None:
         path.write_bytes((whole[:sector] + bytes(512) + whole[sector + 512 :])[:2000])
         killed(opened(tmp_path, **changes))
         assert path.read_bytes() == whole
+
+
+def test_a_level_without_a_value_is_not_there() -> None:
+    """Whoever decides that a message waits does not see such a pair either."""
+    assert deliver_time_of(b"DELAY\x013\x02DELAY\x02", 5, DEFAULT_LEVELS) == 10_005
+    assert deliver_time_of(b"DELAY\x013\x02DELAY\x01\x02", 5, DEFAULT_LEVELS) == 10_005

@@ -38,6 +38,37 @@ def table(tmp_path: Path, clock: Hand) -> FilterTable:
     return FilterTable(OsDisk(), str(tmp_path / "consumerFilter.json"), clock)
 
 
+@pytest.mark.parametrize(
+    "text", [b"null", b'{"filterDataByTopic":[1]}', b'{"filterDataByTopic":{"T":7}}', b"\0\0"]
+)
+def test_a_file_that_is_none_keeps_nobody_from_starting_and_is_kept_aside(
+    tmp_path: Path, table: FilterTable, caplog: pytest.LogCaptureFixture, text: bytes
+) -> None:
+    """What a group gets does not depend on it."""
+    path = tmp_path / "consumerFilter.json"
+    path.write_bytes(text)
+    table.load()
+    assert str(path) in caplog.text
+    assert [*table] == []
+    assert (tmp_path / "consumerFilter.json.damaged").read_bytes() == text
+    table.subscribed("g", [sql("T", "a > 1")])
+    table.persist()
+    again = FilterTable(OsDisk(), str(path), Hand())
+    again.load()
+    assert [kept.expression for kept in again] == ["a > 1"]
+
+
+def test_a_copy_that_is_sound_is_taken_and_nothing_moved_aside(tmp_path: Path, table: FilterTable) -> None:
+    table.subscribed("g", [sql("T", "a > 1")])
+    table.persist()
+    (tmp_path / "consumerFilter.json").rename(tmp_path / "consumerFilter.json.bak")
+    (tmp_path / "consumerFilter.json").write_bytes(b"null")
+    again = FilterTable(OsDisk(), str(tmp_path / "consumerFilter.json"), Hand())
+    again.load()
+    assert len([*again]) == 1
+    assert not [*tmp_path.glob("*.damaged")]
+
+
 def sql(topic: str, expression: str, version: int = 1) -> Subscription:
     return Subscription.parse(topic, expression, version, "SQL92")
 

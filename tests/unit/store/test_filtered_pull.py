@@ -41,3 +41,21 @@ def test_a_pull_looks_through_a_bounded_number_of_properties_and_goes_on_behind_
         assert 0 < (result.next_offset - offset) * each <= EXAMINED_BYTES_MAX
         offset, pulls = result.next_offset, pulls + 1
     assert pulls >= count * each // EXAMINED_BYTES_MAX
+
+
+def test_the_bodies_of_what_a_filter_does_not_want_are_not_looked_at(tmp_path: Path) -> None:
+    """One pull would read a whole segment of them, and everybody would wait for it."""
+    store = opened(tmp_path, segment_bytes=4 * 1024 * 1024)
+    put(store, *(message("T", b"%05d" % number + bytes(1000)) for number in range(10)))
+    (log,) = (tmp_path / "commitlog").iterdir()
+    with log.open("r+b") as file:  # damage that only a look at its body would find
+        at = file.read().index(b"00003\0")
+        file.seek(at + 10)
+        file.write(b"x")
+    before = store.reader.damaged
+    result = store.reader.pull("T", 0, 0, limits=LIMITS, filter=containing(b"not there"))
+    assert (result.status, result.next_offset) == (PullStatus.NO_MATCHED_MESSAGE, 10)
+    assert store.reader.damaged == before
+    result = store.reader.pull("T", 0, 3, limits=LIMITS, filter=containing(b"00003"))
+    assert store.reader.damaged == before + 1
+    assert b"00003" not in result.data

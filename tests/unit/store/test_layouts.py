@@ -7,6 +7,7 @@ from types import ModuleType
 import pytest
 
 from bolide.store import index_layout, queue_entry
+from bolide.store.timer import layout as timer_layout
 from tests.unit.pxd import numbers_for_compiled_code
 
 
@@ -14,7 +15,7 @@ def places(fields: struct.Struct) -> list[int]:
     return [0, *accumulate(struct.calcsize(">" + field) for field in fields.format.lstrip(">"))]
 
 
-@pytest.mark.parametrize("module", [queue_entry, index_layout])
+@pytest.mark.parametrize("module", [queue_entry, index_layout, timer_layout])
 def test_the_numbers_for_compiled_code_are_those_of_python(module: ModuleType) -> None:
     compiled = numbers_for_compiled_code(module)
     assert compiled == {name: getattr(module, name) for name in compiled}

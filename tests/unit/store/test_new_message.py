@@ -1,6 +1,6 @@
 """A message that the broker stores again, and what it changes about it."""
 
-from bolide.model.message import parse_properties
+from bolide.model.pairs import parse_properties
 from bolide.record.decode import decode_messages
 from bolide.store.new_message import NewMessage
 

@@ -485,3 +485,16 @@ def test_a_topic_that_was_made_again_does_not_cut_the_log(
     assert store.log.end == end
     assert bodies(store) == [b"00000", b"00001"]
     store.close()
+
+
+def test_a_zero_in_the_text_of_a_store_of_others_ends_no_log(tmp_path: Path) -> None:
+    """Wherever it lies: also where a sector ends."""
+    store = opened(tmp_path, segment_bytes=1 << 20)
+    for number in range(600):
+        put(
+            store,
+            message("T", b"%05d" % number, properties=b"name\x01" + b"smith\0" * (1 + number % 3) + b"\x02"),
+        )
+    killed(store)
+    store = opened(tmp_path, segment_bytes=1 << 20)
+    assert store.queues.get("T", 0).tail.next_offset == 600

@@ -248,3 +248,12 @@ def test_the_offsets_of_a_wide_topic_are_written_in_pieces_and_as_ever(tmp_path:
     again = offsets_at(tmp_path / "consumerOffset.json")
     again.load()
     assert again._offsets == table._offsets
+
+
+@pytest.mark.parametrize("name", ["other", "../../../x", ""])
+def test_a_topic_that_has_another_name_inside_is_refused(tmp_path: Path, name: str) -> None:
+    """From the name inside come the folders of its queues."""
+    path = tmp_path / "topics.json"
+    path.write_text(f'{{"topicConfigTable":{{"T":{{"topicName":"{name}"}}}}}}')
+    with pytest.raises(StoreError, match="'T'"):
+        topics_at(path).load()

@@ -1,5 +1,6 @@
 """The timer's index when power loss has taken what its newest pages speak of."""
 
+import zlib
 from collections.abc import Iterator
 from unittest.mock import patch
 
@@ -9,9 +10,10 @@ from bolide.model.steps import at_once
 from bolide.store.timer import index as index_module
 from bolide.store.timer import wheel as wheel_module
 from bolide.store.timer.index import TimerIndex
-from bolide.store.timer.layout import DUE, NOWHERE, SLOT_BYTES
-from bolide.store.timer.point import TimerPoint
+from bolide.store.timer.layout import DUE, NOWHERE, OLDER, OLDER_OWN, OWN_AT, POINT, SLOT_BYTES, SUM
+from bolide.store.timer.point import TimerPoint, decode_point, encode_point
 from bolide.store.timer.units import Unit
+from bolide.store.timer.wheel import Slot, Wheel
 from tests.crash.disk import SimDisk
 
 STEP_MS = 1000
@@ -97,3 +99,45 @@ def test_units_that_a_killed_process_has_not_synced_are_synced_before_a_point_co
     disk.on_step = lambda kind, path: synced.append(path) if kind == "sync" else None
     write(index, point_of(index, 3))
     assert any("timerlog" in path for path in synced)
+
+
+@pytest.mark.parametrize("at", [0, 3, 20, 64, 70, 80, 90, 98])
+def test_a_point_of_ours_with_a_flipped_bit_is_no_point(at: int) -> None:
+    """A time of delivery that is too late would make waiting messages delivered ones."""
+    page = bytearray(encode_point(TimerPoint(5_000, 104, 3, 17, 1_000, 4), 1, 2))
+    assert decode_point(bytes(page)) == TimerPoint(5_000, 104, 3, 17, 1_000, 4)
+    page[at] ^= 0x10
+    assert decode_point(bytes(page)) is None
+
+
+def test_a_point_of_ours_from_before_slots_were_counted_is_read() -> None:
+    told = POINT.pack(5_000, 104, 3, 3, 0, 1, 2)
+    own = OLDER_OWN.pack(OLDER, 17, 1_000)
+    page = told.ljust(OWN_AT, b"\0") + own + SUM.pack(zlib.crc32(told + own))
+    assert decode_point(page.ljust(4096, b"\0")) == TimerPoint(5_000, 104, 3, 17, 1_000, slots_ahead=-1)
+
+
+def test_a_point_of_the_original_has_no_mark() -> None:
+    page = POINT.pack(5_000, 104, 3, 3, 0, 1, 2)
+    for data in (page, page.ljust(4096, b"\0")):
+        assert decode_point(data) == TimerPoint(5_000, 104, 3)
+
+
+@pytest.mark.parametrize("ahead", [1, 250, SLOTS - 1, SLOTS, 7 * SLOTS + 3, None])
+def test_the_next_slot_that_holds_something_is_found_however_far_it_is(ahead: int | None) -> None:
+    """Round the ring, and more than once round it, over slots that are over or were emptied."""
+    wheel = Wheel(SimDisk(), "/data", STEP_MS)
+    wheel.put(START_MS - STEP_MS, Slot(0, 0, 1))
+    wheel.put(START_MS + 10 * STEP_MS, Slot(NOWHERE, NOWHERE, 0))
+    end_ms = START_MS + 9 * SLOTS * STEP_MS
+    if ahead is not None:
+        wheel.put(START_MS + ahead * STEP_MS, Slot(0, 0, 1))
+    with patch.object(wheel_module, "SLOTS_PER_LOOK", 100):
+        found = at_once(wheel.next_used(START_MS, end_ms))
+    assert found == (end_ms if ahead is None else START_MS + ahead * STEP_MS)
+
+
+def test_a_point_file_of_zeros_says_nothing() -> None:
+    """A file that was made and never written, or lost what was; all slots would wait to be delivered again."""
+    assert decode_point(bytes(4096)) is None
+    assert decode_point(bytes(56)) is None

@@ -48,3 +48,12 @@ def test_what_is_counted_is_no_less_than_the_file_and_the_same_when_it_is_read(t
     assert [again.get(f"q{number}") for number in range(200)] == [
         table.get(f"q{number}") for number in range(200)
     ]
+
+
+def test_a_batch_that_began_behind_the_log_s_end_has_begun_there(table: WriteTable) -> None:
+    """Power loss has taken the end of the log: what the batch stores now lies before the place that was noted."""
+    table.put("ahead", BatchBegun(3, 9000, frozenset({"a"})))
+    table.put("sound", BatchBegun(4, 10, frozenset({"a"})))
+    table.fit(500)
+    assert table.get("ahead") == BatchBegun(3, 500, frozenset({"a"}))
+    assert table.get("sound") == BatchBegun(4, 10, frozenset({"a"}))

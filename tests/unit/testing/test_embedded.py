@@ -133,11 +133,19 @@ def test_the_fixture_gives_a_fresh_server(bolide_server: EmbeddedServer) -> None
     assert _bodies(bolide_server) == [b"fresh"]
 
 
-def test_the_session_fixture_stays_the_same(
-    bolide_session_server: EmbeddedServer, request: pytest.FixtureRequest
+@pytest.mark.parametrize("again", [False, True])
+def test_the_fixture_of_a_file_stays_the_same_for_its_tests(
+    bolide_module_server: EmbeddedServer, again: bool
+) -> None:
+    _send(bolide_module_server, b"again" if again else b"first")
+    assert sorted(_bodies(bolide_module_server)) == ([b"again", b"first"] if again else [b"first"])
+
+
+def test_the_session_fixture_is_another_one(
+    bolide_session_server: EmbeddedServer, bolide_module_server: EmbeddedServer
 ) -> None:
     assert bolide_session_server.is_running
-    assert request.getfixturevalue("bolide_session_server") is bolide_session_server
+    assert bolide_session_server.nameserver != bolide_module_server.nameserver
 
 
 def _send(server: EmbeddedServer, body: bytes) -> None:

@@ -66,13 +66,13 @@ def test_a_request_from_the_other_side_is_not_taken_for_an_answer() -> None:
 def test_a_call_expires_at_its_deadline_and_nobody_waits_for_its_late_answer() -> None:
     peer = Peer(Intake(65536))
     late = peer.call(Command(11), 100, "first")
-    peer.call(Command(11), 200, "second")
+    peer.call(Command(11), 200, "second", 50)
     assert peer.next_deadline_ms() == 100
     assert peer.expire(99) == []
-    assert peer.expire(100) == ["first"]
+    assert peer.expire(100) == [("first", 100)]
     assert [answer.token for answer in receive(peer, answer_to(late))] == [None]
     assert peer.next_deadline_ms() == 200
-    assert peer.expire(10_000) == ["second"]
+    assert peer.expire(10_000) == [("second", 150)], "and says how long it was given"
     assert peer.next_deadline_ms() is None
 
 
@@ -90,7 +90,7 @@ def test_deadlines_of_answered_calls_do_not_pile_up() -> None:
     for _ in range(20_000):
         receive(peer, answer_to(peer.call(Command(11), 1_000_000, "x")))
     assert len(peer._deadlines) < 5_000
-    assert peer.expire(2) == ["a call that stays"]
+    assert [token for token, _ in peer.expire(2)] == ["a call that stays"]
 
 
 def test_a_lost_connection_gives_back_every_call() -> None:
@@ -117,3 +117,32 @@ def test_calls_in_flight_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         peer.call(Command(11), 100, number)
     with pytest.raises(ProtocolError, match="already waiting"):
         peer.call(Command(11), 100, "one too many")
+
+
+def test_silence_begins_with_the_first_call_that_expired_after_the_last_thing_heard() -> None:
+    peer = Peer(Intake(1024))
+
+    def after(now_ms: int) -> tuple[list[Any], int | None]:
+        return [token for token, _ in peer.expire(now_ms)], peer.silent_since_ms
+
+    peer.call(Command(11), 100, "heard of", 10)
+    peer.heard()
+    peer.call(Command(11), 300, "held", 10)  # sent in the same millisecond as the last thing was heard
+    peer.call(Command(11), 200, "short", 150)
+    assert after(100) == (["heard of"], None)
+    assert after(200) == (["short"], 150)
+    assert after(300) == (["held"], 10)
+    peer.heard()
+    assert after(1_000) == ([], None)
+    peer.call(Command(11), 2_000, "late", 1_500)
+    assert after(2_000) == (["late"], 1_500)
+
+
+def test_opaques_begin_again_when_they_are_used_up() -> None:
+    peer = Peer(Intake(65536))
+    peer._number = 0x7FFF_FFFE
+    requests = [peer.call(Command(11), 100, number) for number in range(3)]
+    assert [decode_frame(request).opaque for request in requests] == [0x7FFF_FFFF, 0, 1]
+    answers = receive(peer, answer_to(requests[2]))
+    assert [answer.token for answer in answers] == [2]
+    assert [token for token, _ in peer.expire(100)] == [0, 1]

@@ -7,9 +7,10 @@ import pkgutil
 import pytest
 
 from bolide.model.errors import InvalidRequest
+from bolide.model.message import SysFlag
 from bolide.wire import headers
 from bolide.wire.headers.pull import PullRequest
-from bolide.wire.headers.send import SendRequest
+from bolide.wire.headers.send import SendRequest, send_fields
 from bolide.wire.schema import Header, Int, Long, layout_of, wire
 
 
@@ -101,6 +102,13 @@ def test_both_spellings_of_a_send_give_the_same_request() -> None:
         **{"reconsumeTimes": "3", "unitMode": "true", "maxReconsumeTimes": "16", "batch": "true"},
     }
     assert SendRequest.decode_long(names) == SendRequest.decode(letters)
+
+
+@pytest.mark.parametrize("batch", [True, False])
+def test_fields_that_are_made_in_haste_are_those_of_the_header(batch: bool) -> None:
+    header = SendRequest("T", "g", "TBW102", 4, 2, SysFlag.COMPRESSED, 99, -7, "p", batch=batch)
+    fields = send_fields("T", "g", "TBW102", 4, 2, SysFlag.COMPRESSED, 99, -7, "p", batch=batch)
+    assert list(fields.items()) == list(header.encode().items())
 
 
 @pytest.mark.parametrize("letter", "abcdefgh")

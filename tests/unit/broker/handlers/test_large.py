@@ -59,6 +59,14 @@ def test_the_progress_in_many_topics_is_looked_up_a_slice_per_turn(busy: Desk) -
     assert looks.most <= PIECE_ENTRIES
 
 
+def test_the_rates_of_many_topics_are_added_up_a_slice_per_turn(busy: Desk) -> None:
+    statistics = busy.state.statistics
+    answer, rates = ask_counting(busy, statistics, "rate_of_group", 208, consumerGroup="reader")
+    assert answer.body.endswith(b'"consumeTps":0.0}')
+    assert rates.total == MANY
+    assert rates.most <= PIECE_ENTRIES
+
+
 @pytest.mark.parametrize(
     ("code", "fields", "member"),
     [(300, {"topic": "wide"}, "groupList"), (343, {"group": "reader"}, "topicList")],

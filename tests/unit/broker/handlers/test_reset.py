@@ -2,9 +2,12 @@
 
 import asyncio
 import logging
+import threading
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -23,6 +26,7 @@ from bolide.model.numbers import INT64_MAX
 from bolide.model.topic import GroupConfig, Subscription
 from bolide.wire.bodies.group import ConsumerData, HeartbeatData
 from bolide.wire.bodies.queue import queue_from_key
+from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
 from tests.unit.broker.handlers.desk import Desk
 from tests.unit.broker.handlers.test_large import ask_counting
@@ -102,6 +106,13 @@ def test_an_offset_that_the_queue_does_not_have_moves_nothing(orders: Desk, wron
     assert offset(orders) == 10
 
 
+def test_a_queue_below_the_one_that_stands_for_all_moves_nothing(orders: Desk) -> None:
+    with pytest.raises(InvalidRequest, match="queueId is -7: a queue, or -1 for all"):
+        reset(orders, queueId=-7)
+    assert offset(orders) == 10
+    assert reset(orders, queueId=-1) == {0: 0, 1: 0}
+
+
 def test_a_queue_a_topic_and_a_group_have_to_exist(orders: Desk) -> None:
     with pytest.raises(InvalidRequest, match="no queue 2"):
         reset(orders, queueId=2)
@@ -171,9 +182,13 @@ def test_without_the_broker_s_own_reset_members_are_told(
     monkeypatch.setattr(orders.link("10.0.0.7:4000"), "notify", told.append)
     assert reset(orders, timestamp=orders.clock.ms - 3_000) == {0: 7, 1: 0}
     assert offset(orders) == 10
-    (command,) = told
-    assert command.code == 220
+    (command,) = (one for one in told if one.code == 220)
     assert offsets_in(command.body) == {0: 7, 1: 0}
+
+
+def _heard(told: list[str], client_id: str, command: Command) -> None:
+    if command.code == RequestCode.RESET_CONSUMER_CLIENT_OFFSET:  # and not that there are other members now
+        told.append(client_id)
 
 
 def test_no_member_is_told_while_one_would_not_hear_it_and_undo_the_move(
@@ -183,7 +198,8 @@ def test_no_member_is_told_while_one_would_not_hear_it_and_undo_the_move(
     told: list[str] = []
     for link, client_id in (("10.0.0.7:4000", "one"), ("10.0.0.8:4000", "two")):
         join(orders, link, client_id)
-        monkeypatch.setattr(orders.link(link), "notify", lambda command, who=client_id: told.append(who))
+        heard = partial(_heard, told, client_id)
+        monkeypatch.setattr(orders.link(link), "notify", heard)
     orders.link("10.0.0.8:4000").is_congested = True
     with pytest.raises(TooBusy, match=r"1 of 2 members .* none was told: .*\(two\)"):
         reset(orders)
@@ -316,16 +332,31 @@ def test_moves_that_come_together_are_made_one_after_the_other(wide: Desk) -> No
 def test_resets_that_come_together_share_a_save(orders: Desk) -> None:
     """Writing the table takes as long as the table is large, and each waits for it."""
 
+    all_have_come = threading.Event()
+    save = orders.offsets.file.save
+
+    def slow_save(*words: Any) -> Any:
+        assert all_have_come.wait(60)
+        return save(*words)
+
     async def main() -> int:
-        with counted_by_turn(orders.offsets.file, "save") as saves:
-            resets = (
-                orders.asked(222, topic="orders", group="billing", timestamp=-1, isForce=True)
+        with (
+            mock.patch.object(orders.offsets.file, "save", slow_save),
+            counted_by_turn(orders.offsets.file, "save") as saves,
+            counted_by_turn(orders.state.files, "saved") as waiting,
+        ):
+            resets = [
+                asyncio.ensure_future(
+                    orders.asked(222, topic="orders", group="billing", timestamp=-1, isForce=True)
+                )
                 for _ in range(40)
-            )
+            ]
+            await eventually(lambda: waiting.total == 40)
+            all_have_come.set()
             await asyncio.gather(*resets)
         return saves.total
 
-    assert orders.run(main()) <= 3, "one that was being written, one for who came meanwhile"
+    assert orders.run(main()) <= 2, "one that was being written, one for who came meanwhile"
 
 
 def test_a_group_that_is_deleted_while_it_is_moved_leaves_no_offsets(wide: Desk) -> None:

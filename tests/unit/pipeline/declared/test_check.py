@@ -85,10 +85,6 @@ def test_a_sound_file_has_no_problems_and_says_what_it_is(tmp_path: Path) -> Non
             "4: the source orders says subscribe twice: once in options",
         ),
         (
-            ("nameserver: 127.0.0.1:9876", "trigger: 1s"),
-            "4: the source orders needs nameserver: 127.0.0.1:9876, here or for the whole pipeline",
-        ),
-        (
             ("{topic: orders}", "{path: in, format: json}"),
             "4: the source orders is a stream of files and needs schema: id long, name string; or batch: true",
         ),
@@ -215,3 +211,16 @@ def test_a_small_file_cannot_become_a_large_tree(tmp_path: Path) -> None:
 )
 def test_what_is_no_pipeline_is_told_and_no_error_of_ours(tmp_path: Path, text: str) -> None:
     assert problems(tmp_path, text)
+
+
+def test_a_delta_table_is_a_folder_that_grows_and_takes_no_options_of_others(tmp_path: Path) -> None:
+    sink = (
+        "{from: paid, format: delta, path: 's3://lake/t', output: complete, options: {mergeSchema: 'true'}}"
+    )
+    assert problems(tmp_path, SOUND.replace("{from: paid, path: out}", sink)) == [
+        "9: the sink archive writes files, which only grow: output is append, not complete",
+        "9: the sink archive: a Delta table is a folder that this machine and Spark's workers see under the same path",
+        "9: the sink archive: a Delta table takes no options but path, and not mergeSchema",
+    ]
+    sound = "{from: paid, format: delta, path: table, partition_by: [tags]}"
+    assert problems(tmp_path, SOUND.replace("{from: paid, path: out}", sound)) == []

@@ -126,3 +126,55 @@ def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, change: tuple[str, 
 def test_a_watermark_that_says_the_same_is_taken(tmp_path: Path) -> None:
     same = "{topic: orders, watermark: {column: storetimestamp, delay: 60 minutes}}"
     assert problems(tmp_path, SOUND.replace("{topic: orders}", same)) == []
+
+
+QUARANTINE = "expect: {good: {condition: tags IS NOT NULL, action: quarantine}}"
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            ("within: 1 hour}", f"within: 1 hour}}\n        {QUARANTINE}"),
+            "8: the expectation good puts rows of the step unique aside, which keeps state:",
+        ),
+        (
+            ("type: left}", f"type: left}}\n        {QUARANTINE}"),
+            "10: the expectation good puts rows of the step paid aside, which keeps state:",
+        ),
+        (
+            (
+                "    sinks:",
+                f"      later:\n        sql: SELECT * FROM unique\n        {QUARANTINE}\n    sinks:",
+            ),
+            "12: the expectation good puts rows of the step later aside, and unique behind it keeps state:",
+        ),
+        (
+            (
+                "    sinks:",
+                "      counted: {state: s.py:S, from: orders, key: key, schema: n int,\n"
+                f"        {QUARANTINE}}}\n    sinks:",
+            ),
+            "11: the expectation good puts rows of the step counted aside, which keeps state:",
+        ),
+    ],
+    ids=["dedup", "join", "behind one", "state"],
+)
+def test_no_row_is_put_aside_where_two_queries_would_each_keep_their_own_state(
+    tmp_path: Path, change: tuple[str, str], told: str
+) -> None:
+    text = SOUND.replace(*change) + "    quarantine: {path: bad}\n"
+    found = problems(tmp_path, text)
+    assert [one for one in found if one.startswith(told) and "expect it of the source" in one], found
+
+
+def test_rows_are_put_aside_before_state_is_kept(tmp_path: Path) -> None:
+    text = SOUND.replace("{topic: orders}", f"{{topic: orders, {QUARANTINE}}}")
+    assert problems(tmp_path, text + "    quarantine: {path: bad}\n") == []
+
+
+@pytest.mark.parametrize("action", ["warn", "drop", "fail"])
+def test_other_expectations_of_a_step_with_state_are_taken(tmp_path: Path, action: str) -> None:
+    expected = QUARANTINE.replace("action: quarantine", f"action: {action}")
+    text = SOUND.replace("within: 1 hour}", f"within: 1 hour}}\n        {expected}")
+    assert problems(tmp_path, text) == []

@@ -1,15 +1,20 @@
 """Where a pipeline keeps what it goes on from, and what can be read there without Spark."""
 
+import fcntl
+import os
+import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from bolide.pipeline.declared import checkpoint
 from bolide.pipeline.declared.checkpoint import AlreadyRunning, Checkpoint
 from bolide.pipeline.declared.definition import Definition
 
 
-def definition(tmp_path: Path, checkpoint: str | None = None) -> Definition:
-    return Definition("shop", tmp_path / "shop.yaml", {}, {}, {}, checkpoint=checkpoint)
+def definition(tmp_path: Path, where: str | None = None) -> Definition:
+    return Definition("shop", tmp_path / "shop.yaml", {}, {}, {}, checkpoint=where)
 
 
 def batch(tmp_path: Path, number: int, *, is_done: bool, text: str = '{"t": {"b": {"0": 5}}}') -> None:
@@ -26,6 +31,41 @@ def test_a_path_in_the_file_is_beside_the_file_and_one_of_the_command_here(tmp_p
     assert Checkpoint.of(definition(tmp_path), "cp").location == str(Path.cwd() / "cp")
     assert Checkpoint.of(definition(tmp_path)).location == str(Path("~/.bolide/pipelines/shop").expanduser())
     assert Checkpoint.of(definition(tmp_path, "file:///var/cp")).folder == Path("/var/cp")
+
+
+def test_two_files_of_one_name_have_a_checkpoint_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first goes on where it was, wherever it is moved; the second keeps its own when the first is gone."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    files = [tmp_path / folder / "pipeline.yaml" for folder in ("one", "two")]
+    for file in files:
+        file.parent.mkdir()
+        file.touch()
+    first, second = (Definition("pipeline", file, {}, {}, {}, is_named=False) for file in files)
+    place = Checkpoint.of(first)
+    assert place.location == Checkpoint.of(second).location  # nobody has it yet
+    with place.held():
+        place.write_state(file=str(first.file), state="finished")
+    other = Checkpoint.of(second)
+    assert Checkpoint.of(first).location == place.location != other.location
+    assert other.location.startswith(f"{place.location}-")
+    moved = tmp_path / "moved.yaml"
+    files[0].rename(moved)
+    assert Checkpoint.of(replace(first, file=moved)).location == place.location
+    with other.held():
+        assert Checkpoint.of(second).location == other.location
+
+
+def test_files_that_say_one_name_are_one_pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of one release and the next."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    old, new = tmp_path / "1.yaml", tmp_path / "2.yaml"
+    old.touch()
+    place = Checkpoint.of(Definition("shop", old, {}, {}, {}))
+    with place.held():
+        place.write_state(file=str(old), state="finished")
+    assert Checkpoint.of(Definition("shop", new, {}, {}, {})) == place
 
 
 def test_a_checkpoint_elsewhere_is_left_to_spark(tmp_path: Path) -> None:
@@ -48,6 +88,18 @@ def test_only_one_runs_a_pipeline(tmp_path: Path) -> None:
     place.check_free()
     with place.held():
         pass
+
+
+def test_who_only_looks_keeps_nobody_from_starting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint, "LOCK_TRIES", 1000)  # on a busy machine a moment is long
+    place = Checkpoint(str(tmp_path))
+    descriptor = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    looked = threading.Timer(0.01, os.close, [descriptor])
+    looked.start()
+    with place.held():
+        assert place.is_held()
+    looked.join()
 
 
 def test_the_last_batch_that_is_done_and_the_one_in_hand_are_told_apart(tmp_path: Path) -> None:

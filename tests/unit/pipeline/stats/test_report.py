@@ -3,6 +3,7 @@
 import pytest
 
 from bolide.model.limits.spark import STATS_TOPICS_MAX
+from bolide.pipeline.access import ClusterAccess
 from bolide.pipeline.options import parse_options
 from bolide.pipeline.stats.figures import skew, verdict
 from bolide.pipeline.stats.measure import FLAG, QUEUE, Sum
@@ -36,7 +37,9 @@ def test_of_too_many_topics_the_smallest_are_left_out_and_the_report_says_so() -
 @pytest.mark.parametrize("span", [Span(), Span(1_700_000_000_000), Span(until_ms=1_700_000_000_000)])
 def test_sources_ask_spark_with_options_that_it_takes(span: Span) -> None:
     """One pass: no more columns than are needed, and what is deleted meanwhile does not end it."""
-    of_brokers = parse_options(ClusterSource("127.0.0.1:9876", ["a", "%RETRY%g"]).options(span))
+    of_brokers = parse_options(
+        ClusterSource(ClusterAccess("127.0.0.1:9876"), ["a", "%RETRY%g"]).options(span)
+    )
     of_store = parse_store_options(
         {"path": "/s", **StoreSource("/s", ["a", "SCHEDULE_TOPIC_XXXX"]).options(span)}
     )

@@ -24,10 +24,10 @@ def test_topic_stats_have_bare_queues_as_keys() -> None:
 
 def test_consume_stats_have_bare_queues_as_keys() -> None:
     stats = {QUEUE: QueueProgress(20, 18, 20, 1_700_000_000_000)}
-    body = b"".join(offset.consume_stats_pieces(stats.items(), 1.5))
+    body = b"".join(offset.consume_stats_pieces(stats.items(), lambda: 1.5))
     assert body == (
-        b'{"consumeTps":1.5,"offsetTable":{{"brokerName":"broker-a","queueId":0,"topic":"T"}:'
-        b'{"brokerOffset":20,"consumerOffset":18,"lastTimestamp":1700000000000,"pullOffset":20}}}'
+        b'{"offsetTable":{{"brokerName":"broker-a","queueId":0,"topic":"T"}:'
+        b'{"brokerOffset":20,"consumerOffset":18,"lastTimestamp":1700000000000,"pullOffset":20}},"consumeTps":1.5}'
     )
     assert offset.decode_consume_stats(body) == stats
     assert stats[QUEUE].behind == 2

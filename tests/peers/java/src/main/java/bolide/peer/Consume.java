@@ -16,7 +16,8 @@ import org.apache.rocketmq.common.message.MessageQueue;
  *
  * <p>Options: name, nameserver, group, topics (list), tags (expression), model=clustering|broadcasting,
  * from=first|last, listener=concurrent|orderly, threads, file (lines {@code queue offset id} go there instead of reports),
- * reconsume (how often a failed message is tried again), and what the listener says ({@link Verdict}).
+ * reconsume (how often a failed message is tried again), strategy and told (list; {@link Strategies}), and what the
+ * listener says ({@link Verdict}).
  */
 final class Consume {
     /** A consumer that is stopped commits what was reported, so it lets its listeners return first. */
@@ -44,6 +45,10 @@ final class Consume {
         consumer.setConsumeThreadMax(threads);
         consumer.setMaxReconsumeTimes(command.number("reconsume", -1));
         consumer.setAwaitTerminationMillisWhenShutdown(STOP_MILLIS);
+        if (command.has("strategy")) {
+            consumer.setAllocateMessageQueueStrategy(
+                Strategies.of(command.text("strategy"), command.list("told")));
+        }
         for (String topic : command.list("topics")) {
             if (command.has("sql")) {
                 consumer.subscribe(topic, MessageSelector.bySql(command.text("sql")));

@@ -47,6 +47,7 @@ final class LoadConsume {
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(command.text("group"));
         Session.configure(consumer, command, "load-consume");
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        consumer.setConsumeConcurrentlyMaxSpan((int) command.number("span", consumer.getConsumeConcurrentlyMaxSpan()));
         consumer.subscribe(command.text("topic"), selector());
         listen(consumer);
         long start = System.nanoTime();

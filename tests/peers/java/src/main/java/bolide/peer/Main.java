@@ -101,6 +101,8 @@ public final class Main {
                 return Catalogue.run();
             case "verdicts":
                 return Verdicts.run(command);
+            case "shares":
+                return Shares.run(command);
             case "load-send":
                 return new LoadSend(session, command).run();
             case "load-consume":

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from bolide.model.errors import MalformedRecord
+from bolide.arrow import _columns, batches, columns, columns_twin, record_row
+from bolide.arrow.batches import make_batch
+from bolide.model.errors import BadBody, MalformedRecord, ProtocolError
 from bolide.model.message import SysFlag, format_properties
-from bolide.pipeline import _columns, columns, columns_twin
-from bolide.pipeline.errors import BadBody
-from bolide.pipeline.schema import COLUMNS, arrow_schema, make_batch, whole_schema
+from bolide.pipeline.schema import COLUMNS, arrow_schema, whole_schema
+from bolide.record import stored_twin
 from bolide.record.codec import encode_record
 from bolide.record.compress import pack_body
 from bolide.record.decode import decode_messages
@@ -52,7 +53,10 @@ def record(**changes: Any) -> bytes:
 def rows_of(data: bytes, **options: Any) -> list[dict[str, Any]]:
     """Through the builder in use and Arrow, validated, back to Python."""
     builder = columns.ColumnBuilder("broker-a", NAMES, **options)
-    assert builder.append(data, 0, *EVERYTHING) == len(data)
+    at = 0
+    while at < len(data):
+        at = builder.append(data, at, *EVERYTHING)
+        assert not builder.full
     batch = make_batch(arrow_schema(whole_schema()), builder.rows, builder.take())
     batch.validate(full=True)
     rows: list[dict[str, Any]] = batch.to_pylist()
@@ -85,6 +89,26 @@ def test_the_columns_say_what_the_client_says() -> None:
         assert (row["bornHost"], row["storeHost"]) == (message.born_host, message.store_host)
         assert (row["msgId"], row["offsetMsgId"]) == (message.message_id, message.offset_message_id)
         assert (row["tags"], tuple(row["keys"])) == (message.tags, message.keys)
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        (" 42  43 ", ["42", "43"]),
+        ("\u3000=", ["\u3000="]),
+        ("42\t43 44\n", ["42\t43", "44\n"]),
+        ("   ", []),
+    ],
+)
+def test_keys_are_what_stands_between_blanks_and_no_other_space_divides_them(
+    text: str, keys: list[str]
+) -> None:
+    """RocketMQ: KEY_SEPARATOR; the index of a broker knows the same keys."""
+    data = record(properties=format_properties({"KEYS": text}).encode())
+    (row,) = rows_of(data)
+    (message,) = decode_messages(data, "broker-a")
+    (readable, _) = stored_twin.message_at(data, 0, "broker-a")
+    assert (row["keys"], message.keys, readable.keys) == (keys, tuple(keys), tuple(keys))
 
 
 @pytest.mark.parametrize(
@@ -168,6 +192,40 @@ def test_small_messages_that_unpack_to_large_ones_are_spread_over_batches(make: 
         builder.take()
         batches += 1
     assert batches == 10
+
+
+CUT_OFF = {
+    "body": pack_body(bytes(100_000))[:-5],
+    "sys_flag": int(SysFlag.COMPRESSED),
+}
+
+
+@pytest.mark.parametrize("make", BUILDERS)
+@pytest.mark.parametrize("bad_bodies", ["deliver", "skip"])
+def test_what_is_unpacked_in_vain_ends_a_turn_and_loses_no_record(make: Builder, bad_bodies: str) -> None:
+    """Such work leaves nothing behind that could fill a batch, and must not hold up whoever waits for the next turn."""
+    data = b"".join(record(queue_offset=at, **(CUT_OFF if at < 10 else {})) for at in range(12))
+    builder = make("b", ["queueOffset", "bodyError"], bad_bodies=bad_bodies, size_bytes_max=150_000)
+    at, places = 0, []
+    while at < len(data):
+        before = builder.in_vain_bytes
+        at = builder.append(data, at, *EVERYTHING)
+        assert builder.in_vain_bytes - before < 3 * 150_000
+        assert not builder.full
+        places.append((builder.rows, builder.skipped))
+    assert len(places) > 5
+    assert places == sorted(set(places))
+    assert (builder.rows, builder.skipped) == ((12, 0) if bad_bodies == "deliver" else (2, 10))
+
+
+@pytest.mark.parametrize("make", BUILDERS)
+def test_what_is_unpacked_for_a_column_that_nobody_wants_ends_a_turn_too(make: Builder) -> None:
+    bomb = record(body=pack_body(bytes(10_000)), sys_flag=int(SysFlag.COMPRESSED))
+    builder = make("b", ["queueOffset"], bad_bodies="skip", size_bytes_max=15_000)
+    assert builder.append(bomb * 20, 0, *EVERYTHING) == 2 * len(bomb)
+    assert (builder.rows, builder.full, builder.in_vain_bytes) == (2, False, 20_000)
+    assert builder.append(bomb * 20, 2 * len(bomb), *EVERYTHING) == 4 * len(bomb)
+    assert builder.rows == 4
 
 
 @pytest.mark.parametrize("make", BUILDERS)
@@ -262,7 +320,14 @@ def outcome_of(make: Builder, data: bytes, names: tuple[str, ...] = NAMES, **opt
         at = 0
         while at < len(data):
             at = builder.append(data, at, 0, 1000)
-            seen = (at, builder.rows, builder.size_bytes, builder.full, builder.skipped)
+            seen = (
+                at,
+                builder.rows,
+                builder.size_bytes,
+                builder.full,
+                builder.skipped,
+                builder.in_vain_bytes,
+            )
             taken = {
                 name: [None if one is None else one.tobytes() for one in buffers]
                 for name, buffers in builder.take().items()
@@ -282,7 +347,7 @@ properties = st.one_of(
 )
 int32 = st.integers(-(2**31), 2**31 - 1)
 int64 = st.integers(-(2**63), 2**63 - 1)
-edge = columns_twin.TIME_MS_MAX
+edge = record_row.TIME_MS_MAX
 times = st.one_of(int64, st.sampled_from([edge, edge + 1, -edge, -edge - 1]))
 hosts = st.one_of(st.binary(min_size=8, max_size=8), st.binary(min_size=20, max_size=20), st.just(V4))
 plain_flags = st.integers(0, 2**31 - 1).map(lambda flag: flag & ~SysFlag.COMPRESSED)
@@ -382,3 +447,27 @@ def test_every_length_field_is_checked() -> None:
         for make in BUILDERS:
             with pytest.raises(MalformedRecord, match=message):
                 make("b", NAMES).append(bad, 0, *EVERYTHING)
+
+
+@pytest.mark.parametrize("builder_class", BUILDERS)
+def test_a_builder_turns_from_queue_to_queue_within_a_batch(builder_class: Builder) -> None:
+    builder = builder_class("", ["brokerName", "queueId", "queueOffset"])
+    assert builder.offset_due == 0
+    for broker, queue_id, first in (("a", 3, 5), ("b", 4, 0), ("a", 3, 2)):
+        builder.turn_to(broker, ("orders", queue_id))
+        assert builder.offset_due == 0
+        for offset in (first, first + 1):
+            block = record(queue_id=queue_id, queue_offset=offset)
+            assert builder.append(block, 0, *EVERYTHING) == len(block)
+        assert builder.offset_due == first + 2
+    builder.turn_to("a", ("orders", 3), ["other"])
+    other = record(queue_offset=9)
+    assert (builder.append(other, 0, *EVERYTHING), builder.offset_due) == (len(other), 10)
+    with pytest.raises(ProtocolError, match="from offset 10 on"):
+        builder.append(other, 0, *EVERYTHING)
+    with pytest.raises(ValueError, match="broker name is too long"):
+        builder.turn_to("b" * 1025, ("orders", 3))
+    rows = builder.rows
+    batch = make_batch(batches.schema_of(["brokerName", "queueId", "queueOffset"]), rows, builder.take())
+    found = [tuple(row.values()) for row in batch.to_pylist()]
+    assert found == [("a", 3, 5), ("a", 3, 6), ("b", 4, 0), ("b", 4, 1), ("a", 3, 2), ("a", 3, 3)]

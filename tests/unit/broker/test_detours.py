@@ -1,20 +1,21 @@
-"""Messages of a run that need a decision: stored and answered together, and as if each had come alone."""
+"""Messages of a run that wait for something: stored and answered together, and as if each had come alone."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bolide.broker.app import Broker
-from bolide.broker.handlers.send import ODD_ROWS_PER_REQUEST
-from bolide.broker.odd_rows import OddRows
+from bolide.broker.detours import KEPT_PER_LANE, Detours
+from bolide.broker.handlers.send import DETOURS_PER_REQUEST
 from bolide.model.errors import StoreUnavailable
 from bolide.model.limits import REQUESTS_PER_TURN
 from bolide.model.names import HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
 from bolide.net.dispatch import Dispatcher
 from bolide.net.guard import Guard
+from bolide.store.append_twin import ASKED_PER_RUN
 from bolide.store.new_message import NewMessage
 from bolide.wire.codes import Need
 from bolide.wire.command import COMPACT, JSON, Command
@@ -60,6 +61,12 @@ def waiting(number: int, kind: str, form: int = JSON, **changes: Any) -> Command
         form=form,
         **{"properties": properties_of(number, **pairs), "sys_flag": sys_flag, **changes},
     )
+
+
+def timed(number: int) -> Command:
+    """Each with a time of its own."""
+    text = properties_of(number, TIMER_DELIVER_MS=str(NOW_MS + 3_600_000 + number))
+    return waiting(number, "time", properties=text)
 
 
 def play(
@@ -126,26 +133,26 @@ def test_all_kinds_of_one_read_are_answered_in_order_and_wait_where_they_should(
 @pytest.mark.parametrize("kind", ["level", "time", "half"])
 def test_many_that_wait_are_stored_with_few_appends_and_no_request_each(tmp_path: Path, kind: str) -> None:
     async def act(broker: Broker, wire: Wire) -> None:
-        count = ODD_ROWS_PER_REQUEST * REQUESTS_PER_TURN
+        count = 100
         with (
-            counted_by_turn(broker.state.store, "append") as appends,
+            counted_by_turn(broker.state.store.log, "write") as writes,
             counted_by_turn(Dispatcher, "on_request") as requests,
         ):
             answers = await told(wire, *(waiting(number, kind) for number in range(count)))
         assert [answer.opaque for answer in answers] == list(range(count))
         assert requests.total == 0
-        assert appends.total <= count // ODD_ROWS_PER_REQUEST
+        assert writes.total <= 10
 
     play(tmp_path, act)
 
 
 def test_a_turn_decides_a_bounded_number(tmp_path: Path) -> None:
     async def act(broker: Broker, wire: Wire) -> None:
-        count = 3 * ODD_ROWS_PER_REQUEST * REQUESTS_PER_TURN
-        with counted_by_turn(OddRows, "_decide") as decided:
-            await told(wire, *(waiting(number, "level") for number in range(count)))
+        count = 3 * DETOURS_PER_REQUEST * REQUESTS_PER_TURN
+        with counted_by_turn(Detours, "find") as decided:
+            await told(wire, *(timed(number) for number in range(count)))
         assert decided.total == count
-        assert decided.most <= ODD_ROWS_PER_REQUEST * REQUESTS_PER_TURN
+        assert decided.most <= DETOURS_PER_REQUEST * REQUESTS_PER_TURN + ASKED_PER_RUN
 
     play(tmp_path, act)
 
@@ -180,18 +187,40 @@ def test_when_the_store_refuses_each_hears_it_and_none_is_stored(tmp_path: Path)
     play(tmp_path, act)
 
 
+def test_what_holds_is_decided_once_for_a_topic(tmp_path: Path) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        with counted_by_turn(Detours, "find") as decided:
+            for _ in range(3):
+                kinds = ["level", "half"] * 10
+                await told(wire, *(waiting(number, kind) for number, kind in enumerate(kinds)))
+        assert decided.total == 2
+        broker.state.settings.change({"rejectTransactionMessage": "true"})
+        codes = [answer.code for answer in await told(wire, waiting(1, "level"), waiting(2, "half"))]
+        assert codes == [0, 16]
+
+    play(tmp_path, act)
+
+
+def test_many_words_for_one_level_are_not_all_remembered(tmp_path: Path) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        words = ["0" * zeros + str(level) for zeros in range(6) for level in range(1, 19)]
+        assert len(words) > KEPT_PER_LANE
+        texts = [properties_of(number, DELAY=word) for number, word in enumerate(words)]
+        answers = [await told(wire, waiting(1, "level", properties=text)) for text in texts]
+        assert {answer.code for (answer,) in answers} == {0}
+        assert [broker.state.store.queues.end_of(SCHEDULE_TOPIC, level) for level in range(18)] == [6] * 18
+
+    play(tmp_path, act)
+
+
 def test_when_one_append_fails_the_rows_are_tried_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def act(broker: Broker, wire: Wire) -> None:
-        append = broker.state.store.append
+        def refuse(*run: object) -> Any:
+            raise StoreUnavailable("not all of them")
 
-        def alone(messages: Sequence[NewMessage]) -> Any:
-            if len(messages) > 1:
-                raise StoreUnavailable("not all of them")
-            return append(messages)
-
-        monkeypatch.setattr(broker.state.store, "append", alone)
+        monkeypatch.setattr(broker.state.store, "append_run", refuse)
         answers = await told(wire, *(waiting(number, "level") for number in range(20)))
         assert [answer.opaque for answer in answers] == list(range(20))
         assert {answer.code for answer in answers} == {0}

@@ -7,16 +7,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from bolide.arrow import _rows, rows_twin
+from bolide.arrow import rows as chosen
+from bolide.arrow.frames import Frame
+from bolide.arrow.row_columns import cut
+from bolide.model.errors import BadRow
 from bolide.model.java_hash import java_hash
-from bolide.model.message import parse_properties
-from bolide.pipeline import _rows, rows_twin
-from bolide.pipeline import rows as chosen
-from bolide.pipeline.errors import BadRow
-from bolide.pipeline.frames import Frame
-from bolide.pipeline.row_columns import cut
+from bolide.model.pairs import parse_properties
 from bolide.record.codec import split_batch
+from bolide.record.layout import BATCH_ITEM_FIXED_BYTES
 
 PREFIX = "0123456789ABCDEF"
+KEY_PAIR_BYTES = len("UNIQ_KEY") + 34
 WORDS = ["", "a", "kunde-ö", "k" * 40, "日本", "0"]
 
 
@@ -86,6 +88,92 @@ def test_keys_come_from_what_rows_say_and_not_from_their_order() -> None:
     assert not set(one) & set(ids(frames(chosen, given, seed=1 << 40)))
 
 
+@pytest.mark.parametrize("module", [chosen, rows_twin])
+def test_rows_that_are_the_same_but_for_their_queue_are_not_the_same_row(module: Any) -> None:
+    """A marker for each queue, in whatever order: what is stored of one queue is not taken for that of another."""
+    given = pa.record_batch(
+        {
+            "body": pa.array([b"end of day"] * 4, pa.binary()),
+            "queue_id": pa.array([0, 1, 3, None], pa.int32()),
+        }
+    )
+    in_order, reversed_order = (
+        {lane: list(ids([(lane, data, count)])) for lane, data, count in frames(module, some, seed=9)}
+        for some in (given, given.take(pa.array([3, 2, 1, 0])))
+    )
+    assert in_order == reversed_order
+    assert len({key for keys in in_order.values() for key in keys}) == 4
+
+
+def test_each_of_a_million_equal_rows_has_a_key_of_its_own() -> None:
+    """Found without a look at those of all the rows before it: that would be the better part of an hour."""
+    count = 1_000_000 if chosen.RowEncoder is _rows.RowEncoder else 20_000
+    given = pa.record_batch({"body": pa.array([b"heartbeat"] * count, pa.binary())})
+    encoder = chosen.RowEncoder(PREFIX, seed=9, rows_max=count, size_bytes_max=1 << 30)
+    (part,) = cut(given, "t")
+    assert encoder.append(part.columns, 0, count) == count
+    data, _ = encoder.take(0)
+    end = BATCH_ITEM_FIXED_BYTES + len("heartbeat") + KEY_PAIR_BYTES
+    assert len({data[at - 17 : at - 1] for at in range(end, len(data) + 1, end)}) == count
+
+
+@pytest.mark.parametrize("module", [chosen, rows_twin])
+def test_keys_that_others_made_up_are_not_ours(module: Any) -> None:
+    ours = f"{PREFIX}00000000000000AB"
+    forged = [
+        "Z" * 16,
+        "00000000000000ab",
+        "0_0000000000000A",
+        "+00000000000000A",
+        " 0000000000000A ",
+        "0" * 16,
+    ]
+    keys = [ours, *(PREFIX + own for own in forged), PREFIX, PREFIX + "A" * 17]
+    column = pa.array(keys, pa.string()).buffers()
+    known = module.IdSet()
+    assert (
+        known.add_keys(module.Text(None, memoryview(column[1]), memoryview(column[2]), 0), len(keys), PREFIX)
+        == 1
+    )
+    assert len(known) == 1
+    assert 0xAB in known
+
+
+@pytest.mark.parametrize("module", [chosen, rows_twin])
+def test_what_brokers_write_of_timers_is_left_out(module: Any) -> None:
+    """With it a message that is written again would be no timed message, or a recall."""
+    properties = [
+        ("TIMER_OUT_MS", "1"),
+        ("TIMER_DEL_UNIQKEY", "x"),
+        ("INNER_NUM", "2"),
+        ("TIMERS", "mine"),
+        ("a", "b"),
+    ]
+    given = pa.record_batch(
+        {
+            "body": pa.array([b"x"], pa.binary()),
+            "properties": pa.array([properties], pa.map_(pa.string(), pa.string())),
+            "deliver_at": pa.array([2_000_000_000_000], pa.int64()),
+        }
+    )
+    ((_, data, _),) = frames(module, given)
+    ((_, _, kept),) = split_batch(data)
+    names = set(parse_properties(bytes(kept).decode()))
+    assert names == {"TIMERS", "a", "TIMER_DELIVER_MS", "UNIQ_KEY"}
+
+
+@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("module", [chosen, rows_twin])
+def test_no_difference_of_bodies_goes_away_again_whatever_the_seed(module: Any, seed: int) -> None:
+    """The highest bit of one word, and the two that it reaches in the next: a product alone does not spread them."""
+    one = bytes(16)
+    other = bytes(7) + b"\x80" + (1 << 63 | 1 << 31).to_bytes(8, "little")
+    given = pa.record_batch({"body": pa.array([one, other], pa.binary())})
+    keys = list(ids(frames(module, given, seed=seed)))
+    swapped = list(ids(frames(module, given.take(pa.array([1, 0])), seed=seed)))
+    assert keys == swapped[::-1], "each has a number of its own, so that neither is the second of the other"
+
+
 def test_stored_rows_are_passed_over() -> None:
     given = pa.record_batch({"body": pa.array([b"a", b"b", b"a"], pa.binary())})
     known = chosen.IdSet()
@@ -96,7 +184,7 @@ def test_stored_rows_are_passed_over() -> None:
     assert known.add_keys(text, 2, "F" * 16) == 0
     assert list(ids(frames(chosen, given, seed=9, stored=known))) == keys[2:]
     ((lane, data, rows),) = frames(chosen, given, seed=9)
-    left = Frame("t", lane, data, rows, delayed=False).without(known)
+    left = Frame("t", lane, data, rows).without(known)
     assert list(ids([(lane, left.data, left.rows)])) == keys[2:]
 
 

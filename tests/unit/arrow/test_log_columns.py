@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bolide.arrow import _columns, columns_twin
+from bolide.arrow.columns_twin import BLANK, CUT_OFF, DONE, UNSOUND
 from bolide.model.message import SysFlag, format_properties
-from bolide.pipeline import _columns, columns_twin
-from bolide.pipeline.columns_twin import BLANK, CUT_OFF, DONE, UNSOUND
 from bolide.record.layout import MAGIC_BLANK
-from tests.unit.pipeline.test_columns import NAMES, record
+from tests.unit.arrow.test_columns import NAMES, record
 
 NEVER = 2**63 - 1
 PAIRS: Sequence[tuple[Any, Any]] = (
