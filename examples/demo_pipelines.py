@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bolide.pipeline.access import ClusterAccess
 from bolide.pipeline.archive.audit import ask_stored, compared, prove
 from bolide.pipeline.archive.place import open_or_make
 from bolide.pipeline.archive.read import committed
@@ -67,7 +68,7 @@ def stream(spark: "SparkSession", nameserver: str, folder: Path) -> tuple[int, i
 def archive(spark: "SparkSession", nameserver: str, folder: Path, topics: list[str]) -> int:
     """How many messages: `bolide pipeline archive TOPIC… --to DIR --once`."""
     place = open_or_make(folder / "archive")
-    wanted = Wanted(topics, nameserver, trigger="1 second", once=True)
+    wanted = Wanted(topics, ClusterAccess(nameserver), trigger="1 second", once=True)
     done = run_archive(spark, place, Checkpoint(str(folder / "archiving")), wanted, now_ms=_now_ms)
     return sum(added.rows for added in done.added.values())
 
@@ -75,15 +76,16 @@ def archive(spark: "SparkSession", nameserver: str, folder: Path, topics: list[s
 def audit(spark: "SparkSession", nameserver: str, folder: Path, topic: str) -> bool:
     """Stored = archived = consumed?  `bolide pipeline audit TOPIC --archive DIR --group GROUP --deep`."""
     place = open_or_make(folder / "archive")
-    stored = asyncio.run(ask_stored(nameserver, [topic], GROUP))
+    cluster = ClusterAccess(nameserver)
+    stored = asyncio.run(ask_stored(cluster, [topic], GROUP))
     state = committed(place)
     queues = compared(stored, state, [topic], has_group=True)
-    return prove(spark, place, state, queues, topics=[topic], deep=stored, nameserver=nameserver).is_equal
+    return prove(spark, place, state, queues, topics=[topic], deep=stored, cluster=cluster).is_equal
 
 
 def report(spark: "SparkSession", nameserver: str, file: Path, topics: list[str]) -> None:
     """`bolide pipeline stats TOPIC… --html FILE`."""
-    source = ClusterSource(nameserver, topics)
+    source = ClusterSource(ClusterAccess(nameserver), topics)
     asked = Asked(asyncio.run(source.queues()))
     write_page(make_report(spark, source, Wish(), asked, _now_ms()), file)
 
