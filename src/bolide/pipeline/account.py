@@ -3,7 +3,9 @@
 Before a task sends to a broker it begins there (request 30001): the broker cuts off whoever wrote the same part of the
 batch before, and tells where its messages would be.  Those ranges are read back, and their unique keys are what is
 stored.  After a lost connection the task begins again, and then knows what has become of all that it had not heard
-of.  Brokers that do not know the request keep no account: there a message may be stored twice.
+of.  Two attempts at one part may both be alive; nothing is sent to a broker before all of them were one attempt's at
+the same moment (`sender.py`), because what the other one has stored elsewhere is known only then.  Brokers that do not
+know the request keep no account: there a message may be stored twice.
 """
 
 import asyncio
@@ -66,29 +68,55 @@ class Account:
         self._delays = delays
         self._link: Link | None = None
         self._topics: dict[str, tuple[str, IdSet]] = {}
-        self._turn = asyncio.Lock()
+        """What has begun over that connection, in the order in which it did."""
+        self._is_held = False
+        """Whether all brokers of the batch were this task's at one moment since then."""
 
-    async def link(self, topic: str, brokers: str, stored: IdSet) -> Link:
-        """The connection over which the topic has begun; `stored` has gained whatever is stored here."""
-        async with self._turn:
-            address = await self._instance.routes.find_address(self.broker)
-            link = await self._instance.link(address)
-            if link is not self._link:
-                for name, known in self._topics.items():
-                    self.has_begun_again = True
-                    await self._begin(link, name, *known)
-                self._link = link
-            if topic not in self._topics:
-                await self._begin(link, topic, brokers, stored)
-                self._topics[topic] = (brokers, stored)
-            return link
+    async def held_link(self, topic: str) -> Link | None:
+        """The connection over which frames of the topic may go now, if there is one."""
+        link = await self._current()
+        return link if self._is_held and link is self._link and topic in self._topics else None
+
+    async def renew(self) -> Link:
+        """Begin again, over the present connection, whatever had begun over one that is gone."""
+        link = await self._current()
+        if link is not self._link:
+            self._is_held = False
+            for name, known in self._topics.items():
+                self.has_begun_again = True
+                await self._begin(link, name, *known)
+            self._link = link
+        return link
+
+    async def begin(self, topic: str, brokers: str, stored: IdSet) -> None:
+        """All of that, and the topic; `stored` has gained whatever is stored here."""
+        link = await self.renew()
+        if self._topics.get(topic, ("",))[0] != brokers:
+            await self._begin(link, topic, brokers, stored)
+            self._topics[topic] = (brokers, stored)
+
+    @property
+    def has_begun(self) -> bool:
+        return bool(self._topics)
+
+    async def check(self) -> None:
+        """Fails if somebody else has begun here meanwhile: that has cut this connection off."""
+        if not self.is_kept:
+            return
+        assert self._link is not None
+        topic, (brokers, _) = next(iter(self._topics.items()))
+        raise_for(await self._ask(self._link, topic, brokers))
+
+    def hold(self) -> None:
+        self._is_held = True
+
+    async def _current(self) -> Link:
+        return await self._instance.link(await self._instance.routes.find_address(self.broker))
 
     async def _begin(self, link: Link, topic: str, brokers: str, stored: IdSet) -> None:
         if not self.is_kept:
             return
-        scope = self._scope
-        header = BeginWrite(scope.query, scope.batch, scope.partition, topic, brokers, self._delays)
-        answer = await link.call(Command(RequestCode.BEGIN_WRITE, header.encode()), BEGIN_TIMEOUT_MS)
+        answer = await self._ask(link, topic, brokers)
         if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
             self.is_kept = False
             log.info(
@@ -97,9 +125,14 @@ class Account:
             return
         begun = WriteBegun.decode(raise_for(answer).fields)
         self.others |= frozenset(name for name in begun.brokers.split(",") if name)
-        prefix, _ = scope.prefix_and_seed(topic)
+        prefix, _ = self._scope.prefix_and_seed(topic)
         room = asyncio.Semaphore(QUEUES_AT_ONCE)
         await asyncio.gather(*(self._read(one, prefix, stored, room) for one in decode_ranges(answer.body)))
+
+    async def _ask(self, link: Link, topic: str, brokers: str) -> Command:
+        scope = self._scope
+        header = BeginWrite(scope.query, scope.batch, scope.partition, topic, brokers, self._delays)
+        return await link.call(Command(RequestCode.BEGIN_WRITE, header.encode()), BEGIN_TIMEOUT_MS)
 
     async def _read(self, wanted: StoredRange, prefix: str, stored: IdSet, room: asyncio.Semaphore) -> None:
         """Take note of the unique keys of our own messages in a range."""

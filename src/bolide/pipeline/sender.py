@@ -8,7 +8,7 @@ without one the frame is sent again as it is.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar
 
 from bolide.arrow.frames import Frame, queues_of
@@ -59,7 +59,7 @@ class Target:
 
     topic: str
     queues: Sequence[MessageQueue]
-    stored: IdSet = field(default_factory=IdSet)
+    stored: IdSet
 
     @property
     def brokers(self) -> list[str]:
@@ -84,7 +84,9 @@ class Sender:
         self._receipts = receipts
         self._pace = pace or Pace(options.rate, instance.clock)
         self._targets: dict[str, Target] = {}
+        self._stored: dict[str, IdSet] = {}
         self._accounts: dict[str, Account] = {}
+        self._holding = asyncio.Lock()
         self._turn = QueueTurn(instance.surroundings.random.randrange(1 << 16))
         self._tails: dict[tuple[str, int], asyncio.Task[None]] = {}
         self._under_way: dict[asyncio.Task[None], int] = {}
@@ -109,28 +111,43 @@ class Sender:
         queues = route.writable(topic, TOPIC_QUEUES) if borrowed else route.writable(topic)
         if not queues:
             raise NotWritable(f"the topic {topic!r} has no queue that can be written to now")
-        target = Target(topic, sorted(queues, key=lambda queue: (queue.broker_name, queue.queue_id)))
+        # One set for every try: what a broker has told once is not asked of it again.
+        stored = self._stored.setdefault(topic, IdSet())
+        target = Target(topic, sorted(queues, key=lambda queue: (queue.broker_name, queue.queue_id)), stored)
         if self._scope is not None:
-            await self._ask_brokers(target)
+            await self._hold(target)
         return target
 
-    async def _ask_brokers(self, target: Target) -> None:
-        """What each broker has of the batch: those of the topic, and all others that the batch has been to.
+    async def _hold(self, target: Target) -> None:
+        """Have all brokers of the batch at one moment, each of which has told what it has: those of the topics, and
+        all others that the batch has been to.
 
-        These may be brokers of its other topics, or may have had queues of this one when it was tried before.
+        The others may have had queues of the topic when the batch was tried before.  Another attempt at this part that
+        begins meanwhile cuts off a connection, which the checks behind the last beginning find; so of two attempts
+        one has been everywhere after the other, and knows all that is stored.
         """
-        await asyncio.gather(*(self._account(name).link(*self._begin(target)) for name in target.brokers))
-        asked = set(target.brokers)
-        while others := self._known_brokers(asked) - asked:
-            for name in sorted(others):
-                try:
-                    await self._account(name).link(*self._begin(target))
-                except (CallTimeout, ConnectionLost, RouteNotFound) as error:
-                    raise WriteInDoubt(
-                        f"this batch was written before, also to the broker {name}, which cannot be asked now what it"
-                        f" has of it ({error}): start it again, or lose the certainty with idempotent=false"
-                    ) from error
-            asked |= others
+        async with self._holding:
+            begun = [account for account in self._accounts.values() if account.has_begun]
+            await asyncio.gather(*(account.renew() for account in begun))
+            await asyncio.gather(
+                *(self._account(name).begin(*self._begin(target)) for name in target.brokers)
+            )
+            asked = set(target.brokers)
+            while others := self._known_brokers(asked) - asked:
+                for name in sorted(others):
+                    try:
+                        await self._account(name).begin(*self._begin(target))
+                    except (CallTimeout, ConnectionLost, RouteNotFound) as error:
+                        raise WriteInDoubt(
+                            f"this batch was written before, also to the broker {name}, which cannot be asked now what"
+                            f" it has of it ({error}): start it again, or lose the certainty with idempotent=false"
+                        ) from error
+                asked |= others
+            held = list(self._accounts.values())
+            if len(held) > 1:
+                await asyncio.gather(*(account.check() for account in held))
+            for account in held:
+                account.hold()
 
     def _known_brokers(self, asked: set[str]) -> frozenset[str]:
         return frozenset[str]().union(*(self._account(name).others for name in asked))
@@ -194,10 +211,17 @@ class Sender:
         self.rows += rows
 
     async def link(self, frame: Frame, broker: str) -> Link:
-        """A connection to send over; with an account, after the broker has told what it has of the topic."""
+        """A connection to send over; with an account, one that is held."""
         if self._scope is None:
             return await self._instance.link(self._instance.routes.address(broker))
-        return await self._account(broker).link(*self._begin(self._targets[frame.topic]))
+        account = self._account(broker)
+        link = await account.held_link(frame.topic)
+        if link is None:
+            await self._hold(self._targets[frame.topic])
+            link = await account.held_link(frame.topic)
+        if link is None:
+            raise ConnectionLost(f"the connection to the broker {broker} was lost again")
+        return link
 
     async def send_over(self, link: Link, frame: Frame, queue: MessageQueue) -> None:
         """One try; returns when the frame is stored.  Of a connection that did not answer nothing more is believed."""
@@ -231,7 +255,7 @@ class Sender:
         return self._scope is not None and self._account(broker).is_kept
 
     def stored(self, topic: str) -> IdSet:
-        return self._targets[topic].stored
+        return self._stored[topic]
 
     def choose(self, frame: Frame, avoid: str | None) -> MessageQueue:
         queues, _ = queues_of(frame.lane, self._targets[frame.topic].queues)

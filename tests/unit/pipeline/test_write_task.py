@@ -233,12 +233,12 @@ def test_a_broker_that_is_gone_and_may_have_stored_rows_is_named(
     server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sender, "START_TIMEOUT_MS", 200)
-    true_link = Account.link
+    true_begin = Account.begin
 
-    async def link(self: Account, topic: str, brokers: str, known: IdSet) -> object:
-        return await true_link(self, topic, f"{brokers},broker-b", known)
+    async def begin(self: Account, topic: str, brokers: str, known: IdSet) -> None:
+        await true_begin(self, topic, f"{brokers},broker-b", known)
 
-    monkeypatch.setattr(Account, "link", link)
+    monkeypatch.setattr(Account, "begin", begin)
     with pytest.raises(BolideError, match="also to the broker broker-b, which cannot be asked now"):
         write_batches(options(server), Scope("q", 0, 0), iter(batches()))
 
