@@ -61,6 +61,12 @@ def bodies(spark: SparkSession, nameserver: str, topic: str) -> list[str]:
     return sorted(bytes(row.body).decode() for row in rows)
 
 
+def ids_of(spark: SparkSession, nameserver: str, amounts: range) -> set[str]:
+    options = {"nameserver": nameserver, "subscribe": "declared-bought"}
+    rows = spark.read.format("rocketmq").options(**options).load().select("msgId", "body").collect()
+    return {row.msgId for row in rows if json.loads(bytes(row.body))["amount"] in amounts}
+
+
 def test_every_message_is_once_in_each_sink_over_a_restart(
     tmp_path: Path, spark: SparkSession, server: EmbeddedServer
 ) -> None:
@@ -93,6 +99,12 @@ def test_every_message_is_once_in_each_sink_over_a_restart(
         {"amount": -3, "bodyLength": 4194305},
         *({"amount": amount} for amount in range(-2, 1)),
     ]
+    options = {"nameserver": server.nameserver, "subscribe": "declared-bad"}
+    put_aside = spark.read.format("rocketmq").options(**options).load().select("properties").collect()
+    assert {dict(row.properties)["fromMessage"] for row in put_aside} == ids_of(
+        spark, server.nameserver, range(-5, 1)
+    )
+    assert all(dict(row.properties)["failed"] == "positive" for row in put_aside)
     found = status(definition)
     assert found.state == "finished"
     assert [query.behind for query in found.queries] == [0, 0, 0]

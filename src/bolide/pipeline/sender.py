@@ -140,7 +140,8 @@ class Sender:
                     except (CallTimeout, ConnectionLost, RouteNotFound) as error:
                         raise WriteInDoubt(
                             f"this batch was written before, also to the broker {name}, which cannot be asked now what"
-                            f" it has of it ({error}): start it again, or lose the certainty with idempotent=false"
+                            f" it has of it ({error}): start that broker, and try again. A stream can give up the"
+                            " certainty that a row is stored once, with idempotent=false"
                         ) from error
                 asked |= others
             held = list(self._accounts.values())

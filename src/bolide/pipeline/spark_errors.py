@@ -46,6 +46,15 @@ def in_one_line(error: BaseException) -> BolideError | None:
     return None
 
 
+def first_words(error: BaseException) -> str:
+    """What Spark says, without the plan and the stack of the JVM."""
+    text = str(error).split("JVM stacktrace:")[0].strip()
+    lines = [
+        line.strip() for line in text.splitlines() if line.strip() and not line.startswith(("'", "+-", "==="))
+    ]
+    return " ".join(lines[:4]) or type(error).__name__
+
+
 def causes(error: BaseException | None) -> Iterator[BaseException]:
     """An error, and what it came of."""
     while error is not None:

@@ -26,8 +26,8 @@ from bolide.pipeline.archive.measure import (
 from bolide.pipeline.archive.place import DELTA, ArchiveDamaged, Place
 from bolide.pipeline.archive.read import files_of, frame_of
 from bolide.pipeline.archive.spans import Span, common, without
-from bolide.pipeline.declared.build import first_words
 from bolide.pipeline.declared.definition import TOPIC_FORMAT
+from bolide.pipeline.spark_errors import first_words
 from bolide.pipeline.table_files import partition_of
 from bolide.pipeline.whole_files import cut_parquet
 

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from bolide.model.errors import ConfigError
 from bolide.model.message import Property
 from bolide.pipeline.access import ClusterAccess
-from bolide.pipeline.declared.build import first_words
+from bolide.pipeline.spark_errors import first_words
 
 ORIGIN, TAG, HOST, ATTEMPTS, WHY, CAUSE = "origin", "tag", "lastHost", "attempts", "why", "cause"
 CAUSE_COLUMNS = (ORIGIN, TAG, HOST, ATTEMPTS, WHY)

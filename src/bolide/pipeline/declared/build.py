@@ -5,7 +5,7 @@ that no row is lost or doubled.  What is expected of rows is counted on their wa
 """
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,10 +43,20 @@ from bolide.pipeline.declared.lateness import said_behind, wanted_of
 from bolide.pipeline.declared.progress import EXPECT, ROWS
 from bolide.pipeline.declared.state_steps import joined, without_duplicates
 from bolide.pipeline.option_table import Use
+from bolide.pipeline.spark_errors import first_words
 from bolide.pipeline.write_options import parse_write
 
 FAILED = "_failed"
 """The column of a quarantine that lists the expectations which a row did not meet."""
+
+ORIGIN = {
+    "fromTopic": "topic",
+    "fromBroker": "brokerName",
+    "fromQueue": "queueId",
+    "fromOffset": "queueOffset",
+    "fromMessage": "msgId",
+}
+"""Properties of a message in a quarantine topic, and the columns that they come from."""
 
 STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 DELTA_SESSION = {
@@ -276,10 +286,16 @@ def _as_messages(definition: Definition, part: Source | Step, frame: DataFrame) 
     return frame.select(
         body.alias("body"),
         F.lit(part.name).alias("tags"),
-        F.create_map(
-            F.lit("failed"), F.array_join(FAILED, ","), F.lit("pipeline"), F.lit(definition.name)
-        ).alias("properties"),
+        _where_from(definition, types).alias("properties"),
     )
+
+
+def _where_from(definition: Definition, types: Collection[str]) -> Column:
+    """Properties of a row put aside: what it does not meet, and the message that it was, as far as it says."""
+    said = {"failed": F.array_join(FAILED, ","), "pipeline": F.lit(definition.name)}
+    said |= {name: F.col(column).cast("string") for name, column in ORIGIN.items() if column in types}
+    pairs = [one for name, value in said.items() for one in (F.lit(name), value)]
+    return F.map_filter(F.create_map(*pairs), lambda _, value: value.isNotNull())
 
 
 def _json_that_fits(columns: Sequence[Column]) -> Column:
@@ -306,12 +322,3 @@ def _told(definition: Definition, line: int, what: str) -> Iterator[None]:
 
 def _words(part: Source | Step) -> str:
     return f"the {'source' if isinstance(part, Source) else 'step'} {part.name}"
-
-
-def first_words(error: BaseException) -> str:
-    """What Spark says, without the plan and the stack of the JVM."""
-    text = str(error).split("JVM stacktrace:")[0].strip()
-    lines = [
-        line.strip() for line in text.splitlines() if line.strip() and not line.startswith(("'", "+-", "==="))
-    ]
-    return " ".join(lines[:4]) or type(error).__name__

@@ -17,7 +17,8 @@ from bolide.pipeline.declared.checkpoint import Checkpoint
 from bolide.pipeline.declared.definition import AVAILABLE_NOW, Definition
 from bolide.pipeline.declared.kept import keep
 from bolide.pipeline.declared.progress import QueryProgress
-from bolide.pipeline.session import session_for
+from bolide.pipeline.session import for_messages, session_for
+from bolide.pipeline.spark_errors import first_words
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -98,7 +99,8 @@ class _Query:
 def session_of(definition: Definition, master: str) -> AbstractContextManager["SparkSession"]:
     from bolide.pipeline.declared.build import needed_settings
 
-    return session_for(f"bolide {definition.name}", master=master, settings=needed_settings(definition))
+    settings = {**for_messages(master), **needed_settings(definition)}
+    return session_for(f"bolide {definition.name}", master=master, settings=settings)
 
 
 def run(
@@ -180,8 +182,6 @@ def _look(query: _Query, watch: Watch) -> bool:
     _count(query, watch)
     query.progress.is_active = is_active
     if not is_active and (error := query.spark.exception()) is not None:
-        from bolide.pipeline.declared.build import first_words
-
         if NO_WORKER in str(error) and query.begun_in_vain < BEGUN_IN_VAIN_MAX:
             query.begun_in_vain += 1
             query.spark = query.begin()

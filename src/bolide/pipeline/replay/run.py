@@ -15,13 +15,13 @@ from pyspark.sql import SparkSession
 from bolide.model.errors import BolideError
 from bolide.pipeline.access import ClusterAccess
 from bolide.pipeline.account import Scope
-from bolide.pipeline.declared.build import first_words
 from bolide.pipeline.declared.run import BEGUN_IN_VAIN_MAX, NO_WORKER, Stop
 from bolide.pipeline.errors import in_plain_words
 from bolide.pipeline.replay.folder import Done, ReplayFolder
 from bolide.pipeline.replay.outgoing import outgoing
 from bolide.pipeline.replay.plan import Replay
 from bolide.pipeline.replay.source import slices_frame
+from bolide.pipeline.spark_errors import first_words
 from bolide.pipeline.write_options import WriteOptions
 from bolide.pipeline.write_task import write_batches
 

@@ -17,13 +17,12 @@ from bolide.model.message import BODY_BYTES_MAX
 from bolide.pipeline.access import ClusterAccess
 from bolide.pipeline.archive.place import HEAD
 from bolide.pipeline.archive.read import archived
-from bolide.pipeline.declared.build import first_words
 from bolide.pipeline.options import parse_options
 from bolide.pipeline.plan import plan_read
 from bolide.pipeline.ranges import QueueRange
 from bolide.pipeline.replay.plan import Asked, Replay, Selection, moments_of, slices_of_ranges
 from bolide.pipeline.schema import COLUMNS
-from bolide.pipeline.spark_errors import FileUnreadable, in_one_line
+from bolide.pipeline.spark_errors import FileUnreadable, first_words, in_one_line
 from bolide.pipeline.whole_files import cut_parquet
 
 STEP = "minute"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bolide.model.errors import BolideError
 from bolide.model.limits.spark import STATS_TOPICS_MAX, STATS_WINDOWS_MAX
-from bolide.pipeline.declared.build import first_words
+from bolide.pipeline.spark_errors import first_words
 from bolide.pipeline.stats import words
 from bolide.pipeline.stats.figures import (
     LagFigures,
