@@ -9,6 +9,8 @@ Whoever sends the message on hands that text on as if it were the application's,
 The application's own give way first and those that mean something to a broker or a client last, the longest first.
 """
 
+import re
+
 from bolide.model.message import Property
 from bolide.model.properties import RULES
 
@@ -17,7 +19,9 @@ LEFT_OUT_BYTES_MAX = 256
 NAME_LENGTH_MAX = 64
 
 _BETWEEN = "; "
-_MORE_BYTES = len("; (99999 more)")
+_MORE_MAX = 99_999
+_MORE_BYTES = len(f"; ({_MORE_MAX} more)")
+_MORE = re.compile(r"\((\d{1,5}) more\)")
 _PAIR_END = b"\x02"
 _NAME_END = b"\x01"
 _MARK = Property.LEFT_OUT.encode()
@@ -45,14 +49,14 @@ def fitting(properties: bytes, bytes_max: int) -> tuple[bytes, str]:
     before = kept.pop(_MARK, b"").decode("utf-8", "replace")
     size = sum(len(name) + len(value) + 2 for name, value in kept.items())
     room = bytes_max - len(_MARK) - LEFT_OUT_BYTES_MAX - 2
-    told = before.split(_BETWEEN) if before else []
+    told, more = _said(before)
     for name in sorted(kept, key=lambda name: (name in _MEANS_SOMETHING, -len(name) - len(kept[name]))):
         if size <= room:
             break
         value = kept.pop(name)
         size -= len(name) + len(value) + 2
         told.append(f"{name.decode('utf-8', 'replace')[:NAME_LENGTH_MAX]} {len(value)}")
-    left_out = _short(told)
+    left_out = _short(told, more)
     kept[_MARK] = left_out.encode()
     return _joined(kept), left_out
 
@@ -61,10 +65,19 @@ def _joined(pairs: dict[bytes, bytes]) -> bytes:
     return b"".join(b"%b\x01%b\x02" % pair for pair in pairs.items())
 
 
-def _short(told: list[str]) -> str:
+def _said(text: str) -> tuple[list[str], int]:
+    """What an earlier such text names, and how many it does not."""
+    told = text.split(_BETWEEN) if text else []
+    if told and (more := _MORE.fullmatch(told[-1])):
+        return told[:-1], int(more[1])
+    return told, 0
+
+
+def _short(told: list[str], more: int) -> str:
     room = LEFT_OUT_BYTES_MAX - _MORE_BYTES
     for count, one in enumerate(told):
         room -= len(one.encode()) + len(_BETWEEN)
         if room < 0:
-            return _BETWEEN.join([*told[:count], f"({len(told) - count} more)"])
-    return _BETWEEN.join(told)
+            told, more = told[:count], more + len(told) - count
+            break
+    return _BETWEEN.join([*told, f"({min(more, _MORE_MAX)} more)"] if more else told)

@@ -74,6 +74,17 @@ def test_the_word_for_what_was_left_out_is_short_and_counts_what_it_does_not_nam
     assert told.startswith("z 7; ") == (before == "z 7")
 
 
+def test_what_is_shortened_again_counts_all_that_it_does_not_name() -> None:
+    """Those that the first text named and the second has no room for, too."""
+    first = {f"{number:03}-{'n' * 60}": "v" * 20 for number in range(100)}
+    found, left_out = fitting(text_of(**first), 2_000)
+    gone = len(first) + 1 - len(pairs_of(found))
+    assert left_out.count("; ") + int(left_out.rpartition("(")[2].split()[0]) == gone
+    again, left_out_again = fitting(found, 1_000)
+    gone = len(first) + 1 - len(pairs_of(again))
+    assert left_out_again.count("; ") + int(left_out_again.rpartition("(")[2].split()[0]) == gone
+
+
 def test_whatever_the_properties_are_they_fit() -> None:
     for text in (b"x" * 32_767, b"a\x01b\x02" * 8_000, b"KEYS\x01" + b"k" * 32_000, b"\x02" * 32_767):
         assert len(fitting(text, 32_000)[0]) <= 32_000
