@@ -374,15 +374,19 @@ def test_a_record_belongs_to_one_plan_one_run_and_one_way(tmp_path: Path) -> Non
 
 
 async def plant(
-    server: EmbeddedServer, properties: str = "", body: bytes = b"odd", sys_flag: int = 0
+    server: EmbeddedServer,
+    properties: str = "",
+    body: bytes = b"odd",
+    sys_flag: int = 0,
+    topic: str = "orders",
 ) -> None:
     """A message as another client may send it."""
     instance = ClientInstance(server.nameserver)
     instance.act_as_producer("strangers")
     await instance.start()
-    route, _ = await instance.routes.route_for_sending("orders")
+    route, _ = await instance.routes.route_for_sending(topic)
     header = SendRequest(
-        topic="orders",
+        topic=topic,
         producer_group="strangers",
         default_topic="TBW102",
         default_topic_queues=4,
