@@ -23,7 +23,7 @@ from bolide.model.offsets import MessageQueue
 from bolide.net.clock import SystemClock
 from bolide.pipeline.access import ClusterAccess
 from bolide.pipeline.account import Scope
-from bolide.pipeline.dead_letters.plan import Letter, Plan
+from bolide.pipeline.dead_letters.plan import KnownBy, Letter, Plan
 from bolide.pipeline.dead_letters.record import Record
 from bolide.pipeline.pace import Pace
 from bolide.pipeline.refused import refused
@@ -81,7 +81,7 @@ class Outcome:
     """Letters that cannot be sent, each with the reason."""
 
 
-def look(plan: Plan, cluster: ClusterAccess, to: str | None, sent: set[tuple[str, int, int]]) -> Outcome:
+def look(plan: Plan, cluster: ClusterAccess, to: str | None, sent: set[KnownBy]) -> Outcome:
     """What a redrive would do."""
     outcome = _outcome(plan, sent)
     with _Reading(plan, cluster) as reading:
@@ -137,12 +137,12 @@ def redrive(
     return outcome
 
 
-def _outcome(plan: Plan, sent: set[tuple[str, int, int]]) -> Outcome:
-    return Outcome(len(plan.letters), sum(letter.place in sent for letter in plan.letters))
+def _outcome(plan: Plan, sent: set[KnownBy]) -> Outcome:
+    return Outcome(len(plan.letters), sum(letter.known_by in sent for letter in plan.letters))
 
 
-def _left(plan: Plan, sent: set[tuple[str, int, int]]) -> list[Letter]:
-    return [letter for letter in plan.letters if letter.place not in sent]
+def _left(plan: Plan, sent: set[KnownBy]) -> list[Letter]:
+    return [letter for letter in plan.letters if letter.known_by not in sent]
 
 
 def _by_topics(letters: Sequence[Letter], to: str | None) -> Iterator[Sequence[Letter]]:
