@@ -1,5 +1,6 @@
 """`bolide pipeline dlq` with a real Spark and a real server: from letters that died to a consumer that gets them."""
 
+import asyncio
 import json
 from collections import Counter
 from pathlib import Path
@@ -8,8 +9,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bolide import Message, Producer, PushConsumer
+from bolide.admin.connection import AdminConnection
+from bolide.admin.topics import delete_topic
 from bolide.model.errors import RouteNotFound
 from bolide.pipeline.dead_letters.letters import with_causes
+from bolide.pipeline.dead_letters.plan import TAG_SHOWN, letters_of
 from bolide.pipeline.dead_letters.report import DAY_MS, HOUR_MS, report
 from bolide.record.stored import StoredMessage
 from bolide.testing import EmbeddedServer
@@ -138,6 +142,59 @@ def test_letters_that_are_gone_are_named_and_the_code_says_it(
     assert told["sent"] == 1
     (missing,) = told["missing"]
     assert (missing["offset"], missing["why"]) == (777, "it is not there any more: it has expired")
+
+
+def deleted(server: EmbeddedServer, topic: str) -> None:
+    async def delete() -> None:
+        async with AdminConnection(server.nameserver) as servers:
+            await delete_topic(servers, topic)
+
+    asyncio.run(delete())
+
+
+def test_letters_of_a_topic_that_was_made_anew_are_not_those_that_a_plan_has_sent(
+    bolide: Bolide, server: EmbeddedServer, tmp_path: Path
+) -> None:
+    """They have the places of the old ones."""
+    bury(server, "dl-anew", "dl-anew-group", ["a"] * 3)
+    bolide("dlq", "plan", "dl-anew-group", "--output", "plan.json")
+    bolide("dlq", "redrive", "plan.json", "--to", "dl-elsewhere", "--yes")
+    words = ("dlq", "plan", "dl-anew-group", "--not-in", "plan.json", "--output")
+    assert "3 dead letters left out: sent by a plan of --not-in" in bolide(*words, "none.json", code=4)
+    deleted(server, "%DLQ%dl-anew-group")
+    bury(server, "dl-anew", "dl-anew-group", ["b"] * 2)
+    found = bolide(*words, "next.json", "--json")
+    assert (found["letters"], found["sent_before"]) == (2, 0)
+    places = [
+        {
+            (letter["broker"], letter["queue"], letter["offset"])
+            for letter in json.loads(path.read_text())["letters"]
+        }
+        for path in (tmp_path / "plan.json", tmp_path / "next.json")
+    ]
+    assert places[0] > places[1]
+
+
+def test_a_plan_names_topics_that_a_redrive_would_make(bolide: Bolide, server: EmbeddedServer) -> None:
+    bury(server, "dl-lost", "dl-lost-group", ["a", "b"])
+    assert "would make it" not in bolide("dlq", "plan", "dl-lost-group", "--output", "there.json")
+    deleted(server, "dl-lost")
+    told = bolide("dlq", "plan", "dl-lost-group", "--output", "lost.json")
+    assert "no broker has the topic dl-lost, of which 2 dead letters of the plan say they were" in told
+
+
+def test_a_plan_has_the_beginning_of_a_long_tag(spark: SparkSession) -> None:
+    frame = spark.range(1).selectExpr(
+        "'b' AS brokerName",
+        "0 AS queueId",
+        "id AS queueOffset",
+        "'7F' AS msgId",
+        "'orders' AS origin",
+        "repeat('x', 30000) AS tag",
+        "timestamp_millis(1) AS storeTimestamp",
+    )
+    (entry,) = letters_of(frame).entries
+    assert entry["tag"] == "x" * TAG_SHOWN
 
 
 def test_ages_and_trends_are_counted_by_when_letters_died(spark: SparkSession) -> None:

@@ -18,20 +18,25 @@ from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from bolide import Message, MessageQueue, Producer
 from bolide.admin.connection import AdminConnection
 from bolide.admin.topics import list_topics
+from bolide.model.errors import ConfigError
+from bolide.model.message import PROPERTIES_BYTES_MAX
 from bolide.net.clock import SystemClock
 from bolide.pipeline.access import ClusterAccess
 from bolide.pipeline.declared.run import Stop
+from bolide.pipeline.errors import QueueRecreated
 from bolide.pipeline.replay import plan
 from bolide.pipeline.replay.folder import ReplayFolder
 from bolide.pipeline.replay.plan import Asked, Selection
-from bolide.pipeline.replay.run import Broken, ReplayFailed, Target, run
-from bolide.pipeline.replay.source import plan_topics
+from bolide.pipeline.replay.run import Broken, Target, run
+from bolide.pipeline.replay.source import plan_topics, selected
+from bolide.pipeline.schema import native_schema
 from bolide.record.stored import StoredMessage
 from bolide.testing import EmbeddedServer
 from tests.peers.waiting import PATIENCE_SECONDS, wait_until
 from tests.pipeline.conftest import ORDERS, Bolide
 from tests.pipeline.sink_query import stored as count_stored
 from tests.pipeline.test_write import bodies, stored
+from tests.unit.pipeline.test_redrive import plant
 
 pytestmark = pytest.mark.needs("java")
 
@@ -117,6 +122,75 @@ def test_tags_keys_and_sql_choose(bolide: Bolide, server: EmbeddedServer) -> Non
     assert "--where is SQL over the columns topic" in bolide(
         "replay", "--from-topic", "orders", "--where", "nonsense = 1", "--to", "rp-none", "--preview", code=2
     )
+
+
+@pytest.mark.parametrize(
+    ("where", "told"),
+    [
+        ("storeTimestamp < now()", "now"),
+        ("storeTimestamp < current_timestamp - INTERVAL 1 HOUR", "current_timestamp"),
+        ("tags = 'a' OR unix_timestamp() > unix_timestamp(bornTimestamp)", "current_timestamp"),
+        ("date(storeTimestamp) = current_date", "current_date"),
+        ("date(storeTimestamp) = curdate()", "current_date"),
+        ("storeTimestamp > localtimestamp()", "localtimestamp"),
+        ("rand() < 0.5", "rand"),
+        ("uuid() < '8'", "uuid"),
+        ("storeTimestamp < 'now'", "'now'"),
+        ("date(storeTimestamp) = cast('today' AS date)", "'today'"),
+        ("date(storeTimestamp) = DATE 'today'", "'today'"),
+        ("storeTimestamp < timestamp'now'", "'now'"),
+    ],
+)
+def test_a_condition_that_is_another_one_in_each_slice_is_refused(
+    spark: SparkSession, where: str, told: str
+) -> None:
+    with pytest.raises(ConfigError, match="--from and --until") as caught:
+        selected(spark.createDataFrame([], native_schema()), Selection(where=where))
+    assert told in str(caught.value)
+
+
+def test_a_condition_that_stays_what_it_is_may_name_times_and_words(spark: SparkSession) -> None:
+    where = (
+        "storeTimestamp < TIMESTAMP '2026-11-18 10:00:00' AND properties['when'] IN ('now', 'today')"
+        " AND hash(body) % 10 = 0 AND coalesce(properties['now'], 'tomorrow') <> 'rand()'"
+    )
+    selected(spark.createDataFrame([], native_schema()), Selection(where=where))
+
+
+def test_a_condition_on_the_time_of_day_is_refused_before_anything_is_kept(
+    bolide: Bolide, tmp_path: Path
+) -> None:
+    words = ("replay", "--from-topic", "orders", "--where", "storeTimestamp < now()", "--to", "rp-moving")
+    assert "use --from and --until" in bolide(*words, "--preview", code=2)
+    assert "use --from and --until" in bolide(*words, "--yes", "--id", "moving", code=2)
+    assert not (tmp_path / ".bolide/replays/moving/replay.json").exists()
+
+
+def test_messages_that_no_write_takes_are_named_and_the_others_are_sent(
+    bolide: Bolide, server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clients of others store them; the last one is too large only with what a copy says of itself."""
+    monkeypatch.setattr(plan, "REPLAY_SLICE_MESSAGES_MAX", 4)
+    send(server, "rp-odd", 6)
+    large = PROPERTIES_BYTES_MAX - 130
+    for properties in ("TAGS\x01A B\x02", "KEYS\x01a\tb\x02", f"city\x01{'x' * large}\x02"):
+        asyncio.run(plant(server, properties, topic="rp-odd"))
+    words = ("replay", "--from-topic", "rp-odd", "--to", "rp-even")
+    shown = bolide(*words, "--preview", "--json")
+    assert (shown["messages"], shown["left_out"], shown["bytes"]) == (6, 3, 6)
+    told = bolide(*words, "--id", "odd-ones", "--yes", "--json", code=1)
+    assert (told["finished"], told["sent"], told["refused"]) == (True, 6, 3)
+    assert numbers(server, "rp-even") == Counter(range(6))
+    odd = {
+        f"{message.message_id} (rp-odd broker-a {message.queue_id} {message.queue_offset})"
+        for message in stored(server.nameserver, "rp-odd")
+        if message.body == b"odd"
+    }
+    assert {name.split(": ")[0] for name in told["refused_named"]} == odd
+    again = bolide(*words, "--id", "odd-ones", "--yes", code=1)
+    assert "its tags is one word" in again
+    assert "3 messages cannot be sent; all others are" in again
+    assert numbers(server, "rp-even") == Counter(range(6))
 
 
 def test_a_time_range_is_what_was_stored_in_it(bolide: Bolide, server: EmbeddedServer) -> None:
@@ -277,7 +351,7 @@ def test_messages_that_expire_meanwhile_end_it_and_can_be_left_out(
     )
     ranges = tuple(replace(one, end=one.end + 5) for one in found.ranges)
     found, folder = replace(found, ranges=ranges), ReplayFolder.of("gone", str(tmp_path))
-    with pytest.raises(ReplayFailed, match=r"slice 1 of 1: .*QueueRecreated"):
+    with pytest.raises(QueueRecreated, match="deleted and made again"):
         run(found, folder, spark, Target(ClusterAccess(server.nameserver)))
     assert run(found, folder, spark, Target(ClusterAccess(server.nameserver), skip_expired=True)).sent == 20
     assert numbers(server, "rp-gone-copy") == Counter(range(20))

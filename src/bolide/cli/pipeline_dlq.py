@@ -6,6 +6,7 @@ What is counted, planned and sent is in `bolide.pipeline.dead_letters`; here are
 import dataclasses
 import secrets
 import signal
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,12 +30,13 @@ from bolide.model.names import DEAD_LETTER_PREFIX, check_group, check_topic
 
 if TYPE_CHECKING:
     from bolide.pipeline.access import ClusterAccess
-    from bolide.pipeline.dead_letters.plan import Plan
+    from bolide.pipeline.dead_letters.plan import KnownBy, Plan
     from bolide.pipeline.dead_letters.redrive import Outcome
     from bolide.pipeline.dead_letters.report import Report
 
 BARS = "▁▂▃▄▅▆▇█"
 MISSING_SHOWN = 20
+TARGETS_SHOWN = 20
 
 app = typer.Typer(
     help="Look at dead letters by cause, and send them again by a plan.",
@@ -145,30 +147,51 @@ def plan(
 
         letters = dead_letters(spark, cluster_at(nameserver), group, since_ms=since_ms, by=by)
         letters = chosen(letters, tags=tag or (), causes=cause or (), until_ms=until_ms)
-        entries, in_all, damaged = letters_of(chosen_by(letters, where), sent)
-    if damaged:
-        say(f"{counted(damaged, 'dead letter')} left out: damaged in the broker's store, and cannot be read")
-    if not entries:
+        found = letters_of(chosen_by(letters, where), sent)
+    if found.sent_before:
+        say(f"{counted(found.sent_before, 'dead letter')} left out: sent by a plan of --not-in")
+    if found.damaged:
+        say(
+            f"{counted(found.damaged, 'dead letter')} left out: damaged in the broker's store, and cannot be read"
+        )
+    if not found.entries:
         raise NothingFound(f"{group} has no dead letters that are meant, so no plan was written")
     said = {"--tag": tag, "--cause": cause, "--older": older, "--where": where, "--by": by}
     said |= {"--since": since if since_ms > 0 else None, "--not-in": [str(plan) for plan in not_in or ()]}
-    _write_plan(out, group, now_ms, {name: value for name, value in said.items() if value}, entries)
+    words = {name: value for name, value in said.items() if value}
+    count = _write_plan(out, group, now_ms, words, found.entries)
+    more = found.in_all - count
     if as_json:
-        counts = {"letters": len(entries), "not_planned": in_all - len(entries), "damaged": damaged}
+        counts = {"letters": count, "not_planned": more}
+        counts |= {"damaged": found.damaged, "sent_before": found.sent_before}
         write_json({"group": group, "file": str(out), **counts})
-    if more := in_all - len(entries):
+    if more:
         say(f"{more} more are meant than a plan can have: redrive these, then plan again with --not-in {out}")
-    say(
-        f"{counted(len(entries), 'dead letter')} planned; `bolide pipeline dlq redrive {out} --preview` looks at it"
-    )
+    _warn_of_absent(nameserver, Counter(entry["to"] for entry in found.entries[:count] if entry["to"]))
+    say(f"{counted(count, 'dead letter')} planned; `bolide pipeline dlq redrive {out} --preview` looks at it")
 
 
-def _sent_by_others(group: str, plans: Sequence[Path]) -> set[tuple[str, int, int]]:
-    """The places of letters that these plans have sent."""
+def _warn_of_absent(nameserver: str, targets: Counter[str]) -> None:
+    """What a letter says of its origin its producer may have written, and a redrive may make topics."""
+    from bolide.admin.topics import list_topics
+
+    there = set(ask(nameserver, list_topics))
+    absent = [(topic, count) for topic, count in targets.most_common() if topic not in there]
+    for topic, count in absent[:TARGETS_SHOWN]:
+        say(
+            f"no broker has the topic {topic}, of which {counted(count, 'dead letter')} of the plan say they were:"
+            " a redrive would make it; change their `to`, or take them out"
+        )
+    if (more := len(absent) - TARGETS_SHOWN) > 0:
+        say(f"and {more} more topics that no broker has")
+
+
+def _sent_by_others(group: str, plans: Sequence[Path]) -> "set[KnownBy]":
+    """The letters that these plans have sent."""
     from bolide.pipeline.dead_letters.plan import read_plan
     from bolide.pipeline.dead_letters.record import record_of, recorded
 
-    sent: set[tuple[str, int, int]] = set()
+    sent: set[KnownBy] = set()
     for path in plans:
         plan = read_plan(path)
         if plan.group != group:
@@ -308,13 +331,13 @@ def _tell(outcome: "Outcome", *, preview: bool) -> None:
 
 def _write_plan(
     out: Path, group: str, now_ms: int, said: dict[str, Any], entries: Sequence[dict[str, Any]]
-) -> None:
+) -> int:
     from bolide.pipeline.dead_letters.plan import write_plan
 
     told = [{**entry, "died": format_moment(entry["died"] or 0)} for entry in entries]
     made = format_moment(now_ms)
     plan_id = f"{stamp(now_ms)}-{secrets.token_hex(4)}"
-    write_plan(out, plan_id, secrets.token_hex(16), group, made, said, told)
+    return write_plan(out, plan_id, secrets.token_hex(16), group, made, said, told)
 
 
 def _write_report(group: str, found: "Report") -> None:

@@ -15,7 +15,7 @@ import typer
 
 from bolide.cli.ask import confirm
 from bolide.cli.messages_out import beginning
-from bolide.cli.outcome import ExitCode, Refused
+from bolide.cli.outcome import ExitCode, Partly, Refused
 from bolide.cli.output import counted, say, write_json, write_line, write_table
 from bolide.cli.progress import status_line
 from bolide.cli.since import format_moment
@@ -123,11 +123,12 @@ class ReplayWork:
     # ---- looking -------------------------------------------------------------------------------------------
 
     def show(self, *, skip_expired: bool, as_json: bool) -> None:
-        from bolide.pipeline.replay.source import slices_frame
+        from bolide.pipeline.replay.source import check_same, slices_frame
         from bolide.pipeline.replay.summary import summarise
 
         if self.done.slices == self.replay.slices:
             raise NothingFound(f"the replay {self._id} has sent everything: {self.done.sent} messages")
+        check_same(self._cluster, self.replay, skip_expired=skip_expired)
         frame = slices_frame(
             self._session.get(),
             self._cluster,
@@ -136,7 +137,7 @@ class ReplayWork:
             self.replay.slices,
             skip_expired=skip_expired,
         )
-        found = summarise(frame)
+        found = summarise(frame, self.replay)
         if as_json:
             write_json(self._summary_json(found))
             return
@@ -153,7 +154,8 @@ class ReplayWork:
             write_line(f"takes    {format_span(takes_ms)} at {self._asked.rate} a second")
         if found.left_out:
             write_line(
-                f"left out {counted(found.left_out, 'message')} whose bodies cannot be read, or are empty"
+                f"left out {counted(found.left_out, 'message')} that cannot be sent: without a body that can be"
+                " read, or such as no client sends"
             )
         if self.done.slices:
             write_line(f"behind   {counted(self.done.sent, 'message')} that this replay has sent before")
@@ -242,20 +244,28 @@ class ReplayWork:
                     "finished": is_finished,
                     "sent": self.done.sent,
                     "stored_before": self.done.stored_before,
+                    "refused": self.done.refused,
+                    "refused_named": self.done.named,
                     "slices": self.replay.slices,
                     "slices_done": self.done.slices,
                     "folder": str(self.folder.path),
                 }
             )
+        for one in self.done.named:
+            say(one)
+        if more := self.done.refused - len(self.done.named):
+            say(f"and {more} more that cannot be sent")
         total = self.done.sent + self.done.stored_before
         if is_finished:
             say(f"{counted(total, 'message')} sent to {self._asked.to}")
+            if self.done.refused:
+                raise Partly(f"{counted(self.done.refused, 'message')} cannot be sent; all others are")
             return
         say(f"stopped after {counted(total, 'message')}: the same with --id {self._id} goes on")
         raise typer.Exit(ExitCode.INTERRUPTED)
 
     def _left(self) -> str:
-        left = self.replay.messages - self.done.sent - self.done.stored_before
+        left = self.replay.messages - self.done.sent - self.done.stored_before - self.done.refused
         most = "up to " if self._asked.selection.leaves_out and self._asked.archive is None else ""
         return f"{most}{counted(max(0, left), 'message')}"
 

@@ -18,6 +18,7 @@ from bolide.model.limits import BODY_UNPACKED_BYTES_MAX, SPARK_WRITE_TOPICS_MAX
 from bolide.model.message import SysFlag
 from bolide.pipeline import sender
 from bolide.pipeline.access import ClusterAccess
+from bolide.pipeline.dead_letters import plan as plan_module
 from bolide.pipeline.dead_letters import redrive as redrive_module
 from bolide.pipeline.dead_letters.plan import Letter, Plan, entries_of, read_plan, write_plan
 from bolide.pipeline.dead_letters.record import opened, record_of, sent_by
@@ -332,6 +333,28 @@ def test_a_plan_has_a_line_for_each_letter_and_is_never_written_over(tmp_path: P
     assert [file.name for file in tmp_path.iterdir()] == ["p.json"]
 
 
+def test_a_plan_has_as_many_letters_as_can_be_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ids are as long as their producers make them."""
+    monkeypatch.setattr(plan_module, "REPLAY_FILE_BYTES_MAX", 10_000)
+    path = tmp_path / "p.json"
+    entries = [
+        {"broker": "b", "queue": 0, "offset": at, "id": "x" * (at % 700), "to": "t"} for at in range(100)
+    ]
+    written = write_plan(path, "p", "s", "g", "now", {}, entries)
+    assert 9_000 < len(path.read_text()) <= 10_000
+    assert [letter.offset for letter in read_plan(path).letters] == list(range(written))
+
+
+def test_a_letter_that_says_it_was_of_a_topic_of_retries_is_of_no_known_one() -> None:
+    """Its producer can have written so, to reach one group past all that a consumer asks for."""
+    row = {"brokerName": "b", "queueId": 0, "queueOffset": 1, "msgId": "7F", "tag": "", "died": 1}
+    origins = ("orders", "%RETRY%billing", "%DLQ%billing")
+    entries = entries_of([{**row, "origin": origin} for origin in origins])
+    assert [entry["to"] for entry in entries] == ["orders", "", ""]
+
+
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
@@ -363,7 +386,7 @@ def test_a_record_belongs_to_one_plan_one_run_and_one_way(tmp_path: Path) -> Non
         record.add(letter, {"to": "t"})
         with pytest.raises(ConfigError, match="is being redriven"), opened(path, "p", None):
             pass
-    assert sent_by(path, "p", None) == {letter.place}
+    assert sent_by(path, "p", None) == {("b", 0, 1, "x")}
     with pytest.raises(ConfigError, match="record of another plan"):
         sent_by(path, "q", None)
     with pytest.raises(ConfigError, match="began without --to"), opened(path, "p", "t"):
@@ -374,15 +397,19 @@ def test_a_record_belongs_to_one_plan_one_run_and_one_way(tmp_path: Path) -> Non
 
 
 async def plant(
-    server: EmbeddedServer, properties: str = "", body: bytes = b"odd", sys_flag: int = 0
+    server: EmbeddedServer,
+    properties: str = "",
+    body: bytes = b"odd",
+    sys_flag: int = 0,
+    topic: str = "orders",
 ) -> None:
     """A message as another client may send it."""
     instance = ClientInstance(server.nameserver)
     instance.act_as_producer("strangers")
     await instance.start()
-    route, _ = await instance.routes.route_for_sending("orders")
+    route, _ = await instance.routes.route_for_sending(topic)
     header = SendRequest(
-        topic="orders",
+        topic=topic,
         producer_group="strangers",
         default_topic="TBW102",
         default_topic_queues=4,

@@ -1,5 +1,7 @@
 """A replay's slices have every message once, and its folder tells how far it has come."""
 
+import asyncio
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -7,10 +9,16 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
+from bolide import Message, aio
+from bolide.admin.connection import AdminConnection
+from bolide.admin.topics import create_topic, delete_topic, list_topics
 from bolide.model.errors import ConfigError
 from bolide.model.offsets import MessageQueue
+from bolide.model.topic import TopicConfig
 from bolide.pipeline.access import ClusterAccess
 from bolide.pipeline.declared.checkpoint import AlreadyRunning
+from bolide.pipeline.errors import QueueRecreated
+from bolide.pipeline.places import Mark
 from bolide.pipeline.ranges import QueueRange
 from bolide.pipeline.replay.folder import Done, ReplayFolder
 from bolide.pipeline.replay.plan import (
@@ -23,13 +31,16 @@ from bolide.pipeline.replay.plan import (
     slices_of_ranges,
 )
 from bolide.pipeline.replay.run import ReplayFailed, Target, run
+from bolide.pipeline.replay.source import check_same, plan_topics
+from bolide.testing import EmbeddedServer
 
 RANGES = tuple(
     QueueRange(MessageQueue("orders", "broker-a", queue), begin, end)
     for queue, begin, end in ((0, 17, 1017), (1, 5, 6), (2, 0, 333))
 )
 ASKED = Asked("copy", ("orders",), selection=Selection(from_ms=5, tags=("a", "b"), where="true"), rate=7)
-REPLAY = Replay("r1", "replay-r1-00", ASKED, 1_700_000_000_000, 1334, 10, tasks=2, ranges=RANGES)
+MARKS = (Mark(1_700_000_000_000, 77), None, Mark(1_700_000_000_001, 0))
+REPLAY = Replay("r1", "replay-r1-00", ASKED, 1_700_000_000_000, 1334, 10, tasks=2, ranges=RANGES, marks=MARKS)
 
 
 def test_slices_have_every_offset_of_every_queue_once_and_in_order() -> None:
@@ -68,8 +79,16 @@ def test_an_archive_is_cut_between_minutes_and_none_is_left_out() -> None:
 
 def test_a_replay_is_the_same_after_its_file() -> None:
     assert decode_replay(encode_replay(REPLAY), "f") == REPLAY
-    of_archive = replace(REPLAY, ranges=(), moments_ms=(1, 2, 3), asked=replace(ASKED, archive="/a"))
+    of_archive = replace(
+        REPLAY, ranges=(), marks=(), moments_ms=(1, 2, 3), asked=replace(ASKED, archive="/a")
+    )
     assert decode_replay(encode_replay(of_archive), "f") == of_archive
+
+
+def test_a_plan_that_was_written_without_marks_is_read() -> None:
+    tree = json.loads(encode_replay(REPLAY))
+    del tree["marks"]
+    assert decode_replay(json.dumps(tree), "f") == replace(REPLAY, marks=())
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"kind": "bolide replay", "version": 1}', "{" * 5000])
@@ -114,6 +133,38 @@ def test_a_replay_that_another_run_began_meanwhile_is_not_mixed_with_this_one(tm
     with pytest.raises(ReplayFailed, match="begun by another run meanwhile"):
         run(mine, folder, cast(SparkSession, None), Target(ClusterAccess("127.0.0.1:1")))
     assert (folder.replay(), folder.done()) == (REPLAY, Done(1, 10, 0))
+
+
+async def send_anew(nameserver: str, topic: str, count: int) -> None:
+    """Into the topic, made again if it is there."""
+    async with AdminConnection(nameserver) as servers:
+        if topic in await list_topics(servers):
+            await delete_topic(servers, topic)
+        await create_topic(servers, TopicConfig(topic, 1, 1))
+    async with aio.Producer(nameserver, group="tests") as producer:
+        for number in range(count):
+            await producer.send(Message(topic, b"%d" % number))
+
+
+@pytest.mark.parametrize("count", [3, 10], ids=["shorter", "longer"])
+def test_a_replay_whose_topic_was_made_anew_sends_nothing_of_the_new_one(
+    bolide_module_server: EmbeddedServer, tmp_path: Path, count: int
+) -> None:
+    """Its offsets mean other messages then, also those that lie within both."""
+    server, topic = bolide_module_server, f"anew-{count}"
+    asyncio.run(send_anew(server.nameserver, topic, 5))
+    cluster = ClusterAccess(server.nameserver)
+    planned = plan_topics(cluster, Asked("copy", (topic,)), "r1", "replay-r1", 0)
+    check_same(cluster, planned)
+    asyncio.run(send_anew(server.nameserver, topic, count))
+    folder = ReplayFolder.of("r1", str(tmp_path))
+    folder.keep(planned)
+    with pytest.raises(
+        QueueRecreated, match=r"is not the queue that the replay was planned for.* another --id"
+    ):
+        run(planned, folder, cast(SparkSession, None), Target(cluster))
+    check_same(cluster, planned, skip_expired=True)
+    assert folder.done() == Done()
 
 
 def test_the_same_replay_of_another_cluster_is_another_one() -> None:

@@ -23,7 +23,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from bolide.model.errors import BolideError, ConfigError
 from bolide.model.limits.spark import REDRIVE_MESSAGES_MAX, REPLAY_FILE_BYTES_MAX
 from bolide.model.named_file import named_file
-from bolide.model.names import DEAD_LETTER_PREFIX, check_group, check_topic, is_system_topic
+from bolide.model.names import DEAD_LETTER_PREFIX, RETRY_PREFIX, check_group, check_topic, is_system_topic
 from bolide.model.numbers import is_int32, is_int64
 from bolide.pipeline.dead_letters.letters import ORIGIN, TAG
 from bolide.pipeline.replay.folder import check_id
@@ -32,10 +32,17 @@ from bolide.pipeline.whole_files import write_whole
 KIND = "bolide redrive plan"
 VERSION = 1
 
+TAG_SHOWN = 100
+"""Characters of a tag in a plan, which only people read."""
+
+Place = tuple[str, int, int]
+KnownBy = tuple[str, int, int, str]
+"""Place and id: in a topic that was made anew another letter may have the place."""
+
 
 @dataclass(frozen=True, order=True)
 class Letter:
-    """A dead letter by its place, which no other message ever has, and by its id, so that no other is taken for it."""
+    """A dead letter by its place, and by its id, so that no other is taken for it."""
 
     broker: str
     queue: int
@@ -45,8 +52,12 @@ class Letter:
     """The topic that it goes to; empty where nobody knows which one it was of."""
 
     @property
-    def place(self) -> tuple[str, int, int]:
+    def place(self) -> Place:
         return self.broker, self.queue, self.offset
+
+    @property
+    def known_by(self) -> KnownBy:
+        return *self.place, self.id
 
 
 @dataclass(frozen=True)
@@ -58,21 +69,31 @@ class Plan:
     """Part of the name that brokers know the redrive by.  Messages have the id; with that alone nobody can end it."""
 
 
-def letters_of(
-    frame: DataFrame, left_out: Collection[tuple[str, int, int]] = ()
-) -> tuple[list[dict[str, Any]], int, int]:
-    """The oldest of a frame of `letters.py` as entries of a plan, how many there are in all, and how many damaged ones.
+@dataclass(frozen=True)
+class Chosen:
+    """The letters of a plan as its entries, and how many letters there are."""
 
-    `left_out` are places of letters that are not meant: those that other plans have sent.  Damaged ones come last, so
-    of a plan that is full they are not counted.
-    """
-    died = F.unix_millis("storeTimestamp").alias("died")
-    if left_out:
-        place = "brokerName string, queueId int, queueOffset long"
-        sent = frame.sparkSession.createDataFrame(sorted(left_out), place)
-        frame = frame.join(F.broadcast(sent), ["brokerName", "queueId", "queueOffset"], "left_anti")
+    entries: list[dict[str, Any]]
+    """The oldest."""
+    in_all: int
+    damaged: int
+    """They come last, so of a plan that is full they are not counted."""
+    sent_before: int
+    """By other plans; neither planned nor in the other numbers."""
+
+
+def letters_of(frame: DataFrame, sent: Collection[KnownBy] = ()) -> Chosen:
+    """Of a frame of `letters.py`, without those that other plans have sent."""
+    died, tag = F.unix_millis("storeTimestamp").alias("died"), F.substring(TAG, 1, TAG_SHOWN).alias(TAG)
+    sent_before = 0
+    if sent:
+        names = "brokerName string, queueId int, queueOffset long, msgId string"
+        others = F.broadcast(frame.sparkSession.createDataFrame(sorted(sent), names))
+        by = ["brokerName", "queueId", "queueOffset", "msgId"]
+        sent_before = frame.join(others, by, "left_semi").count()
+        frame = frame.join(others, by, "left_anti")
     rows = (
-        frame.select("brokerName", "queueId", "queueOffset", "msgId", ORIGIN, TAG, died)
+        frame.select("brokerName", "queueId", "queueOffset", "msgId", ORIGIN, tag, died)
         .orderBy(F.isnull("msgId"), "died", "brokerName", "queueId", "queueOffset")
         .limit(REDRIVE_MESSAGES_MAX)
         .collect()
@@ -80,7 +101,7 @@ def letters_of(
     entries = entries_of(rows)
     full = len(entries) == REDRIVE_MESSAGES_MAX
     in_all = frame.where(F.isnotnull("msgId")).count() if full else len(entries)
-    return entries, in_all, len(rows) - len(entries)
+    return Chosen(entries, in_all, len(rows) - len(entries), sent_before)
 
 
 def entries_of(rows: Sequence[Any]) -> list[dict[str, Any]]:
@@ -91,7 +112,7 @@ def entries_of(rows: Sequence[Any]) -> list[dict[str, Any]]:
             "queue": row["queueId"],
             "offset": row["queueOffset"],
             "id": row["msgId"],
-            "to": row[ORIGIN] if _is_target(row[ORIGIN]) else "",
+            "to": row[ORIGIN] if _may_be_origin(row[ORIGIN]) else "",
             "tag": row[TAG],
             "died": row["died"],
         }
@@ -100,13 +121,24 @@ def entries_of(rows: Sequence[Any]) -> list[dict[str, Any]]:
     ]
 
 
+def _may_be_origin(topic: str) -> bool:
+    """Whether a letter is believed that it was of this topic: its producer may have written that.
+
+    Nobody sends to a topic of retries but brokers; what is there goes to one group, past all that it asks for.
+    """
+    return _is_target(topic) and not topic.startswith(RETRY_PREFIX)
+
+
 def _is_target(topic: str) -> bool:
-    """Whether letters may go there.  What a letter says of its origin, its producer may have written."""
+    """Whether letters may go there."""
     try:
         check_topic(topic)
     except BolideError:
         return False
     return not topic.startswith(DEAD_LETTER_PREFIX) and not is_system_topic(topic)
+
+
+_BETWEEN, _END = ",\n", "\n ]\n}\n"
 
 
 def write_plan(
@@ -117,19 +149,29 @@ def write_plan(
     made: str,
     chosen: Mapping[str, Any],
     letters: Sequence[Mapping[str, Any]],
-) -> None:
-    """`FileExistsError` where there is a file already: it may be a plan that is under way."""
+) -> int:
+    """How many of the letters are in it, the first ones: as many as a plan can have that is to be read again.
+
+    `FileExistsError` where there is a file already: it may be a plan that is under way.
+    """
     head = {"kind": KIND, "version": VERSION, "id": plan_id, "group": group, "made": made}
     head |= {"secret": secret, "chosen": chosen}
-    lines = ",\n".join("  " + json.dumps(letter, ensure_ascii=False) for letter in letters)
-    begin = json.dumps(head, indent=1, ensure_ascii=False).removesuffix("\n}")
+    begin = json.dumps(head, indent=1, ensure_ascii=False).removesuffix("\n}") + ',\n "letters": [\n'
+    lines, size = [], len(begin) + len(_END)
+    for letter in letters:
+        line = "  " + json.dumps(letter, ensure_ascii=False)
+        size += len(line) + len(_BETWEEN)
+        if size > REPLAY_FILE_BYTES_MAX:
+            break
+        lines.append(line)
 
     def check_free() -> None:
         if path.exists():
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
 
     check_free()
-    write_whole(path, f'{begin},\n "letters": [\n{lines}\n ]\n}}\n', check_free)
+    write_whole(path, begin + _BETWEEN.join(lines) + _END, check_free)
+    return len(lines)
 
 
 def read_plan(path: Path) -> Plan:

@@ -17,9 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from bolide.model.errors import ConfigError
-from bolide.pipeline.dead_letters.plan import Letter
-
-Place = tuple[str, int, int]
+from bolide.pipeline.dead_letters.plan import KnownBy, Letter
 
 
 def record_of(plan: Path) -> Path:
@@ -33,7 +31,7 @@ def record_of(plan: Path) -> Path:
 class Record:
     """Open for one redrive at a time."""
 
-    def __init__(self, file: BinaryIO, sent: set[Place]) -> None:
+    def __init__(self, file: BinaryIO, sent: set[KnownBy]) -> None:
         self._file = file
         self.sent = sent
         self.added = 0
@@ -42,7 +40,7 @@ class Record:
         """At once in the file, and on the disk with `sync`."""
         line = {"broker": letter.broker, "queue": letter.queue, "offset": letter.offset, "id": letter.id}
         self._write({**line, **receipt})
-        self.sent.add(letter.place)
+        self.sent.add(letter.known_by)
         self.added += 1
 
     def begin(self, plan_id: str, to: str | None) -> None:
@@ -78,7 +76,7 @@ def opened(path: Path, plan_id: str, to: str | None) -> Iterator[Record]:
             record.sync()
 
 
-def sent_by(path: Path, plan_id: str, to: str | None) -> set[Place]:
+def sent_by(path: Path, plan_id: str, to: str | None) -> set[KnownBy]:
     """What is recorded so far; the file is left as it is."""
     head, sent = _look(path)
     if head is not None:
@@ -86,7 +84,7 @@ def sent_by(path: Path, plan_id: str, to: str | None) -> set[Place]:
     return sent
 
 
-def recorded(path: Path, plan_id: str) -> set[Place]:
+def recorded(path: Path, plan_id: str) -> set[KnownBy]:
     """The same, wherever the letters went."""
     head, sent = _look(path)
     if head is not None:
@@ -94,7 +92,7 @@ def recorded(path: Path, plan_id: str) -> set[Place]:
     return sent
 
 
-def _look(path: Path) -> tuple[Mapping[str, Any] | None, set[Place]]:
+def _look(path: Path) -> tuple[Mapping[str, Any] | None, set[KnownBy]]:
     try:
         with path.open("rb") as file:
             return _read(path, file, mend=False)
@@ -114,11 +112,11 @@ def _check_head(path: Path, head: Mapping[str, Any], plan_id: str, to: str | Non
         raise ConfigError(f"the redrive of this plan began {where}: go on so, or make another plan")
 
 
-def _read(path: Path, file: BinaryIO, *, mend: bool = True) -> tuple[Mapping[str, Any] | None, set[Place]]:
+def _read(path: Path, file: BinaryIO, *, mend: bool = True) -> tuple[Mapping[str, Any] | None, set[KnownBy]]:
     """The first line, and the letters of all others.  A line that a crash has cut is not there."""
     file.seek(0)
     head: Mapping[str, Any] | None = None
-    sent: set[Place] = set()
+    sent: set[KnownBy] = set()
     end = 0
     for number, line in enumerate(file, 1):
         if not line.endswith(b"\n"):
@@ -128,7 +126,7 @@ def _read(path: Path, file: BinaryIO, *, mend: bool = True) -> tuple[Mapping[str
             if number == 1:
                 head = tree
             else:
-                sent.add((str(tree["broker"]), int(tree["queue"]), int(tree["offset"])))
+                sent.add((str(tree["broker"]), int(tree["queue"]), int(tree["offset"]), str(tree["id"])))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ConfigError(
                 f"{path}:{number} cannot be read, so nobody knows what was sent: {error!r}"

@@ -15,9 +15,7 @@ import pyarrow as pa
 
 from bolide.admin.queues import Place, messages_from, queues_of
 from bolide.arrow.frames import Frame
-from bolide.arrow.row_columns import cut
-from bolide.arrow.rows import RowEncoder
-from bolide.model.errors import BadRow, MalformedRecord, NoBroker, RouteNotFound
+from bolide.model.errors import MalformedRecord, NoBroker, RouteNotFound
 from bolide.model.limits import SPARK_WRITE_TOPICS_MAX
 from bolide.model.message import Property
 from bolide.model.names import dead_letter_topic
@@ -25,9 +23,10 @@ from bolide.model.offsets import MessageQueue
 from bolide.net.clock import SystemClock
 from bolide.pipeline.access import ClusterAccess
 from bolide.pipeline.account import Scope
-from bolide.pipeline.dead_letters.plan import Letter, Plan
+from bolide.pipeline.dead_letters.plan import KnownBy, Letter, Plan
 from bolide.pipeline.dead_letters.record import Record
 from bolide.pipeline.pace import Pace
+from bolide.pipeline.refused import refused
 from bolide.pipeline.write_options import WriteOptions
 from bolide.pipeline.write_task import write_batches
 from bolide.record.stored import StoredMessage
@@ -82,7 +81,7 @@ class Outcome:
     """Letters that cannot be sent, each with the reason."""
 
 
-def look(plan: Plan, cluster: ClusterAccess, to: str | None, sent: set[tuple[str, int, int]]) -> Outcome:
+def look(plan: Plan, cluster: ClusterAccess, to: str | None, sent: set[KnownBy]) -> Outcome:
     """What a redrive would do."""
     outcome = _outcome(plan, sent)
     with _Reading(plan, cluster) as reading:
@@ -138,12 +137,12 @@ def redrive(
     return outcome
 
 
-def _outcome(plan: Plan, sent: set[tuple[str, int, int]]) -> Outcome:
-    return Outcome(len(plan.letters), sum(letter.place in sent for letter in plan.letters))
+def _outcome(plan: Plan, sent: set[KnownBy]) -> Outcome:
+    return Outcome(len(plan.letters), sum(letter.known_by in sent for letter in plan.letters))
 
 
-def _left(plan: Plan, sent: set[tuple[str, int, int]]) -> list[Letter]:
-    return [letter for letter in plan.letters if letter.place not in sent]
+def _left(plan: Plan, sent: set[KnownBy]) -> list[Letter]:
+    return [letter for letter in plan.letters if letter.known_by not in sent]
 
 
 def _by_topics(letters: Sequence[Letter], to: str | None) -> Iterator[Sequence[Letter]]:
@@ -175,22 +174,12 @@ def _sort_out(
             outcome.missing.append((letter, f"its body does not unpack: {message.body_error}"))
         elif not message.body:
             outcome.missing.append((letter, "it has no body, and a message must have one"))
-        elif (why := _why_not(plan, (letter, message, topic))) is not None:
-            outcome.missing.append((letter, why))
+        elif why := refused(_batch(plan, [(letter, message, topic)])):
+            outcome.missing.append((letter, why[0]))
         else:
             outcome.topics[topic] += 1
             rows.append((letter, message, topic))
     return rows
-
-
-def _why_not(plan: Plan, row: Row) -> str | None:
-    """Why no write takes it, which would end there.  Brokers store what our clients do not send: a tag with blanks."""
-    try:
-        for rows in cut(_batch(plan, [row]), None):
-            RowEncoder("0" * 16).append(rows.columns, 0, rows.count)
-    except BadRow as error:
-        return f"its {error.column} {error.why}"
-    return None
 
 
 def _batch(plan: Plan, rows: Sequence[Row]) -> pa.RecordBatch:

@@ -9,7 +9,7 @@ A slice that is done and not written down, because of a crash in between, is sen
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from pathlib import Path
 from bolide.model.errors import ConfigError
 from bolide.model.limits.spark import REPLAY_FILE_BYTES_MAX
 from bolide.pipeline.declared.checkpoint import Checkpoint
-from bolide.pipeline.replay.plan import Replay, decode_replay, encode_replay
+from bolide.pipeline.replay.plan import NAMED_MAX, Replay, decode_replay, encode_replay
 from bolide.pipeline.whole_files import write_whole
 
 DEFAULT_ROOT = "~/.bolide/replays"
@@ -32,9 +32,19 @@ class Done:
     sent: int = 0
     stored_before: int = 0
     """Messages that the brokers had already when a slice was tried again."""
+    refused: int = 0
+    """Messages that no write takes, and that were passed over."""
+    named: tuple[str, ...] = ()
+    """The first of those, with their places and the reasons."""
 
-    def plus(self, sent: int, stored_before: int) -> "Done":
-        return Done(self.slices + 1, self.sent + sent, self.stored_before + stored_before)
+    def plus(self, sent: int, stored_before: int, refused: int = 0, named: Sequence[str] = ()) -> "Done":
+        return Done(
+            self.slices + 1,
+            self.sent + sent,
+            self.stored_before + stored_before,
+            self.refused + refused,
+            (*self.named, *named)[:NAMED_MAX],
+        )
 
 
 @dataclass(frozen=True)
@@ -72,7 +82,9 @@ class ReplayFolder:
         if text is None:
             return Done()
         try:
-            return Done(**{name: int(number) for name, number in json.loads(text).items()})
+            tree = json.loads(text)
+            named = tuple(map(str, tree.pop("named", ())))
+            return Done(**{name: int(number) for name, number in tree.items()}, named=named)
         except (AttributeError, TypeError, ValueError) as error:
             raise ConfigError(
                 f"{self.path / 'done.json'} cannot be read ({error}), so nobody knows what was sent"

@@ -1,12 +1,15 @@
 """From messages that were read to messages that are sent: what they keep, and how they say where they come from."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
 from bolide.model.message import Property
-from bolide.pipeline.replay.plan import Replay
+from bolide.pipeline.refused import refused
+from bolide.pipeline.replay.plan import NAMED_MAX, Replay
 from bolide.pipeline.replay.source import IS_SENDABLE
 
 REPLAY_ID = "REPLAY_ID"
@@ -22,18 +25,46 @@ PLACE = ("topic", "brokerName", "queueId", "queueOffset")
 
 
 def outgoing(frame: DataFrame, replay: Replay) -> DataFrame:
-    """The rows that a write takes, each always in the same one of the replay's tasks."""
+    """The copies that are to be written, each always in the same one of the replay's tasks."""
     frame = frame.where(IS_SENDABLE)
-    shard = F.coalesce(F.col("properties")[Property.SHARDING_KEY], F.concat_ws(" ", *PLACE[:3]))
     if replay.asked.keep_order:
-        frame = frame.repartition(replay.tasks, shard).sortWithinPartitions(*PLACE)
+        frame = frame.repartition(replay.tasks, _shard()).sortWithinPartitions(*PLACE)
     else:
         frame = frame.repartition(replay.tasks, *PLACE).sortWithinPartitions("storeTimestamp", "queueOffset")
+    return frame.select(*copied(replay))
+
+
+def copied(replay: Replay) -> list[Column]:
+    """The columns of a copy, as a write takes them."""
     said = {REPLAY_ID: F.lit(replay.id), REPLAY_OF: F.col("msgId"), REPLAY_FROM: F.concat_ws(" ", *PLACE)}
     columns = [F.col("body"), F.col("tags"), F.col("keys"), _properties(said)]
     if replay.asked.keep_order:
-        columns.append(shard.alias("sharding_key"))
-    return frame.select(*columns)
+        columns.append(_shard().alias("sharding_key"))
+    return columns
+
+
+@dataclass
+class Sieve:
+    """Lets through the copies that a write takes: it would end at any other."""
+
+    refused: int = 0
+    named: list[str] = field(default_factory=list)
+    """The first of those, by their originals."""
+
+    def sift(self, batches: Iterator[pa.RecordBatch], topic: str) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            found = refused(batch, topic)
+            self.refused += len(found)
+            for row, why in list(found.items())[: NAMED_MAX - len(self.named)]:
+                said = dict(batch.column("properties")[row].as_py())
+                self.named.append(f"{said[REPLAY_OF]} ({said[REPLAY_FROM]}): {why}")
+            if found:
+                batch = batch.filter(pa.array([row not in found for row in range(batch.num_rows)]))
+            yield batch
+
+
+def _shard() -> Column:
+    return F.coalesce(F.col("properties")[Property.SHARDING_KEY], F.concat_ws(" ", *PLACE[:3]))
 
 
 def _properties(said: Mapping[str, Column]) -> Column:

@@ -13,6 +13,7 @@ from typing import Any
 from bolide.model.errors import ConfigError
 from bolide.model.limits.spark import REPLAY_SLICE_MESSAGES_MAX, REPLAY_SLICES_MAX
 from bolide.model.offsets import MessageQueue
+from bolide.pipeline.places import Mark
 from bolide.pipeline.ranges import QueueRange
 
 KIND = "bolide replay"
@@ -26,6 +27,9 @@ TASK_RATE_MAX = 5_000
 """Messages a second that one task is asked for; more are shared by several."""
 
 TASKS_MAX = 64
+
+NAMED_MAX = 20
+"""Messages that cannot be sent are counted, and so many of them named."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,8 @@ class Replay:
     slices: int
     tasks: int = 1
     ranges: tuple[QueueRange, ...] = ()
+    marks: tuple[Mark | None, ...] = ()
+    """The last message of each range, None where none was to be seen; older plans have no marks."""
     moments_ms: tuple[int, ...] = ()
 
     def ranges_of(self, first: int, end: int) -> list[QueueRange]:
@@ -175,7 +181,8 @@ def tasks_of(rate: int | None, cores: int) -> int:
 
 def encode_replay(replay: Replay) -> str:
     ranges = [[*_names(one.queue), one.begin, one.end] for one in replay.ranges]
-    tree = {"kind": KIND, "version": VERSION, **asdict(replay), "ranges": ranges}
+    marks = [mark and [mark.store_time_ms, mark.log_offset] for mark in replay.marks]
+    tree = {"kind": KIND, "version": VERSION, **asdict(replay), "ranges": ranges, "marks": marks}
     return json.dumps(tree, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -192,9 +199,10 @@ def decode_replay(text: str, name: str) -> Replay:
             QueueRange(MessageQueue(topic, broker, int(queue)), int(begin), int(end))
             for topic, broker, queue, begin, end in tree.pop("ranges")
         )
+        marks = tuple(mark and Mark(*map(int, mark)) for mark in tree.pop("marks", ()))
         moments_ms = tuple(map(int, tree.pop("moments_ms")))
         asked = Asked(**{**asked, "topics": tuple(asked["topics"])}, selection=selection)
-        return Replay(**tree, asked=asked, ranges=ranges, moments_ms=moments_ms)
+        return Replay(**tree, asked=asked, ranges=ranges, marks=marks, moments_ms=moments_ms)
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ConfigError(f"{name} cannot be read as a replay ({error}): give another --id") from error
 

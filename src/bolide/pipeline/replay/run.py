@@ -4,7 +4,7 @@ A slice is a job of Spark's whose tasks write as those of a stream do: under the
 slice and the number of the task the broker knows what it has of it.  So it does not matter where a replay was killed.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 
@@ -18,9 +18,9 @@ from bolide.pipeline.account import Scope
 from bolide.pipeline.declared.run import BEGUN_IN_VAIN_MAX, NO_WORKER, Stop
 from bolide.pipeline.errors import in_plain_words
 from bolide.pipeline.replay.folder import Done, ReplayFolder
-from bolide.pipeline.replay.outgoing import outgoing
+from bolide.pipeline.replay.outgoing import Sieve, outgoing
 from bolide.pipeline.replay.plan import Replay
-from bolide.pipeline.replay.source import slices_frame
+from bolide.pipeline.replay.source import check_same, slices_frame
 from bolide.pipeline.spark_errors import first_words
 from bolide.pipeline.write_options import WriteOptions
 from bolide.pipeline.write_task import write_batches
@@ -29,7 +29,18 @@ GROUP = "bolide-replay"
 """The group of producers in whose name messages are sent."""
 
 LOOK_S = 0.2
-WRITTEN = "sent long, stored_before long"
+WRITTEN = "sent long, stored_before long, refused long, named array<string>"
+_WRITTEN = pa.schema(
+    {
+        "sent": pa.int64(),
+        "stored_before": pa.int64(),
+        "refused": pa.int64(),
+        "named": pa.list_(pa.string()),
+    }
+)
+
+Sent = tuple[int, int, int, Sequence[str]]
+"""What `Done.plus` takes of a slice."""
 
 
 class ReplayFailed(BolideError):
@@ -63,6 +74,7 @@ def run(
     with folder.held(), ThreadPoolExecutor(1) as pool:
         kept = folder.replay()
         if kept is None:
+            slices_frame(spark, target.cluster, replay, 0, replay.slices)  # what is wrong with it is told now
             folder.keep(replay)
         elif kept != replay:
             raise ReplayFailed(
@@ -70,6 +82,8 @@ def run(
                 " start this one again to go on with that, or give it another --id"
             )
         done = folder.done()
+        if done.slices < replay.slices:
+            check_same(target.cluster, replay, skip_expired=target.skip_expired)
         progress(done)
         for number in range(done.slices, replay.slices):
             if stop.is_asked:
@@ -90,7 +104,7 @@ def run(
     return done
 
 
-def _patiently(spark: SparkSession, replay: Replay, target: Target, number: int) -> tuple[int, int]:
+def _patiently(spark: SparkSession, replay: Replay, target: Target, number: int) -> Sent:
     """Spark gives a Python ten seconds to start: on a machine that is too busy for that the slice begins again."""
     for left in reversed(range(BEGUN_IN_VAIN_MAX)):
         try:
@@ -101,16 +115,19 @@ def _patiently(spark: SparkSession, replay: Replay, target: Target, number: int)
     raise AssertionError("the last one returns or raises")
 
 
-def _send(spark: SparkSession, replay: Replay, target: Target, number: int) -> tuple[int, int]:
+def _send(spark: SparkSession, replay: Replay, target: Target, number: int) -> Sent:
     if replay.is_empty(number):
-        return 0, 0
+        return 0, 0, 0, []
     frame = slices_frame(spark, target.cluster, replay, number, number + 1, skip_expired=target.skip_expired)
     options = WriteOptions(target.cluster, topic=replay.asked.to, group=GROUP)
     if target.rate is not None:
         options = replace(options, rate=target.rate / replay.tasks)
     writer = _writer(options, replay.writer, number)
     rows = outgoing(frame, replay).mapInArrow(writer, WRITTEN).collect()
-    return sum(row["sent"] for row in rows), sum(row["stored_before"] for row in rows)
+    sent, stored_before, refused = (
+        sum(row[name] for row in rows) for name in ("sent", "stored_before", "refused")
+    )
+    return sent, stored_before, refused, [name for row in rows for name in row["named"]]
 
 
 def _writer(
@@ -121,8 +138,12 @@ def _writer(
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = TaskContext.get()
         assert task is not None, "runs in a task of Spark's"
+        assert options.topic is not None, "a replay has one"
+        sieve = Sieve()
         with in_plain_words():
-            written = write_batches(options, Scope(writer, number, task.partitionId()), batches)
-        yield pa.RecordBatch.from_pydict({"sent": [written.rows], "stored_before": [written.stored_before]})
+            scope = Scope(writer, number, task.partitionId())
+            written = write_batches(options, scope, sieve.sift(batches, options.topic))
+        told = [[written.rows], [written.stored_before], [sieve.refused], [sieve.named]]
+        yield pa.record_batch(told, schema=_WRITTEN)
 
     return write

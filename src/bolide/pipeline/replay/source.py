@@ -2,9 +2,10 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
 from pyspark.errors import PySparkException
@@ -17,9 +18,12 @@ from bolide.model.message import BODY_BYTES_MAX
 from bolide.pipeline.access import ClusterAccess
 from bolide.pipeline.archive.place import HEAD
 from bolide.pipeline.archive.read import archived
-from bolide.pipeline.options import parse_options
+from bolide.pipeline.cluster import Cluster
+from bolide.pipeline.errors import QueueRecreated
+from bolide.pipeline.options import ReadOptions, parse_options
+from bolide.pipeline.places import Mark, Place, Verdict, judge
 from bolide.pipeline.plan import plan_read
-from bolide.pipeline.ranges import QueueRange
+from bolide.pipeline.ranges import QueueRange, report_loss
 from bolide.pipeline.replay.plan import Asked, Replay, Selection, moments_of, slices_of_ranges
 from bolide.pipeline.schema import COLUMNS
 from bolide.pipeline.spark_errors import FileUnreadable, first_words, in_one_line
@@ -31,15 +35,63 @@ STEPS_MAX = 20 * REPLAY_SLICES_MAX
 """Some four years of minutes, if each has messages."""
 
 IS_SENDABLE = f"bodyError IS NULL AND length(body) BETWEEN 1 AND {BODY_BYTES_MAX}"
-"""Whether a message can be sent as it is; damaged ones, and ones that only a broker can have made, cannot."""
+"""Whether a message has a body that can be sent; damaged ones, and ones that only a broker can have made, have none.
+
+What else a write refuses the tasks find out (`outgoing.py`).
+"""
+
+MOVING = {"Now", "CurrentTimestamp", "CurrentDate", "CurrentTime", "LocalTimestamp"}
+"""Spark's expressions that have one value in a query, and another in the next."""
+
+MOVING_WORDS = {"now", "today", "tomorrow", "yesterday"}
+"""Texts that Spark reads as such a time, of a literal before anybody can see it."""
+
+_MOVING_LITERAL = re.compile(
+    rf"\b(?:date|timestamp\w*)\s*'\s*(?:{'|'.join(sorted(MOVING_WORDS))})\s*'", re.IGNORECASE
+)
 
 
 def plan_topics(cluster: ClusterAccess, asked: Asked, replay_id: str, writer: str, made_ms: int) -> Replay:
     """A replay of topics, its ends fixed by what the queues have now.  Needs no Spark."""
-    ranges = tuple(asyncio.run(plan_read(parse_options(_between(cluster, asked)))))
+    ranges, marks = asyncio.run(_ranges(parse_options(_between(cluster, asked))))
     messages = sum(one.length for one in ranges)
     slices = slices_of_ranges(messages, asked.rate) if messages else 0
-    return Replay(replay_id, writer, asked, made_ms, messages, slices, ranges=ranges)
+    return Replay(replay_id, writer, asked, made_ms, messages, slices, ranges=ranges, marks=marks)
+
+
+async def _ranges(options: ReadOptions) -> tuple[tuple[QueueRange, ...], tuple[Mark | None, ...]]:
+    """With the last message of each."""
+    ranges = await plan_read(options)
+    async with Cluster(options) as servers:
+        marks = await servers.marks({one.queue: one.end - 1 for one in ranges})
+    return tuple(ranges), tuple(marks[one.queue] for one in ranges)
+
+
+def check_same(cluster: ClusterAccess, replay: Replay, *, skip_expired: bool = False) -> None:
+    """`QueueRecreated` where a queue has another end of its range now, or none: all offsets mean others then."""
+    if not replay.ranges:
+        return
+    verdicts = asyncio.run(_verdicts(parse_options(_between(cluster, replay.asked)), replay))
+    for one, verdict in zip(replay.ranges, verdicts, strict=True):
+        if verdict is Verdict.RECREATED:
+            recreated = QueueRecreated(
+                f"{one.queue} is not the queue that the replay was planned for: the message at offset {one.end - 1} is"
+                " another one, or is not there. The topic was deleted and made again, or its broker has lost the end"
+                " of its log. Begin another replay, with another --id; --skip-expired goes on with what has these"
+                " offsets now"
+            )
+            report_loss(recreated, fail=not skip_expired)
+
+
+async def _verdicts(options: ReadOptions, replay: Replay) -> list[Verdict]:
+    ranges, marks = replay.ranges, replay.marks or [None] * len(replay.ranges)
+    async with Cluster(options) as servers:
+        ends = await servers.ends([one.queue for one in ranges])
+        last = await servers.marks({one.queue: one.end - 1 for one in ranges})
+    return [
+        judge(Place(one.end, mark), ends[one.queue], last[one.queue], None)
+        for one, mark in zip(ranges, marks, strict=True)
+    ]
 
 
 def plan_archive(spark: SparkSession, asked: Asked, replay_id: str, writer: str, made_ms: int) -> Replay:
@@ -80,7 +132,7 @@ def slices_frame(
 
 
 def selected(frame: DataFrame, selection: Selection) -> DataFrame:
-    """`ConfigError` says what Spark finds wrong with the SQL."""
+    """`ConfigError` for SQL that is wrong, and for such that does not choose the same in every slice and every run."""
     stored = F.col("storeTimestamp")
     if selection.from_ms is not None:
         frame = frame.where(stored >= _moment(selection.from_ms))
@@ -90,10 +142,33 @@ def selected(frame: DataFrame, selection: Selection) -> DataFrame:
         frame = frame.where(F.col("tags").isin(list(selection.tags)))
     if selection.keys:
         frame = frame.where(F.arrays_overlap("keys", F.array(*map(F.lit, selection.keys))))
-    return chosen_by(frame, selection.where)
+    if selection.where is None:
+        return frame
+    frame = chosen_by(frame, selection.where)
+    condition = cast(Any, frame)._jdf.queryExecution().analyzed().condition()
+    if moving := dict.fromkeys((*_MOVING_LITERAL.findall(selection.where), *_moving(condition))):
+        raise ConfigError(
+            f"--where asks for {', '.join(moving)}, which is something else each time that Spark looks, and what is"
+            " replayed is fixed before the first message: write the moment itself (TIMESTAMP '2026-11-18 10:00:00'),"
+            " or use --from and --until"
+        )
+    return frame
+
+
+def _moving(expression: Any) -> Iterator[str]:
+    """What of an expression of the JVM's is not the same in every query."""
+    kind, children = expression.getClass().getSimpleName(), expression.children()
+    parts = [children.apply(at) for at in range(children.size())]
+    if kind in MOVING or not (expression.deterministic() or any(not part.deterministic() for part in parts)):
+        yield f"{expression.prettyName()}()"
+    if kind == "Cast" and parts[0].toString().strip().lower() in MOVING_WORDS:
+        yield repr(parts[0].toString())
+    for part in parts:
+        yield from _moving(part)
 
 
 def chosen_by(frame: DataFrame, where: str | None) -> DataFrame:
+    """`ConfigError` says what Spark finds wrong with the SQL."""
     if where is None:
         return frame
     try:

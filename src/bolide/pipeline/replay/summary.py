@@ -1,13 +1,17 @@
 """What a replay would send, counted and with examples.  Reads all of it and sends nothing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.window import Window
 
+from bolide.pipeline.refused import refused
+from bolide.pipeline.replay.outgoing import copied
+from bolide.pipeline.replay.plan import Replay
 from bolide.pipeline.replay.source import IS_SENDABLE
 
 SHOWN_MAX = 50
@@ -19,13 +23,17 @@ _ALL, _TOPIC, _TAG, _DAY = 0b111, 0b011, 0b101, 0b110
 """What Spark's `grouping_id` says of a row: a bit for each of topic, tag and day that is not told apart in it."""
 
 
+_TOLD = "topic string, tag string, day string, stored long, size long, sendable boolean"
+_TOLD_NAMES = [part.split()[0] for part in _TOLD.split(", ")]
+
+
 @dataclass(frozen=True)
 class Summary:
     messages: int
     bytes: int
     """Of bodies, unpacked."""
     left_out: int
-    """Messages that are meant and cannot be sent: their bodies do not unpack, or are empty."""
+    """Messages that are meant and cannot be sent: their bodies do not unpack or are empty, or no write takes them."""
     first_ms: int | None
     last_ms: int | None
     topics: Mapping[str, int]
@@ -38,7 +46,7 @@ class Summary:
         return None if rate is None else self.messages * 1000 // rate
 
 
-def summarise(frame: DataFrame) -> Summary:
+def summarise(frame: DataFrame, replay: Replay) -> Summary:
     """Of messages that are meant, with the columns of a topic."""
     is_sendable = F.coalesce(F.expr(IS_SENDABLE), F.lit(False))
     told = frame.select(
@@ -46,15 +54,16 @@ def summarise(frame: DataFrame) -> Summary:
         F.coalesce("tags", F.lit("")).alias("tag"),
         F.date_format(F.to_utc_timestamp("storeTimestamp", F.current_timezone()), "yyyy-MM-dd").alias("day"),
         F.unix_millis("storeTimestamp").alias("stored"),
-        F.when(is_sendable, F.length("body")).otherwise(0).alias("size"),
+        F.length("body").cast("long").alias("size"),
         is_sendable.alias("sendable"),
-    )
+        *copied(replay),
+    ).mapInArrow(_tried(replay.asked.to), _TOLD)
     sets = [[], ["topic"], ["tag"], ["day"]]
     counted = told.groupingSets([list(map(F.col, one)) for one in sets], "topic", "tag", "day").agg(
         F.grouping_id().alias("kind"),
         F.count_if("sendable").alias("messages"),
         F.count_if(~F.col("sendable")).alias("left_out"),
-        F.sum("size").alias("bytes"),
+        F.sum(F.when(F.col("sendable"), F.col("size"))).alias("bytes"),
         F.min(F.when(F.col("sendable"), F.col("stored"))).alias("first"),
         F.max(F.when(F.col("sendable"), F.col("stored"))).alias("last"),
     )
@@ -74,6 +83,20 @@ def summarise(frame: DataFrame) -> Summary:
         days=dict(sorted(_counts(rows, _DAY, "day").items())),
         examples=[_example(row) for row in examples.limit(EXAMPLES).collect()],
     )
+
+
+def _tried(topic: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What a task does: what is told of each message stays, of those that no write takes with another `sendable`."""
+
+    def tried(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            told = {name: batch.column(name) for name in _TOLD_NAMES}
+            copies = batch.select([name for name in batch.schema.names if name not in told])
+            found = refused(copies, topic)
+            can = [yes and row not in found for row, yes in enumerate(told["sendable"].to_pylist())]
+            yield pa.RecordBatch.from_pydict({**told, "sendable": pa.array(can, pa.bool_())})
+
+    return tried
 
 
 def _counts(rows: Sequence[Any], kind: int, column: str) -> dict[str, int]:
