@@ -1,16 +1,19 @@
 """The folder and the manifest of an archive, without a session of Spark: what is refused, what is believed."""
 
+import asyncio
 import json
 import shutil
 from pathlib import Path
 
 import pytest
 
-from bolide.model.errors import ConfigError, NothingFound
+from bolide.model.errors import ConfigError, NoBroker, NothingFound
 from bolide.model.offsets import MessageQueue
+from bolide.pipeline.access import ClusterAccess
 from bolide.pipeline.archive import manifest
-from bolide.pipeline.archive.audit import Stored, compared
+from bolide.pipeline.archive.audit import Stored, ask_stored, compared
 from bolide.pipeline.archive.compare import Finding, Kind, QueueAudit, compare_archived, compare_consumed
+from bolide.pipeline.archive.delta import ArchiveLog
 from bolide.pipeline.archive.manifest import (
     DataFile,
     Entry,
@@ -21,10 +24,15 @@ from bolide.pipeline.archive.manifest import (
     drop_before,
     read_state,
 )
+from bolide.pipeline.archive.measure import Measured
 from bolide.pipeline.archive.place import DELTA, ArchiveDamaged, Place, open_or_make, open_place
 from bolide.pipeline.archive.read import committed
+from bolide.pipeline.archive.run import run_archive
 from bolide.pipeline.archive.spans import Span
+from bolide.pipeline.archive.wanted import Wanted
 from bolide.pipeline.archive.write import Archive
+from bolide.pipeline.declared.checkpoint import Checkpoint
+from tests.unit.client.scripted import cluster
 
 QUEUE = MessageQueue("orders", "broker-a", 0)
 
@@ -148,7 +156,7 @@ def test_a_folder_that_was_being_made_when_its_process_died_is_made_again(tmp_pa
         (Span(5, 10), [Span(0, 10)], 10, []),  # expired, and archived
         (Span(5, 10), [Span(5, 10)], 10, []),  # expired before the archive began
         (Span(10, 10), [], 10, []),
-        (None, [Span(0, 10)], None, []),
+        (None, [Span(0, 10)], None, ["0..9 not-compared"]),
         (Span(0, 10), [], 10, ["0..9 not-archived"]),
         (Span(0, 10), [Span(0, 8)], 10, ["8..9 not-archived"]),
         (Span(0, 10), [Span(0, 2), Span(4, 10)], 10, ["2..3 not-archived"]),
@@ -171,17 +179,34 @@ def test_what_is_stored_archived_and_consumed_is_compared_by_spans(
     assert [f"{found.span} {found.kind}" for found in sorted(one.findings)] == findings
 
 
-def test_a_queue_that_no_broker_has_is_not_compared_unless_its_topic_is_gone() -> None:
+def test_a_queue_that_no_broker_has_is_not_compared_unless_its_topic_was_deleted() -> None:
+    """A name server of another cluster, or whose broker is away, knows as little of the topic as if it was deleted."""
     state = State()
     state.take(entry(0, 0, 5))
     other = MessageQueue("orders", "broker-b", 0)
-    away = compared(Stored({other: Span(0, 0)}), state, ["orders"], has_group=False)
-    assert [(one.queue, one.findings) for one in away.values()] == [
-        (QUEUE, [Finding(Span(0, 5), Kind.NOT_COMPARED)]),
-        (other, []),
-    ]
-    deleted = compared(Stored(), state, ["orders"], has_group=False)
+    not_compared = [Finding(Span(0, 5), Kind.NOT_COMPARED)]
+    away = compared(Stored({other: Span(0, 0)}), state, ["orders"], has_group=False, deleted=["orders"])
+    assert [(one.queue, one.findings) for one in away.values()] == [(QUEUE, not_compared), (other, [])]
+    unknown = compared(Stored(), state, ["orders"], has_group=True)
+    assert [one.findings for one in unknown.values()] == [not_compared]
+    deleted = compared(Stored(), state, ["orders"], has_group=False, deleted=["orders"])
     assert [one.findings for one in deleted.values()] == [[]]
+
+
+def test_a_broker_of_which_only_a_slave_is_up_ends_an_audit_and_is_named() -> None:
+    """Nobody would be asked about its queues, and those that are not archived would be missed by nobody."""
+
+    async def scenario() -> None:
+        async with cluster(2) as c:
+            c.create("orders")
+            access = ClusterAccess(c.nameserver.address)
+            both = await ask_stored(access, ["orders"], None, archived=["orders"])
+            assert {queue.broker_name for queue in both.ends} == {"broker-0", "broker-1"}
+            c.brokers[1].ids = {"1": c.brokers[1]}
+            with pytest.raises(NoBroker, match="no master of broker-1 is up"):
+                await ask_stored(access, ["orders"], None, archived=["orders"])
+
+    asyncio.run(scenario())
 
 
 def test_a_manifest_that_is_gone_is_said(place: Place) -> None:

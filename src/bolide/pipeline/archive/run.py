@@ -17,24 +17,21 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from bolide.admin.queues import queues_of
-from bolide.model.errors import BolideError
+from bolide.model.errors import BolideError, ConfigError
 from bolide.model.offsets import MessageQueue
 from bolide.pipeline.archive.compact import Compacted, compact
 from bolide.pipeline.archive.manifest import State
 from bolide.pipeline.archive.place import Place
-from bolide.pipeline.archive.wanted import Wanted
+from bolide.pipeline.archive.wanted import Ends, Wanted
 from bolide.pipeline.archive.write import Added, Archive
-from bolide.pipeline.declared.build import first_words
 from bolide.pipeline.declared.checkpoint import Checkpoint
 from bolide.pipeline.declared.definition import TOPIC_FORMAT
 from bolide.pipeline.declared.offsets import queue_offsets
 from bolide.pipeline.declared.run import PipelineFailed, Stop, Watch, run_queries
+from bolide.pipeline.spark_errors import first_words
 from bolide.wire.bodies.topic import QueueBounds
 
 log = logging.getLogger(__name__)
-
-Ends = Mapping[MessageQueue, QueueBounds]
 
 QUERY = "archive"
 EARLIEST = -2
@@ -64,7 +61,7 @@ def run_archive(
     with place.held():
         archive = Archive(place, now_ms, before)
         archive.recover()
-        ends = asyncio.run(_ends(wanted))
+        ends = asyncio.run(wanted.ends())
         _begin_anew_if_other(checkpoint, archive.state, ends)
         work = _Work(spark, archive, wanted)
         options = {**source_options(wanted), "startingOffsets": _first_offsets(archive.state, ends)}
@@ -115,13 +112,6 @@ def _agree(offsets: Mapping[MessageQueue, int], state: State, ends: Ends) -> boo
         elif at is not None and queue in ends and at > ends[queue].offset_min:
             return False  # something was read, and it is not here
     return True
-
-
-async def _ends(wanted: Wanted) -> Ends:
-    async with wanted.cluster.admin() as servers:
-        return {
-            one.place.queue: one.bounds for topic in wanted.topics for one in await queues_of(servers, topic)
-        }
 
 
 def _first_offsets(state: State, ends: Ends) -> str:
