@@ -224,6 +224,18 @@ def test_a_delta_table_without_its_log_is_not_an_empty_archive(tmp_path: Path) -
         committed(place)
 
 
+@pytest.mark.parametrize("name", ["a b", "ä", "100%", "a#b", "a?b", "a+b", "[a]"])
+def test_a_delta_table_tells_its_files_wherever_it_lies(tmp_path: Path, name: str) -> None:
+    place = open_or_make(tmp_path / name, DELTA)
+    path = "date=2024-10-04/topic=%25RETRY%25g/000000000000-00000.parquet"
+    for number in range(2):
+        ArchiveLog(place).tell(
+            Entry(number, "batch", 1000, [DataFile(path.replace("00000.p", f"{number:05}.p"), 1, 1)])
+        )
+    assert ArchiveLog(place).version() == 1
+    assert ArchiveLog(place).paths() == [path, path.replace("00000.p", "00001.p")]
+
+
 def test_no_entry_is_written_that_could_not_be_read_again(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
