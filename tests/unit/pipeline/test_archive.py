@@ -220,7 +220,7 @@ def test_a_delta_table_without_its_log_is_not_an_empty_archive(tmp_path: Path) -
     commit(place, entry(0, 0, 5))
     assert committed(place).ranges == {}  # on its way
     commit(place, entry(1, 5, 10))
-    with pytest.raises(ArchiveDamaged, match="knows nothing of 2 commits"):
+    with pytest.raises(ArchiveDamaged, match="does not know entry 0 of the manifest"):
         committed(place)
 
 
@@ -234,6 +234,59 @@ def test_a_delta_table_tells_its_files_wherever_it_lies(tmp_path: Path, name: st
         )
     assert ArchiveLog(place).version() == 1
     assert ArchiveLog(place).paths() == [path, path.replace("00000.p", "00001.p")]
+
+
+def delta_place(tmp_path: Path, *, batches: int, told: int) -> Place:
+    """Of so many commits the table knows the first."""
+    place = open_or_make(tmp_path / "a", DELTA)
+    for number in range(batches):
+        commit(place, entry(number, number * 5, number * 5 + 5))
+        if number < told:
+            ArchiveLog(place).tell(entry(number, number * 5, number * 5 + 5))
+    return place
+
+
+@pytest.mark.parametrize(("told", "first"), [(0, 0), (1, 1)])
+def test_a_delta_table_that_lost_commits_is_not_made_one_of_the_last_batch(
+    tmp_path: Path, told: int, first: int
+) -> None:
+    """Its log is gone, or comes from an older backup than the manifest."""
+    place = delta_place(tmp_path, batches=3, told=told)
+    for look in (committed, lambda place: Archive(place, lambda: 1000).recover()):
+        with pytest.raises(ArchiveDamaged, match=f"does not know entry {first} of the manifest"):
+            look(place)
+    assert ArchiveLog(place).version() == told - 1
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+def test_a_delta_table_without_its_log_is_missed_behind_a_base_too(tmp_path: Path, is_old: bool) -> None:
+    """Also behind one of before its last batch was written down."""
+    place = delta_place(tmp_path, batches=2, told=0)
+    base = base_of(read_state(place), 2000, keeps=lambda file: False)
+    commit(place, base if not is_old else Entry(2, "base", 2000, ranges=base.ranges))
+    drop_before(place, 2)
+    for number in (3, 4):
+        with pytest.raises(ArchiveDamaged, match=f"does not know entry {0 if is_old else 1} of the manifest"):
+            committed(place)
+        commit(place, entry(number, number * 5, number * 5 + 5))
+    with pytest.raises(ArchiveDamaged, match="put both back from the same backup"):
+        Archive(place, lambda: 1000).recover()
+    assert ArchiveLog(place).version() == -1
+
+
+def test_a_base_says_of_a_base_before_it_which_batch_was_the_last(place: Place) -> None:
+    for number in (3, 4):
+        commit(place, base_of(read_state(place), 2000, keeps=lambda file: True))
+        assert (read_state(place).batches, read_state(place).next_number) == ([2], number + 1)
+
+
+def test_a_delta_table_that_is_newer_than_the_manifest_is_refused(tmp_path: Path) -> None:
+    """Its batches would be taken for ones that it knows already, and their rows would be in no table."""
+    place = delta_place(tmp_path, batches=3, told=3)
+    for number in (1, 2):
+        manifest.file_of(place, number).unlink()
+    with pytest.raises(ArchiveDamaged, match="knows entry 2, and the manifest ends with 0"):
+        Archive(place, lambda: 1000).recover()
 
 
 def test_no_entry_is_written_that_could_not_be_read_again(
