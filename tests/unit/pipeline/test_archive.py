@@ -289,6 +289,30 @@ def test_a_delta_table_that_is_newer_than_the_manifest_is_refused(tmp_path: Path
         Archive(place, lambda: 1000).recover()
 
 
+@pytest.mark.parametrize("name", ["shop", "archive"])
+def test_the_checkpoint_of_another_pipeline_is_refused_and_left_as_it_is(tmp_path: Path, name: str) -> None:
+    """One with a sink called `archive`, which is what the query of an archive is called."""
+    file = tmp_path / "shop.yaml"
+    file.touch()
+    kept = Checkpoint(str(tmp_path / "cp"))
+    commits = Path(kept.of_query("archive"), "commits")
+    commits.mkdir(parents=True)
+    (commits / "0").write_text("v1\n{}")
+    kept.write_state(name=name, file=str(file), state="stopped")
+    before = {path: path.is_file() and path.read_text() for path in (tmp_path / "cp").rglob("*")}
+    place = open_or_make(tmp_path / "a")
+    commit(place, entry(0, 0, 5))
+    with pytest.raises(ConfigError, match=r"checkpoint of another pipeline, .*shop\.yaml: give --checkpoint"):
+        run_archive(
+            None,  # type: ignore[arg-type]
+            place,
+            kept,
+            Wanted(["orders"], ClusterAccess("127.0.0.1:1"), "1 minute"),
+            now_ms=lambda: 1000,
+        )
+    assert {path: path.is_file() and path.read_text() for path in (tmp_path / "cp").rglob("*")} == before
+
+
 def test_no_entry_is_written_that_could_not_be_read_again(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,6 +58,7 @@ def run_archive(
     before: Callable[[str], None] = lambda step: None,
 ) -> Done:
     """Until it is stopped, or with `once` until all is read."""
+    _check_no_other(checkpoint)
     with place.held():
         archive = Archive(place, now_ms, before)
         archive.recover()
@@ -83,6 +84,16 @@ def run_archive(
         if wanted.once:
             work.compact()
     return Done(archive.added, work.compacted)
+
+
+def _check_no_other(checkpoint: Checkpoint) -> None:
+    """What an archive has left there may be forgotten; what another pipeline goes on from must not be."""
+    told = checkpoint.read_state()
+    if told and (told.get("name") != QUERY or Path(str(told.get("file"))).is_file()):
+        raise ConfigError(
+            f"{checkpoint.location} is the checkpoint of another pipeline, {told.get('file')}:"
+            " give --checkpoint a folder of its own"
+        )
 
 
 def _begin_anew_if_other(checkpoint: Checkpoint, state: State, ends: Ends) -> None:
