@@ -313,6 +313,24 @@ def test_the_checkpoint_of_another_pipeline_is_refused_and_left_as_it_is(tmp_pat
     assert {path: path.is_file() and path.read_text() for path in (tmp_path / "cp").rglob("*")} == before
 
 
+def measured_of(*offsets: int) -> Measured:
+    """As Spark sums them up."""
+    low, squared = 2**31 - 1, 2**16 - 1
+    sums = sum(at & low for at in offsets), sum((at & squared) ** 2 for at in offsets)
+    return Measured(len(offsets), min(offsets), max(offsets), 0, *sums)
+
+
+def test_offsets_are_dense_when_each_is_there_once() -> None:
+    for first in (0, 7, 2**16 - 2, 2**31 - 2, 2**40 - 3):
+        whole = range(first, first + 6)
+        assert measured_of(*whole).is_dense
+        assert (measured_of(*whole[:2]) + measured_of(*whole[2:])).is_dense
+        for twice in whole:
+            for missing in set(whole[1:-1]) - {twice}:
+                assert not measured_of(*(twice if at == missing else at for at in whole)).is_dense
+    assert not measured_of(0, 1, 1, 4, 4, 5).is_dense  # their sum alone is that of 0 to 5
+
+
 def test_no_entry_is_written_that_could_not_be_read_again(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
