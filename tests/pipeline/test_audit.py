@@ -173,6 +173,20 @@ def test_a_deep_audit_finds_what_the_topic_says_otherwise(
         assert told(audit(spark, place, stored, server.nameserver)) == expected
 
 
+@pytest.mark.parametrize("named", [(), ("elsewhere",)])
+def test_a_topic_that_no_broker_has_is_not_equal_unless_somebody_says_that_it_was_deleted(
+    bolide: Bolide, spark: SparkSession, tmp_path: Path, named: Sequence[str]
+) -> None:
+    """The name server may be that of another cluster: then nothing was compared."""
+    place = open_or_make(tmp_path / "a")
+    opened(place).append(rows(spark, [message(at, topic="elsewhere") for at in range(3)]))
+    asked = ("audit", *named, "--archive", str(place.folder), "--deep", "--group", "readers")
+    shown = bolide(*asked, code=1)
+    assert "elsewhere@broker-a:0: 0..2 (3 messages): archived, and not compared" in shown
+    assert "--deleted" in shown
+    assert "all equal: 1 queue" in bolide(*asked, "--deleted", "elsewhere")
+
+
 def test_what_is_archived_while_an_audit_looks_is_no_foreign_file(
     bolide: Bolide,
     spark: SparkSession,

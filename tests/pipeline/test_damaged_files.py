@@ -92,7 +92,7 @@ def test_an_audit_names_a_damaged_file_and_the_offsets_that_it_had(
 ) -> None:
     place, file = damaged
     state = committed(place)
-    queues = compared(Stored(), state, ["orders"], has_group=False)
+    queues = compared(Stored(), state, ["orders"], has_group=False, deleted=["orders"])
     found = prove(spark, place, state, queues, topics=None, cluster=ClusterAccess(""))
     assert [(one.path, one.problem) for one in found.files] == [
         (str(file.relative_to(place.data)), "unreadable")

@@ -22,7 +22,7 @@ from tests.pipeline import delta_run
 pytestmark = pytest.mark.needs("java")
 
 ROOT = Path(__file__).parents[2]
-CITIES = ("Köln", "a/b: c%", None)
+CITIES = ("Köln", "a/b: c%", "x.parquet", None)
 """Folders are named after them."""
 
 

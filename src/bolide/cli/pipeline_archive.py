@@ -106,7 +106,6 @@ def archive(
         bolide pipeline archive orders payments --to /archive/shop --once --compact
         bolide pipeline archive orders --to /archive/lake --format delta --trigger '5 minutes'
     """
-    from bolide.pipeline.archive.audit import ask_stored
     from bolide.pipeline.archive.place import open_or_make
     from bolide.pipeline.archive.wanted import Wanted
     from bolide.pipeline.declared.checkpoint import Checkpoint
@@ -124,8 +123,6 @@ def archive(
     settings = parse_assignments(spark_settings or (), "--spark")
     _check_place(to, format_)
     cluster = cluster_at(nameserver)
-    asyncio.run(ask_stored(cluster, names, None))  # are they there?  Spark takes long to say no
-    place = open_or_make(to, format_)
     wanted = Wanted(
         names,
         cluster,
@@ -135,6 +132,8 @@ def archive(
         batch_bytes=batch_mib * MIB,
         target_bytes=(file_mib or FILE_MIB) * MIB if compact else None,
     )
+    asyncio.run(wanted.ends())  # are they there?  Spark takes long to say no
+    place = open_or_make(to, format_)
     kept = Checkpoint.at(checkpoint or str(place.folder / "checkpoint"), Path.cwd())
     stop = Stop()
     done = _run(place, kept, wanted, stop, master, settings)

@@ -50,6 +50,14 @@ Deep = Annotated[
     bool,
     typer.Option("--deep", help="Read the topics too, and compare every message that is still stored."),
 ]
+Deleted = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--deleted",
+        metavar="TOPIC",
+        help="An archived topic that no broker need have any more; may be given often.",
+    ),
+]
 
 
 def audit(
@@ -57,6 +65,7 @@ def audit(
     archive: ArchivePlace = None,
     group: Group = None,
     deep: Deep = False,
+    deleted: Deleted = None,
     master: Master = "local[*]",
     spark_settings: SparkSettings = None,
     as_json: AsJson = False,
@@ -72,11 +81,14 @@ def audit(
         bolide pipeline audit orders --archive /archive/orders
         bolide pipeline audit orders --archive /archive/orders --group billing --deep
         bolide pipeline audit orders --group billing
+        bolide pipeline audit --archive /archive/shop --deleted old-orders
     """
     if archive is None and group is None:
         raise ConfigError("--archive, --group or both say what stored messages are compared with")
     if archive is None and (deep or not topics):
         raise ConfigError("without --archive give topics to compare with the group, and no --deep")
+    if archive is None and deleted:
+        raise ConfigError("--deleted is about archived topics: give --archive too, or leave it out")
     if group is not None:
         check_group(group)
     wanted, cluster = unique_topics(topics or ()), cluster_at(nameserver)
@@ -84,7 +96,10 @@ def audit(
         found = _offsets_alone(cluster, wanted, group)
     else:
         settings = parse_assignments(spark_settings or (), "--spark")
-        found = _with_archive(cluster, archive, wanted, group, deep=deep, master=master, settings=settings)
+        gone = unique_topics(deleted or ())
+        found = _with_archive(
+            cluster, archive, wanted, group, deep=deep, deleted=gone, master=master, settings=settings
+        )
     with read_or_not():
         if as_json:
             write_json(_as_json(found, archive, group))
@@ -109,6 +124,7 @@ def _with_archive(
     group: str | None,
     *,
     deep: bool,
+    deleted: Sequence[str],
     master: str,
     settings: dict[str, str],
 ) -> "Audit":
@@ -131,7 +147,7 @@ def _with_archive(
                 spark,
                 place,
                 state,
-                compared(stored, state, named, has_group=group is not None),
+                compared(stored, state, named, has_group=group is not None, deleted=deleted),
                 topics=topics or None,
                 deep=stored if deep else None,
                 cluster=cluster,
@@ -150,7 +166,7 @@ def _asked(
     from bolide.pipeline.archive.read import committed
 
     known = {queue.topic for queue in committed(place).ranges}
-    stored = asyncio.run(ask_stored(cluster, topics or sorted(known), group, gone=known))
+    stored = asyncio.run(ask_stored(cluster, topics or sorted(known), group, archived=known))
     return stored, committed(place)
 
 

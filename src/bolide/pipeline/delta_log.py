@@ -50,8 +50,10 @@ class DeltaLog:
     def paths(self) -> list[str]:
         """Its files, below its folder."""
         table = self.table()
-        uris = [] if table is None else table.file_uris()
-        return sorted(str(Path(uri.removeprefix("file://")).relative_to(self._folder)) for uri in uris)
+        if table is None:
+            return []
+        root = _without_scheme(table.table_uri)  # the folder as the files' addresses have it, with escapes
+        return sorted(str(Path(_without_scheme(uri)).relative_to(root)) for uri in table.file_uris())
 
     def add(self, batch: Batch, schema: "StructType", partition_by: Sequence[str]) -> None:
         """Does nothing when the table has been told of it; `ConfigError` when it has other columns."""
@@ -123,6 +125,10 @@ def check_library() -> None:
         raise ConfigError(
             f"a Delta table needs the library deltalake: pip install 'bolide[delta]' ({error})"
         ) from error
+
+
+def _without_scheme(uri: str) -> str:
+    return uri.removeprefix("file://")
 
 
 def _schema(schema: "StructType") -> Any:

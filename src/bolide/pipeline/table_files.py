@@ -39,7 +39,8 @@ def _setting(name: str) -> str:
 def named_files(folder: Path, stem: str) -> list[Path]:
     """All files of a staging folder, durable, under the names that they will have for good."""
     found: list[Path] = []
-    for at, file in enumerate(sorted(folder.rglob("*.parquet"))):
+    written = [file for file in folder.rglob("*.parquet") if file.is_file()]  # a folder may have such a name
+    for at, file in enumerate(sorted(written)):
         name = file.with_name(f"{stem}-{at:05}.parquet")
         file.rename(name)
         with name.open("rb") as opened:

@@ -74,6 +74,8 @@ def test_an_audit_says_what_it_needs(command: Command, tmp_path: Path) -> None:
     assert "--archive, --group or both" in command("pipeline", "audit", "orders", code=2).err
     assert "give topics" in command("pipeline", "audit", "--group", "g", code=2).err
     assert "is no archive" in command("pipeline", "audit", "--archive", str(tmp_path), code=4).err
+    deleted = ("pipeline", "audit", "orders", "--group", "g", "--deleted", "orders")
+    assert "--deleted is about archived topics" in command(*deleted, code=2).err
     assert "audit-none" in command("pipeline", "audit", "audit-none", "--group", "g", code=4).err
 
 

@@ -21,6 +21,7 @@ from bolide.net.server import Server
 from bolide.record.codec import encode_record, split_batch
 from bolide.record.message_id import format_offset_id
 from bolide.wire.bodies.lock import LockRequest, encode_locked
+from bolide.wire.bodies.topic import QueueBounds, topic_stats_pieces
 from bolide.wire.codes import RequestCode, ResponseCode
 from bolide.wire.command import Command
 from bolide.wire.headers.offset import QueryGroupOffset, QueueRequest, UpdateGroupOffset
@@ -31,6 +32,8 @@ from bolide.wire.headers.transaction import EndTransaction
 
 HOST = "127.0.0.1"
 WAIT_S = 10
+QUEUES = 4
+"""Of a topic on each broker, unless a test wants others."""
 
 
 class Node:
@@ -144,6 +147,7 @@ class ScriptedBroker(Node):
             RequestCode.UPDATE_CONSUMER_OFFSET: self._update_offset,
             RequestCode.GET_MAX_OFFSET: self._max_offset,
             RequestCode.GET_MIN_OFFSET: lambda link, request: request.answer(fields={"offset": "0"}),
+            RequestCode.GET_TOPIC_STATS_INFO: self._stats,
             RequestCode.CONSUMER_SEND_MSG_BACK: self._send_back,
             RequestCode.LOCK_BATCH_MQ: self._lock,
             RequestCode.UNLOCK_BATCH_MQ: self._unlock,
@@ -292,6 +296,14 @@ class ScriptedBroker(Node):
         header = QueueRequest.decode(request.fields)
         return request.answer(fields={"offset": str(len(self.queues[header.topic, header.queue_id]))})
 
+    def _stats(self, link: Link, request: Command) -> Command:
+        topic = request.fields["topic"]
+        ends = {
+            MessageQueue(topic, self.name, number): QueueBounds(0, len(self.queues[topic, number]), 0)
+            for number in range(QUEUES)
+        }
+        return request.answer(body=b"".join(topic_stats_pieces(ends.items())))
+
     def _host(self) -> bytes:
         return encode_host(HOST, int(self.address.rpartition(":")[2]))
 
@@ -351,7 +363,7 @@ class Cluster:
         self.brokers = [ScriptedBroker(f"broker-{number}") for number in range(brokers)]
         self.nameserver.up = [broker.name for broker in self.brokers]
 
-    def create(self, topic: str, queues: int = 4, perm: int = 6) -> None:
+    def create(self, topic: str, queues: int = QUEUES, perm: int = 6) -> None:
         self.nameserver.topics[topic] = [(broker, queues, perm) for broker in self.brokers]
 
 

@@ -1,16 +1,19 @@
 """The folder and the manifest of an archive, without a session of Spark: what is refused, what is believed."""
 
+import asyncio
 import json
 import shutil
 from pathlib import Path
 
 import pytest
 
-from bolide.model.errors import ConfigError, NothingFound
+from bolide.model.errors import ConfigError, NoBroker, NothingFound
 from bolide.model.offsets import MessageQueue
+from bolide.pipeline.access import ClusterAccess
 from bolide.pipeline.archive import manifest
-from bolide.pipeline.archive.audit import Stored, compared
+from bolide.pipeline.archive.audit import Stored, ask_stored, compared
 from bolide.pipeline.archive.compare import Finding, Kind, QueueAudit, compare_archived, compare_consumed
+from bolide.pipeline.archive.delta import ArchiveLog
 from bolide.pipeline.archive.manifest import (
     DataFile,
     Entry,
@@ -21,10 +24,15 @@ from bolide.pipeline.archive.manifest import (
     drop_before,
     read_state,
 )
+from bolide.pipeline.archive.measure import Measured
 from bolide.pipeline.archive.place import DELTA, ArchiveDamaged, Place, open_or_make, open_place
 from bolide.pipeline.archive.read import committed
+from bolide.pipeline.archive.run import run_archive
 from bolide.pipeline.archive.spans import Span
+from bolide.pipeline.archive.wanted import Wanted
 from bolide.pipeline.archive.write import Archive
+from bolide.pipeline.declared.checkpoint import Checkpoint
+from tests.unit.client.scripted import cluster
 
 QUEUE = MessageQueue("orders", "broker-a", 0)
 
@@ -148,7 +156,7 @@ def test_a_folder_that_was_being_made_when_its_process_died_is_made_again(tmp_pa
         (Span(5, 10), [Span(0, 10)], 10, []),  # expired, and archived
         (Span(5, 10), [Span(5, 10)], 10, []),  # expired before the archive began
         (Span(10, 10), [], 10, []),
-        (None, [Span(0, 10)], None, []),
+        (None, [Span(0, 10)], None, ["0..9 not-compared"]),
         (Span(0, 10), [], 10, ["0..9 not-archived"]),
         (Span(0, 10), [Span(0, 8)], 10, ["8..9 not-archived"]),
         (Span(0, 10), [Span(0, 2), Span(4, 10)], 10, ["2..3 not-archived"]),
@@ -171,17 +179,34 @@ def test_what_is_stored_archived_and_consumed_is_compared_by_spans(
     assert [f"{found.span} {found.kind}" for found in sorted(one.findings)] == findings
 
 
-def test_a_queue_that_no_broker_has_is_not_compared_unless_its_topic_is_gone() -> None:
+def test_a_queue_that_no_broker_has_is_not_compared_unless_its_topic_was_deleted() -> None:
+    """A name server of another cluster, or whose broker is away, knows as little of the topic as if it was deleted."""
     state = State()
     state.take(entry(0, 0, 5))
     other = MessageQueue("orders", "broker-b", 0)
-    away = compared(Stored({other: Span(0, 0)}), state, ["orders"], has_group=False)
-    assert [(one.queue, one.findings) for one in away.values()] == [
-        (QUEUE, [Finding(Span(0, 5), Kind.NOT_COMPARED)]),
-        (other, []),
-    ]
-    deleted = compared(Stored(), state, ["orders"], has_group=False)
+    not_compared = [Finding(Span(0, 5), Kind.NOT_COMPARED)]
+    away = compared(Stored({other: Span(0, 0)}), state, ["orders"], has_group=False, deleted=["orders"])
+    assert [(one.queue, one.findings) for one in away.values()] == [(QUEUE, not_compared), (other, [])]
+    unknown = compared(Stored(), state, ["orders"], has_group=True)
+    assert [one.findings for one in unknown.values()] == [not_compared]
+    deleted = compared(Stored(), state, ["orders"], has_group=False, deleted=["orders"])
     assert [one.findings for one in deleted.values()] == [[]]
+
+
+def test_a_broker_of_which_only_a_slave_is_up_ends_an_audit_and_is_named() -> None:
+    """Nobody would be asked about its queues, and those that are not archived would be missed by nobody."""
+
+    async def scenario() -> None:
+        async with cluster(2) as c:
+            c.create("orders")
+            access = ClusterAccess(c.nameserver.address)
+            both = await ask_stored(access, ["orders"], None, archived=["orders"])
+            assert {queue.broker_name for queue in both.ends} == {"broker-0", "broker-1"}
+            c.brokers[1].ids = {"1": c.brokers[1]}
+            with pytest.raises(NoBroker, match="no master of broker-1 is up"):
+                await ask_stored(access, ["orders"], None, archived=["orders"])
+
+    asyncio.run(scenario())
 
 
 def test_a_manifest_that_is_gone_is_said(place: Place) -> None:
@@ -195,8 +220,115 @@ def test_a_delta_table_without_its_log_is_not_an_empty_archive(tmp_path: Path) -
     commit(place, entry(0, 0, 5))
     assert committed(place).ranges == {}  # on its way
     commit(place, entry(1, 5, 10))
-    with pytest.raises(ArchiveDamaged, match="knows nothing of 2 commits"):
+    with pytest.raises(ArchiveDamaged, match="does not know entry 0 of the manifest"):
         committed(place)
+
+
+@pytest.mark.parametrize("name", ["a b", "ä", "100%", "a#b", "a?b", "a+b", "[a]"])
+def test_a_delta_table_tells_its_files_wherever_it_lies(tmp_path: Path, name: str) -> None:
+    place = open_or_make(tmp_path / name, DELTA)
+    path = "date=2024-10-04/topic=%25RETRY%25g/000000000000-00000.parquet"
+    for number in range(2):
+        ArchiveLog(place).tell(
+            Entry(number, "batch", 1000, [DataFile(path.replace("00000.p", f"{number:05}.p"), 1, 1)])
+        )
+    assert ArchiveLog(place).version() == 1
+    assert ArchiveLog(place).paths() == [path, path.replace("00000.p", "00001.p")]
+
+
+def delta_place(tmp_path: Path, *, batches: int, told: int) -> Place:
+    """Of so many commits the table knows the first."""
+    place = open_or_make(tmp_path / "a", DELTA)
+    for number in range(batches):
+        commit(place, entry(number, number * 5, number * 5 + 5))
+        if number < told:
+            ArchiveLog(place).tell(entry(number, number * 5, number * 5 + 5))
+    return place
+
+
+@pytest.mark.parametrize(("told", "first"), [(0, 0), (1, 1)])
+def test_a_delta_table_that_lost_commits_is_not_made_one_of_the_last_batch(
+    tmp_path: Path, told: int, first: int
+) -> None:
+    """Its log is gone, or comes from an older backup than the manifest."""
+    place = delta_place(tmp_path, batches=3, told=told)
+    for look in (committed, lambda place: Archive(place, lambda: 1000).recover()):
+        with pytest.raises(ArchiveDamaged, match=f"does not know entry {first} of the manifest"):
+            look(place)
+    assert ArchiveLog(place).version() == told - 1
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+def test_a_delta_table_without_its_log_is_missed_behind_a_base_too(tmp_path: Path, is_old: bool) -> None:
+    """Also behind one of before its last batch was written down."""
+    place = delta_place(tmp_path, batches=2, told=0)
+    base = base_of(read_state(place), 2000, keeps=lambda file: False)
+    commit(place, base if not is_old else Entry(2, "base", 2000, ranges=base.ranges))
+    drop_before(place, 2)
+    for number in (3, 4):
+        with pytest.raises(ArchiveDamaged, match=f"does not know entry {0 if is_old else 1} of the manifest"):
+            committed(place)
+        commit(place, entry(number, number * 5, number * 5 + 5))
+    with pytest.raises(ArchiveDamaged, match="put both back from the same backup"):
+        Archive(place, lambda: 1000).recover()
+    assert ArchiveLog(place).version() == -1
+
+
+def test_a_base_says_of_a_base_before_it_which_batch_was_the_last(place: Place) -> None:
+    for number in (3, 4):
+        commit(place, base_of(read_state(place), 2000, keeps=lambda file: True))
+        assert (read_state(place).batches, read_state(place).next_number) == ([2], number + 1)
+
+
+def test_a_delta_table_that_is_newer_than_the_manifest_is_refused(tmp_path: Path) -> None:
+    """Its batches would be taken for ones that it knows already, and their rows would be in no table."""
+    place = delta_place(tmp_path, batches=3, told=3)
+    for number in (1, 2):
+        manifest.file_of(place, number).unlink()
+    with pytest.raises(ArchiveDamaged, match="knows entry 2, and the manifest ends with 0"):
+        Archive(place, lambda: 1000).recover()
+
+
+@pytest.mark.parametrize("name", ["shop", "archive"])
+def test_the_checkpoint_of_another_pipeline_is_refused_and_left_as_it_is(tmp_path: Path, name: str) -> None:
+    """One with a sink called `archive`, which is what the query of an archive is called."""
+    file = tmp_path / "shop.yaml"
+    file.touch()
+    kept = Checkpoint(str(tmp_path / "cp"))
+    commits = Path(kept.of_query("archive"), "commits")
+    commits.mkdir(parents=True)
+    (commits / "0").write_text("v1\n{}")
+    kept.write_state(name=name, file=str(file), state="stopped")
+    before = {path: path.is_file() and path.read_text() for path in (tmp_path / "cp").rglob("*")}
+    place = open_or_make(tmp_path / "a")
+    commit(place, entry(0, 0, 5))
+    with pytest.raises(ConfigError, match=r"checkpoint of another pipeline, .*shop\.yaml: give --checkpoint"):
+        run_archive(
+            None,  # type: ignore[arg-type]
+            place,
+            kept,
+            Wanted(["orders"], ClusterAccess("127.0.0.1:1"), "1 minute"),
+            now_ms=lambda: 1000,
+        )
+    assert {path: path.is_file() and path.read_text() for path in (tmp_path / "cp").rglob("*")} == before
+
+
+def measured_of(*offsets: int) -> Measured:
+    """As Spark sums them up."""
+    low, squared = 2**31 - 1, 2**16 - 1
+    sums = sum(at & low for at in offsets), sum((at & squared) ** 2 for at in offsets)
+    return Measured(len(offsets), min(offsets), max(offsets), 0, *sums)
+
+
+def test_offsets_are_dense_when_each_is_there_once() -> None:
+    for first in (0, 7, 2**16 - 2, 2**31 - 2, 2**40 - 3):
+        whole = range(first, first + 6)
+        assert measured_of(*whole).is_dense
+        assert (measured_of(*whole[:2]) + measured_of(*whole[2:])).is_dense
+        for twice in whole:
+            for missing in set(whole[1:-1]) - {twice}:
+                assert not measured_of(*(twice if at == missing else at for at in whole)).is_dense
+    assert not measured_of(0, 1, 1, 4, 4, 5).is_dense  # their sum alone is that of 0 to 5
 
 
 def test_no_entry_is_written_that_could_not_be_read_again(

@@ -7,9 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from bolide.admin.cluster import listed
+from bolide.admin.connection import AdminConnection
 from bolide.admin.many import of_each
 from bolide.admin.queues import Place as QueuePlace
 from bolide.admin.queues import group_offset, queues_of
+from bolide.admin.topics import topic_route
 from bolide.model.errors import NoBroker, RouteNotFound
 from bolide.model.offsets import MessageQueue
 from bolide.pipeline.access import ClusterAccess
@@ -31,18 +34,19 @@ class Stored:
 
 
 async def ask_stored(
-    cluster: ClusterAccess, topics: Collection[str], group: str | None, *, gone: Collection[str] = ()
+    cluster: ClusterAccess, topics: Collection[str], group: str | None, *, archived: Collection[str] = ()
 ) -> Stored:
-    """The ends of all queues, and where the group is; of the topics in `gone`, none may be left."""
+    """The ends of all queues, and where the group is; only of a topic that is archived none need be there."""
     found = Stored()
     async with cluster.admin() as servers:
         for topic in sorted(topics):
             try:
+                await _check_masters(servers, topic)
                 queues = await queues_of(servers, topic)
             except NoBroker:
                 raise
             except RouteNotFound:
-                if topic in gone:
+                if topic in archived:
                     continue
                 raise
             for one in queues:
@@ -59,12 +63,26 @@ async def ask_stored(
     return found
 
 
+async def _check_masters(servers: AdminConnection, topic: str) -> None:
+    """The queues of a broker of which only slaves are up are asked of nobody, and so would not be missed."""
+    route = await topic_route(servers, topic)
+    if away := [one.broker_name for one in route.brokers if one.master is None]:
+        raise NoBroker(
+            f"the topic {topic!r} cannot be compared: no master of {listed(away)} is up; start it and audit again"
+        )
+
+
 def compared(
-    stored: Stored, state: State | None, topics: Collection[str], *, has_group: bool
+    stored: Stored,
+    state: State | None,
+    topics: Collection[str],
+    *,
+    has_group: bool,
+    deleted: Collection[str] = (),
 ) -> dict[MessageQueue, QueueAudit]:
     """Every queue that brokers or manifest have, as far as offsets tell."""
     archived = {} if state is None else {queue: state.spans(queue) for queue in state.ranges}
-    there = {queue.topic for queue in stored.ends}
+    gone = {*deleted} - {queue.topic for queue in stored.ends}
     found: dict[MessageQueue, QueueAudit] = {}
     for queue in sorted({*stored.ends, *(queue for queue in archived if queue.topic in topics)}):
         one = QueueAudit(
@@ -72,7 +90,7 @@ def compared(
             stored.ends.get(queue),
             archived.get(queue, ()),
             stored.consumed.get(queue),
-            has_topic=queue.topic in there,
+            is_deleted=queue.topic in gone,
         )
         if state is not None:
             compare_archived(one)

@@ -33,7 +33,8 @@ class Kind(StrEnum):
 MEANINGS = {
     Kind.NOT_ARCHIVED: "stored, and not archived",
     Kind.LOST: "not archived, and not stored any more",
-    Kind.NOT_COMPARED: "archived, and not compared: no broker that can be reached has the queue",
+    Kind.NOT_COMPARED: "archived, and not compared: no broker that can be reached has the queue; was its topic deleted?"
+    " Say so with --deleted",
     Kind.BEYOND: "archived, and the queue ends before: was the topic made again?",
     Kind.MISSING: "in the manifest, and in no file",
     Kind.DOUBLED: "in files more than once",
@@ -57,12 +58,12 @@ class QueueAudit:
 
     queue: MessageQueue
     stored: Span | None = None
-    """None when no broker has the queue: its topic was deleted, or its broker is away."""
+    """None when no broker has the queue: its topic was deleted, its broker is away, or it is of another cluster."""
     archived: Sequence[Span] = ()
     consumed: int | None = None
     """Where the group goes on; None when it has not begun."""
-    has_topic: bool = False
-    """Whether some broker has the topic: one that was deleted is archived, and there is nothing to compare."""
+    is_deleted: bool = False
+    """Whether somebody says that the topic was deleted, and no broker has it: there is nothing to compare."""
     findings: list[Finding] = field(default_factory=list)
 
     def add(self, kind: Kind, spans: Iterable[Span]) -> None:
@@ -97,7 +98,7 @@ def compare_archived(one: QueueAudit) -> None:
         end = one.archived[-1].end if one.stored is None else max(one.archived[-1].end, one.stored.end)
         hull = Span(one.archived[0].first, end)
         one.add(Kind.LOST, without(without([hull], one.archived), stored))
-    if one.stored is None and one.has_topic:
+    if one.stored is None and not one.is_deleted:
         one.add(Kind.NOT_COMPARED, one.archived)
     if one.stored is not None:
         one.add(Kind.BEYOND, common(one.archived, [Span(one.stored.end, OFFSET_MAX)]))

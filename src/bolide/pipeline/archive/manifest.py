@@ -70,6 +70,8 @@ class Entry:
     """Paths of files that others of this entry replace."""
     source: Mapping[str, Any] = field(default_factory=dict)
     """Of a batch: its number in Spark's stream, for people."""
+    last_batch: int | None = None
+    """Of a base: the number of the newest batch that is in it."""
 
 
 @dataclass
@@ -82,7 +84,7 @@ class State:
     files: dict[str, DataFile] = field(default_factory=dict)
     ranges: dict[MessageQueue, list[Range]] = field(default_factory=dict)
     batches: list[int] = field(default_factory=list)
-    """Numbers of the entries that are batches, behind the base."""
+    """Numbers of the entries that are batches, of those in the base the newest."""
 
     @property
     def next_number(self) -> int:
@@ -97,7 +99,8 @@ class State:
 
     def take(self, entry: Entry) -> None:
         if entry.kind == "base":
-            self.files, self.ranges, self.batches = {}, {}, []
+            self.files, self.ranges = {}, {}
+            self.batches = [] if entry.last_batch is None else [entry.last_batch]
         elif entry.kind == "batch":
             self.batches.append(entry.number)
         for path in entry.removed:
@@ -179,7 +182,8 @@ def base_of(state: State, written_ms: int, *, keeps: Callable[[DataFile], bool])
     """One entry that says all of a state, with neighbouring ranges made one."""
     ranges = [one for queue in sorted(state.ranges) for one in joined(state.ranges[queue])]
     files = [file for path, file in sorted(state.files.items()) if keeps(file)]
-    return Entry(state.next_number, "base", written_ms, files, ranges)
+    last_batch = state.batches[-1] if state.batches else None
+    return Entry(state.next_number, "base", written_ms, files, ranges, last_batch=last_batch)
 
 
 def joined(ranges: Iterable[Range]) -> list[Range]:
@@ -227,6 +231,7 @@ def _encoded(entry: Entry) -> dict[str, Any]:
         ],
         "files": [{"path": file.path, "rows": file.rows, "bytes": file.size_bytes} for file in entry.files],
         "removed": list(entry.removed),
+        **({} if entry.last_batch is None else {"last_batch": entry.last_batch}),
     }
 
 
@@ -259,9 +264,19 @@ def _read(file: Path, number: int) -> Entry:
             ],
             [_path(path) for path in told["removed"]],
             dict(told["source"]),
+            _last_batch(told),
         )
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ArchiveDamaged(f"{file} cannot be read: {type(error).__name__} {error}") from error
+
+
+def _last_batch(told: Mapping[str, Any]) -> int | None:
+    """A base in which it was not written down yet has at least the first, or none."""
+    if told["kind"] != "base":
+        return None
+    if "last_batch" in told:
+        return int(told["last_batch"])
+    return 0 if told["ranges"] else None
 
 
 def _path(told: str) -> str:

@@ -1,14 +1,15 @@
 """Rows counted and summed up, queue by queue, so that two tables of messages can be held against each other.
 
 The checksum of a message is a 64-bit hash of what it says; that of many is the sum of theirs modulo 2^64: it does not
-depend on order, a row that is there twice changes it, and sums of parts add up to the sum of the whole.
+depend on order, a row that is there twice changes it, and sums of parts add up to the sum of the whole.  So do the sums
+of offsets and of their squares, which tell whether each offset is there once.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.window import Window
 
@@ -28,6 +29,10 @@ QUEUE = ("topic", "brokerName", "queueId")
 WINDOWS = "topic string, brokerName string, queueId int, _first long, _end long"
 
 
+OFFSET_BITS, SQUARED_BITS = 31, 16
+"""So many low bits of an offset, and of one that is squared, are summed up: no sum of 2^31 of them overflows."""
+
+
 class TooManySpans(BolideError):
     """So many holes that a list of them would help nobody."""
 
@@ -40,6 +45,9 @@ class Measured:
     first: int
     last: int
     checksum: int
+    offsets: int
+    squares: int
+    """Sums of the low bits of offsets, and of their squares."""
 
     def __add__(self, other: "Measured") -> "Measured":
         return Measured(
@@ -47,11 +55,34 @@ class Measured:
             min(self.first, other.first),
             max(self.last, other.last),
             (self.checksum + other.checksum) & CHECKSUM_MASK,
+            self.offsets + other.offsets,
+            self.squares + other.squares,
         )
 
     @property
     def is_dense(self) -> bool:
-        return self.rows == self.last - self.first + 1
+        """As many rows as offsets, and none of these twice while another is missing."""
+        end = self.last + 1
+        return (
+            self.rows == end - self.first
+            and self.offsets == _offsets_below(end) - _offsets_below(self.first)
+            and self.squares == _squares_below(end) - _squares_below(self.first)
+        )
+
+
+def _offsets_below(end: int) -> int:
+    """What the low bits of all offsets before this one sum up to."""
+    return _sum_below(end, OFFSET_BITS, lambda count: count * (count - 1) // 2)
+
+
+def _squares_below(end: int) -> int:
+    return _sum_below(end, SQUARED_BITS, lambda count: count * (count - 1) * (2 * count - 1) // 6)
+
+
+def _sum_below(end: int, bits: int, sum_of_first: Callable[[int], int]) -> int:
+    """Low bits go through all their values again and again."""
+    turns, rest = divmod(end, 1 << bits)
+    return turns * sum_of_first(1 << bits) + sum_of_first(rest)
 
 
 def measured(frame: DataFrame, *by: str) -> list[tuple[Any, Measured]]:
@@ -64,11 +95,19 @@ def measured(frame: DataFrame, *by: str) -> list[tuple[Any, Measured]]:
         # Two halves, because a sum of 64-bit numbers overflows, which Spark calls an error.
         F.sum(F.col("_hash").bitwiseAND(F.lit(0xFFFFFFFF))).alias("_low"),
         F.sum(F.shiftrightunsigned("_hash", 32)).alias("_high"),
+        F.sum(_low_bits(OFFSET_BITS)).alias("_offsets"),
+        F.sum(_low_bits(SQUARED_BITS) * _low_bits(SQUARED_BITS)).alias("_squares"),
     )
-    return [
-        (row, Measured(row._rows, row._least, row._most, (row._low + (row._high << 32)) & CHECKSUM_MASK))
-        for row in found.collect()
-    ]
+    return [(row, _measured(row)) for row in found.collect()]
+
+
+def _low_bits(bits: int) -> Column:
+    return F.col("queueOffset").bitwiseAND(F.lit((1 << bits) - 1))
+
+
+def _measured(row: Any) -> Measured:
+    checksum = (row._low + (row._high << 32)) & CHECKSUM_MASK
+    return Measured(row._rows, row._least, row._most, checksum, row._offsets, row._squares)
 
 
 def measured_queues(frame: DataFrame) -> dict[MessageQueue, Measured]:

@@ -32,14 +32,22 @@ def committed(place: Place) -> State:
     """What holds: of a Delta table, what it has been told of."""
     if place.format != DELTA:
         return read_state(place)
+    return read_state(place, up_to=told_of(place, read_state(place)))
+
+
+def told_of(place: Place, state: State) -> int:
+    """The number of the last batch that the Delta table knows; only the last entry may be on its way there.
+
+    The state is one that was read before, so that what is committed meanwhile is not missed.
+    """
     told = ArchiveLog(place).version()
-    batches = [number for number in read_state(place).batches if number > told]
-    if len(batches) > 1:  # one may be on its way
+    untold = [number for number in state.batches if number > told]
+    if untold and untold != [state.next_number - 1]:
         raise ArchiveDamaged(
-            f"the Delta table in {place.data} knows nothing of {len(batches)} commits of the manifest, from entry"
-            f" {batches[0]} on: its _delta_log is gone, or older than the manifest; put both back from the same backup"
+            f"the Delta table in {place.data} does not know entry {untold[0]} of the manifest, and others came behind"
+            " it: its _delta_log is gone, or older than the manifest; put both back from the same backup"
         )
-    return read_state(place, up_to=told)
+    return told
 
 
 def rows_of(

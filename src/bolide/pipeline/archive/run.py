@@ -17,24 +17,21 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from bolide.admin.queues import queues_of
-from bolide.model.errors import BolideError
+from bolide.model.errors import BolideError, ConfigError
 from bolide.model.offsets import MessageQueue
 from bolide.pipeline.archive.compact import Compacted, compact
 from bolide.pipeline.archive.manifest import State
 from bolide.pipeline.archive.place import Place
-from bolide.pipeline.archive.wanted import Wanted
+from bolide.pipeline.archive.wanted import Ends, Wanted
 from bolide.pipeline.archive.write import Added, Archive
-from bolide.pipeline.declared.build import first_words
 from bolide.pipeline.declared.checkpoint import Checkpoint
 from bolide.pipeline.declared.definition import TOPIC_FORMAT
 from bolide.pipeline.declared.offsets import queue_offsets
 from bolide.pipeline.declared.run import PipelineFailed, Stop, Watch, run_queries
+from bolide.pipeline.spark_errors import first_words
 from bolide.wire.bodies.topic import QueueBounds
 
 log = logging.getLogger(__name__)
-
-Ends = Mapping[MessageQueue, QueueBounds]
 
 QUERY = "archive"
 EARLIEST = -2
@@ -61,10 +58,11 @@ def run_archive(
     before: Callable[[str], None] = lambda step: None,
 ) -> Done:
     """Until it is stopped, or with `once` until all is read."""
+    _check_no_other(checkpoint)
     with place.held():
         archive = Archive(place, now_ms, before)
         archive.recover()
-        ends = asyncio.run(_ends(wanted))
+        ends = asyncio.run(wanted.ends())
         _begin_anew_if_other(checkpoint, archive.state, ends)
         work = _Work(spark, archive, wanted)
         options = {**source_options(wanted), "startingOffsets": _first_offsets(archive.state, ends)}
@@ -86,6 +84,16 @@ def run_archive(
         if wanted.once:
             work.compact()
     return Done(archive.added, work.compacted)
+
+
+def _check_no_other(checkpoint: Checkpoint) -> None:
+    """What an archive has left there may be forgotten; what another pipeline goes on from must not be."""
+    told = checkpoint.read_state()
+    if told and (told.get("name") != QUERY or Path(str(told.get("file"))).is_file()):
+        raise ConfigError(
+            f"{checkpoint.location} is the checkpoint of another pipeline, {told.get('file')}:"
+            " give --checkpoint a folder of its own"
+        )
 
 
 def _begin_anew_if_other(checkpoint: Checkpoint, state: State, ends: Ends) -> None:
@@ -115,13 +123,6 @@ def _agree(offsets: Mapping[MessageQueue, int], state: State, ends: Ends) -> boo
         elif at is not None and queue in ends and at > ends[queue].offset_min:
             return False  # something was read, and it is not here
     return True
-
-
-async def _ends(wanted: Wanted) -> Ends:
-    async with wanted.cluster.admin() as servers:
-        return {
-            one.place.queue: one.bounds for topic in wanted.topics for one in await queues_of(servers, topic)
-        }
 
 
 def _first_offsets(state: State, ends: Ends) -> str:

@@ -35,7 +35,7 @@ from bolide.pipeline.archive.measure import (
     queue_of,
 )
 from bolide.pipeline.archive.place import DELTA, STAGED, ArchiveDamaged, Place
-from bolide.pipeline.archive.read import rows_of
+from bolide.pipeline.archive.read import rows_of, told_of
 from bolide.pipeline.archive.spans import Span, common
 from bolide.pipeline.table_files import move_in, named_files, partition_of, set_for
 
@@ -86,6 +86,8 @@ class Archive:
     def recover(self) -> None:
         """Finishes the last commit, and removes what is none.  Called first."""
         self.state = read_state(self.place)
+        if self.place.format == DELTA:
+            self._check_told()
         self.place.check_staging()
         last = self.state.last
         if last is not None:
@@ -98,6 +100,15 @@ class Archive:
         for begun in self.place.manifest.glob("*.new"):
             begun.unlink()
         self.is_sound = True
+
+    def _check_told(self) -> None:
+        """A table that knows too little would get the last batch alone, and one that knows too much no new one."""
+        told = told_of(self.place, self.state)
+        if told >= self.state.next_number:
+            raise ArchiveDamaged(
+                f"the Delta table in {self.place.data} knows entry {told}, and the manifest ends with"
+                f" {self.state.next_number - 1}: it is older than the table; put both back from the same backup"
+            )
 
     # ---- a batch -------------------------------------------------------------------------------------------
 
