@@ -17,7 +17,6 @@ from bolide.model.topic import TopicConfig
 from bolide.store.disk import Disk
 from bolide.store.tables.persisted import PersistedTable, entries_of, read_entries, with_more
 
-
 class TopicTable(PersistedTable):
     """Topics by name."""
 
@@ -46,6 +45,11 @@ class TopicTable(PersistedTable):
         if config is None:
             raise TopicNotFound(f"the topic {topic[:255]!r} does not exist on this broker")
         return config
+
+    def queue_now(self, topic: str, queue_id: int) -> int:
+        """Where a message goes that was meant for this queue: the topic may have fewer by now."""
+        config = self._topics.get(topic)
+        return queue_id % config.queues if config is not None and queue_id >= config.queues > 0 else queue_id
 
     def put(self, config: TopicConfig) -> None:
         """Create the topic or change it; the name is checked, and nothing happens when nothing would change."""
