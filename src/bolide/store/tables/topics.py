@@ -5,6 +5,7 @@ Built-in topics are there from the start and give no version of their own, as in
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from bolide.model import names
@@ -103,6 +104,16 @@ class TopicTable(PersistedTable):
                 self._topics[config.name] = config
                 self._bytes += topic_bytes(config)
                 self.mark_dirty()
+
+    def widen(self, built_in: str, queues: int) -> None:
+        """Let a built-in topic have so many queues, if the file says that it has fewer."""
+        known = self._topics[built_in]
+        read, write = max(known.read_queues, queues), max(known.write_queues, queues)
+        if (read, write) != (known.read_queues, known.write_queues):
+            wider = replace(known, read_queues=read, write_queues=write)
+            self._bytes += topic_bytes(wider) - topic_bytes(known)
+            self._topics[built_in] = wider
+            self.mark_dirty()
 
     def members(self) -> dict[str, Any]:
         return {
