@@ -18,6 +18,11 @@ from bolide.model.topic import TopicConfig
 from bolide.store.disk import Disk
 from bolide.store.tables.persisted import PersistedTable, entries_of, read_entries, with_more
 
+RESERVED = 16
+"""One part in so many of the table is for topics that the broker needs itself: without its retry topic a group could
+not fail."""
+
+
 class TopicTable(PersistedTable):
     """Topics by name."""
 
@@ -25,6 +30,7 @@ class TopicTable(PersistedTable):
         super().__init__(disk, path, clock)
         self._topics: dict[str, TopicConfig] = {}
         self._bytes = 0
+        self._is_needed: Callable[[str], bool] = lambda topic: False
         self._listeners: list[Callable[[], None]] = []
         self._mourners: list[Callable[[TopicConfig], None]] = []
 
@@ -57,10 +63,14 @@ class TopicTable(PersistedTable):
         self.check(config)
         if config == self._topics.get(config.name):
             return
-        if config.name not in self._topics and len(self._topics) >= TOPICS_MAX:
-            raise TableFull(f"there are {TOPICS_MAX} topics, and no more are kept: delete some first")
+        if config.name not in self._topics and len(self._topics) >= self._share(config.name, TOPICS_MAX):
+            raise TableFull(f"there are {len(self._topics)} topics, and no more are kept: delete some first")
         self._keep(config)
         self.touch()
+
+    def keep_room_for(self, is_needed: Callable[[str], bool]) -> None:
+        """The last of the room is for topics of which this is true."""
+        self._is_needed = is_needed
 
     @staticmethod
     def check(config: TopicConfig) -> None:
@@ -136,5 +146,9 @@ class TopicTable(PersistedTable):
         """What the table holds must fit into a registration: see the limit."""
         known = self._topics.get(config.name)
         more = topic_bytes(config) - (0 if known is None else topic_bytes(known))
-        self._bytes = with_more(self._bytes, more, TOPIC_TABLE_BYTES_MAX, "topics")
+        self._bytes = with_more(self._bytes, more, self._share(config.name, TOPIC_TABLE_BYTES_MAX), "topics")
         self._topics[config.name] = config
+
+    def _share(self, topic: str, all_: int) -> int:
+        """How much of the table may be taken before this topic has no room."""
+        return all_ if self._is_needed(topic) else all_ - all_ // RESERVED
