@@ -117,9 +117,13 @@ class Cleaner:
         """An operator wants what is expired to go now, at whatever hour."""
         self._asked_runs = MANUAL_RUNS
 
-    def topics(self) -> dict[str, bool]:
-        """Topics that have queues, known or not, and whether messages of them are left."""
+    def topics(self) -> list[str]:
+        """Topics that have queues, known or not."""
         return self._cleaning.topics()
+
+    def has_messages(self, topic: str) -> bool:
+        """Whether messages of the topic are left."""
+        return self._cleaning.has_messages(topic)
 
     def figures(self) -> RetentionFigures:
         """What retention has left, and how full the disk is."""

@@ -2,7 +2,8 @@
 
 A broker that was killed had delivered more than `delayOffset.json` says.  Messages of a level are delivered in the
 order of their queue, none before it is due, and a delivered one is as the one that waited.  So each is looked for in
-its own queue, among the messages that were stored since it was due; the first that is not there was not delivered.
+its own queue, among the messages that were stored since it was due, and if its topic has fewer queues by now also in
+the one that takes what was meant for it; the first that is not there was not delivered.
 """
 
 from bolide.broker.waiting_message import Undeliverable, delivered
@@ -14,11 +15,14 @@ from bolide.store.new_message import NewMessage
 from bolide.store.queue_entry import ENTRY, GAP_SIZE
 from bolide.store.queue_index import ConsumeQueue
 from bolide.store.store import MessageStore
+from bolide.store.tables import TopicTable
 
 STEP_ENTRIES = 512
 
 
-def first_undelivered(store: MessageStore, queue: ConsumeQueue, first: int, now_ms: int) -> Steps[int]:
+def first_undelivered(
+    store: MessageStore, topics: TopicTable, queue: ConsumeQueue, first: int, now_ms: int
+) -> Steps[int]:
     """The number of the first message of a level's queue, from `first` on, that is not in its own queue.
 
     What is due later than the newest message of the log cannot be.  Unless that is from the future: the clock was set
@@ -43,23 +47,28 @@ def first_undelivered(store: MessageStore, queue: ConsumeQueue, first: int, now_
             break  # among so many there may be equal ones, and twice is better than never
         if store.queues.deletions.place_of(message.topic) > entry[0]:
             continue  # its topic was deleted since: nobody can tell, and it is not delivered any more
-        own = (message.topic, message.queue_id)
-        if own not in places:
-            since_ms = _stored_ms(record) if is_set_back else entry[2]
-            places[own] = int(store.reader.search_offset(*own, since_ms))
-        found = yield from _find(
-            store, message, len(message.topic) - len(queue.tail.key[0]) + entry[1], places[own]
-        )
+        size = len(message.topic) - len(queue.tail.key[0]) + entry[1]
+        found: int | None = None
+        for queue_id in dict.fromkeys((message.queue_id, topics.queue_now(message.topic, message.queue_id))):
+            own = (message.topic, queue_id)
+            if own not in places:
+                since_ms = _stored_ms(record) if is_set_back else entry[2]
+                places[own] = int(store.reader.search_offset(*own, since_ms))
+            found = yield from _find(store, own, message, size, places[own])
+            if found is not None:
+                places[own] = found + 1
+                undelivered = number
+                break
         if found is None:
             break
-        places[own] = found + 1
-        undelivered = number
     return undelivered
 
 
-def _find(store: MessageStore, message: NewMessage, size: int, first: int) -> Steps[int | None]:
-    """The number that a message of about this size has in its queue, from `first` on."""
-    queue = store.queues.find(message.topic, message.queue_id)
+def _find(
+    store: MessageStore, own: tuple[str, int], message: NewMessage, size: int, first: int
+) -> Steps[int | None]:
+    """The number that a message of about this size has in this queue, from `first` on."""
+    queue = store.queues.find(*own)
     wanted = _identity(message)
     while queue is not None and (entries := queue.read(first, STEP_ENTRIES)):
         for number, entry in enumerate(ENTRY.iter_unpack(entries), first):

@@ -29,7 +29,7 @@ from bolide.store.new_message import NewMessage
 from bolide.store.queue_entry import ENTRY, GAP_SIZE
 from bolide.store.queue_index import ConsumeQueue
 from bolide.store.store import MessageStore
-from bolide.store.tables import DelayOffsetTable
+from bolide.store.tables import DelayOffsetTable, TopicTable
 
 log = logging.getLogger(__name__)
 
@@ -76,9 +76,16 @@ class _Due(NamedTuple):
 
 class Deliveries:
     def __init__(
-        self, store: MessageStore, door: Door, table: DelayOffsetTable, levels: DelayLevels, clock: Clock
+        self,
+        store: MessageStore,
+        door: Door,
+        topics: TopicTable,
+        table: DelayOffsetTable,
+        levels: DelayLevels,
+        clock: Clock,
     ) -> None:
         self._store = store
+        self._topics = topics
         self._door = door
         self._table = table
         self._delays = levels
@@ -143,7 +150,9 @@ class Deliveries:
                         "delay level %d goes on at %d instead of %d", level.number, level.offset, told
                     )
             if queue is not None:
-                first = await in_turns(first_undelivered(self._store, queue, level.offset, now_ms))
+                first = await in_turns(
+                    first_undelivered(self._store, self._topics, queue, level.offset, now_ms)
+                )
                 if first != level.offset:
                     log.warning(
                         "level %d: %d messages were delivered before", level.number, first - level.offset
@@ -290,7 +299,9 @@ class Deliveries:
             if record is None:
                 raise Undeliverable("it is damaged, or not where it should be")
             message = delivered(record)
-            return None if self._gone.had(message.topic, log_offset) else message
+            if self._gone.had(message.topic, log_offset):
+                return None
+            return message._replace(queue_id=self._topics.queue_now(message.topic, message.queue_id))
         except Undeliverable as error:
             self._pass_over(level, offset, error)
             return None

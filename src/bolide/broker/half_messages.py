@@ -49,6 +49,9 @@ _LINE_NAME = f"{Property.PREPARED_QUEUE_OFFSET}\x01".encode()
 _Whose = tuple[str | None, str]
 """What a message says itself of which one it is, and of its sender."""
 
+_Line = tuple[int, _Whose]
+"""The offset of the first, and whose all of them are."""
+
 
 class Half(NamedTuple):
     """A half message in its place."""
@@ -299,7 +302,9 @@ class HalfMessages:
         first_open = self.window.next_open(self.window.first, self.end)
         if first_open is None:
             return
-        firsts: dict[int, _Whose] = {}
+        firsts: dict[int, _Whose | None] = {}
+        # Not bounded as `_places` is: of a line whose last place is forgotten here, two places would stay open.
+        places: dict[_Line, int] = {}
         for data, record in self._records(names.HALF_TOPIC, first_open):
             if record.prepared_offset > 0:
                 self.note_resumed(record.prepared_offset)
@@ -308,28 +313,31 @@ class HalfMessages:
             line = self._line_of(data, record, firsts)
             if line is None:
                 continue  # somebody else's words
-            self.window.finish(self._places.pop(line, line))
+            self.window.finish(places.pop(line, line[0]))
             if not self.window.is_finished(record.queue_offset):
-                self._note_place(line, record.queue_offset)
+                places[line] = record.queue_offset
+        for (first, _), place in places.items():
+            self._note_place(first, place)
 
-    def _line_of(self, data: bytes, record: OpenRecord, firsts: dict[int, _Whose]) -> int | None:
+    def _line_of(self, data: bytes, record: OpenRecord, firsts: dict[int, _Whose | None]) -> _Line | None:
         """The line that it names, if it is of that line (`_in_line`).  The first of each is read once and remembered:
-        there may be a hundred records of a line, and nobody is served before all are seen."""
+        there may be a hundred records of a line, and nobody is served before all are seen.  If the first is gone, those
+        that name it and are the same message are a line still."""
         if data[record.topic_at : record.topic_end] != _HALF_TOPIC or record.queue_id != QUEUE:
             return None
         properties = parse_properties(data[record.properties_at : record.end].decode("utf-8", "replace"))
         line = parse_count(properties.get(Property.PREPARED_QUEUE_OFFSET, ""))
         if line is None or line >= record.queue_offset:
             return None
-        whose = firsts.get(line)
-        if whose is None:
+        if line in firsts:
+            whose = firsts[line]
+        else:
             first = _half_of(self._read(line))
-            if first is None:
-                return None
-            whose = _whose(first.properties)
+            whose = None if first is None else _whose(first.properties)
             if len(firsts) < HALF_LINES_MAX:
                 firsts[line] = whose
-        return line if _whose(properties) == whose else None
+        own = _whose(properties)
+        return (line, own) if whose in (own, None) else None
 
     def _end_last(self) -> None:
         """What was committed or given up at the very end of the log may have lost its op record to a crash."""

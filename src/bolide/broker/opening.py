@@ -6,6 +6,8 @@ from typing import NamedTuple
 from bolide.broker.config import BrokerConfig
 from bolide.broker.identity import Identity
 from bolide.broker.table_files import TableFiles
+from bolide.model.limits import TOPIC_QUEUES_MAX
+from bolide.model.names import SCHEDULE_TOPIC, group_of
 from bolide.net.surroundings import Surroundings
 from bolide.rules.built_in_topics import built_in_topics
 from bolide.store.disk import Disk
@@ -69,5 +71,8 @@ def open_all(
             trace_topic=config.trace_topic if config.trace_topic_made else "",
         )
     )
+    held = (queue.tail.key[1] + 1 for queue in store.queues.of_topic(SCHEDULE_TOPIC))
+    topics.widen(SCHEDULE_TOPIC, min(max(config.delay_levels.highest, *held, 0), TOPIC_QUEUES_MAX))
+    topics.keep_room_for(lambda topic: group_of(topic) in groups)
     groups.add_built_in()
     return Tables(topics, groups, offsets)

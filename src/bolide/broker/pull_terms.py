@@ -15,7 +15,7 @@ from bolide.model.errors import (
 from bolide.model.filter import Filter
 from bolide.model.limit import KIB
 from bolide.model.limits import HOLD_MS_MAX, PULL_BULK_BYTES_MAX, PULL_BULK_MESSAGES_MAX
-from bolide.model.topic import TAG, GroupConfig, Subscription
+from bolide.model.topic import TAG, GroupConfig, Subscription, TopicConfig
 from bolide.net.link import Link
 from bolide.rules.filters import SQL, filter_of
 from bolide.store.reading import PullLimits
@@ -33,8 +33,8 @@ class PullTerms(NamedTuple):
     """0 for a pull that is answered at once, whatever it finds."""
 
 
-def pull_terms(state: BrokerState, link: Link, header: PullRequest) -> PullTerms:
-    """The terms; an error says why there are none."""
+def pull_terms(state: BrokerState, link: Link, header: PullRequest, *, of_writer: bool = False) -> PullTerms:
+    """The terms; an error says why there are none.  `of_writer`: see `is_of_writer`."""
     config = state.settings.now
     if not config.readable:
         raise PermissionDenied(f"the broker {config.broker_name} may not be read now")
@@ -42,18 +42,36 @@ def pull_terms(state: BrokerState, link: Link, header: PullRequest) -> PullTerms
     if not group.consume_enable:
         raise PermissionDenied(f"the group {group.name} may not consume")
     topic = state.topics.require(header.topic)
-    if not topic.readable:
-        raise PermissionDenied(f"the topic {topic.name} may not be read")
-    if not 0 <= header.queue_id < topic.read_queues:
-        raise InvalidRequest(
-            f"queue {header.queue_id} cannot be read: the topic {topic.name} has {topic.read_queues} read queues"
-        )
+    if not of_writer:
+        _check_readable(topic, header.queue_id)
     if header.sys_flag & PullFlag.SUBSCRIPTION:
         kind = header.expression_type or TAG
         subscription = Subscription.parse(header.topic, header.subscription, header.sub_version, kind)
     else:
         subscription = _known_subscription(state, header, group)
     return PullTerms(wanted_by(state, subscription), _limits(state, header), _wait_ms(state, header))
+
+
+def is_of_writer(state: BrokerState, link: Link, header: PullRequest) -> bool:
+    """Whether this is a bulk writer that looks for what it has stored of a part already (`broker/handlers/write.py`).
+
+    It belongs to the write: that its messages lie where consumers may not read, or not any more, keeps nobody from
+    storing them once.
+    """
+    return (
+        header.bulk
+        and state.writers.is_beginning(link, header.topic)
+        and state.store.queues.find(header.topic, header.queue_id) is not None
+    )
+
+
+def _check_readable(topic: TopicConfig, queue_id: int) -> None:
+    if not topic.readable:
+        raise PermissionDenied(f"the topic {topic.name} may not be read")
+    if not 0 <= queue_id < topic.read_queues:
+        raise InvalidRequest(
+            f"queue {queue_id} cannot be read: the topic {topic.name} has {topic.read_queues} read queues"
+        )
 
 
 def bearable(link: Link, limits: PullLimits) -> PullLimits:

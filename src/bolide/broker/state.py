@@ -16,6 +16,7 @@ from bolide.broker.topic_remover import TopicRemover
 from bolide.machines.clients import ClientTable
 from bolide.machines.locks import QueueLocks
 from bolide.machines.traffic import Traffic
+from bolide.machines.writers import Writers
 from bolide.model.clock import Clock
 from bolide.net.dispatch import Dispatcher
 from bolide.net.guard import Passes
@@ -54,6 +55,7 @@ class BrokerState:
     unique_ids: UniqueIds
     diversions: Diversions = field(default_factory=Diversions)
     locks: QueueLocks = field(default_factory=QueueLocks)
+    writers: Writers[Link] = field(default_factory=Writers)
     large_answers: LargeAnswers = field(default_factory=LargeAnswers)
     kept_from: list[Callable[[], int | None]] = field(default_factory=list)
     """Where in the log each part has its oldest message that still waits for something: none goes for its age."""

@@ -33,6 +33,7 @@ from bolide.store.new_message import NewMessage
 from bolide.store.queue_entry import ENTRY, ENTRY_BYTES, GAP_SIZE
 from bolide.store.queue_index import ConsumeQueue
 from bolide.store.store import MessageStore
+from bolide.store.tables import TopicTable
 from bolide.store.timer.delivered import delivered_since, mark_of
 from bolide.store.timer.index import Opened, TimerIndex
 from bolide.store.timer.layout import DELETE, DUE, NOWHERE, ROLL, SLOTS
@@ -75,6 +76,7 @@ class Timer:
         self,
         store: MessageStore,
         door: Door,
+        topics: TopicTable,
         index: TimerIndex,
         clock: Clock,
         window_ms: int,
@@ -82,6 +84,7 @@ class Timer:
         """`window_ms` is how long a record may wait before it is written again."""
         self._store = store
         self._door = door
+        self._topics = topics
         self._clock = clock
         self._gone = GoneTopics(store.queues.deletions, clock)
         self.index = index
@@ -436,6 +439,7 @@ class Timer:
             return message.with_pairs(**times, **{Property.TIMER_ROLL_TIMES: str(rolls + 1)})
         if self._recalls.has(topic, properties.get(Property.UNIQUE_KEY, "")):
             return None
+        queue_id = self._topics.queue_now(topic, queue_id)
         message = NewMessage.of_record(data)._replace(topic=topic, queue_id=queue_id, prepared_offset=mark)
         return message.with_pairs(**times)
 

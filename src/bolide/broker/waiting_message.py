@@ -77,7 +77,8 @@ def append_due(
 
 
 def delivered(record: bytes) -> NewMessage:
-    """What a record of the schedule topic becomes when it is due: the same message in its own topic and queue.
+    """What a record of the schedule topic becomes when it is due: the same message in its own topic, and the queue that
+    its sender meant; whoever stores it asks the table of topics whether there is such a queue still.
 
     Its properties stay as they are, as in the original: DELAY, REAL_TOPIC and REAL_QID among them.  So whoever stores
     it must not ask the diversions again.

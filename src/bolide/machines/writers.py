@@ -19,22 +19,26 @@ Part = tuple[str, int]
 class Writers(Generic[C]):
     def __init__(self) -> None:
         self._owners: dict[Part, C] = {}
-        self._parts: dict[C, set[Part]] = {}  # the same by connection
+        self._parts: dict[C, dict[Part, str]] = {}  # by connection, with the topic that has begun last
         self._begun: dict[
             str, tuple[int, set[tuple[int, str]]]
         ] = {}  # writer to batch and what of it has begun
         self._parts_begun = 0  # of all of them
 
-    def take(self, part: Part, connection: C) -> C | None:
-        """The part belongs to this connection now; the one that has lost it, if it was another."""
+    def take(self, part: Part, topic: str, connection: C) -> C | None:
+        """The part belongs to this connection now, which begins the topic; the one that has lost it, if it was
+        another."""
         before = self._owners.get(part)
-        if before == connection:
-            return None
-        if before is not None:
-            self._parts[before].discard(part)
         self._owners[part] = connection
-        self._parts.setdefault(connection, set()).add(part)
+        self._parts.setdefault(connection, {})[part] = topic
+        if before is None or before == connection:
+            return None
+        del self._parts[before][part]
         return before
+
+    def is_beginning(self, connection: C, topic: str) -> bool:
+        """Whether it writes a part that has begun this topic last, and so may be looking at what is there."""
+        return topic in self._parts.get(connection, {}).values()
 
     def parts_of(self, connection: C) -> int:
         return len(self._parts.get(connection, ()))

@@ -115,6 +115,12 @@ def dead_letter_topic(group: str) -> str:
     return DEAD_LETTER_PREFIX + group
 
 
+def group_of(topic: str) -> str | None:
+    """Whose retry topic or dead letter topic it is; None for one of neither kind."""
+    prefix = next((one for one in (RETRY_PREFIX, DEAD_LETTER_PREFIX) if topic.startswith(one)), None)
+    return None if prefix is None else topic[len(prefix) :]
+
+
 def reply_topic(cluster: str) -> str:
     return f"{cluster}_REPLY_TOPIC"
 

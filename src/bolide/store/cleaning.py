@@ -128,13 +128,13 @@ class StoreCleaning:
         with contextlib.suppress(FileNotFoundError):
             self._disk.sync_dir(folder)
 
-    def topics(self) -> dict[str, bool]:
-        """Topics that have queues, and whether messages of them are left."""
-        found: dict[str, bool] = {}
-        for queue in self._store.queues:
-            topic = queue.tail.key[0]
-            found[topic] = found.get(topic, False) or queue.end > queue.start
-        return found
+    def topics(self) -> list[str]:
+        """Topics that have queues."""
+        return self._store.queues.topics()
+
+    def has_messages(self, topic: str) -> bool:
+        """Whether messages of it are left."""
+        return any(queue.end > queue.start for queue in self._store.queues.of_topic(topic))
 
 
 def _expire(queue: ConsumeQueue, log_start: int) -> int:

@@ -323,6 +323,14 @@ class QueueIndex:
         queues = self._topics.get(topic)
         return None if queues is None else queues.get(queue_id)
 
+    def topics(self) -> list[str]:
+        """Of which there are queues."""
+        return list(self._topics)
+
+    def of_topic(self, topic: str) -> list[ConsumeQueue]:
+        """Its queues, whatever the table of topics says of it, in no order."""
+        return list(self._topics.get(topic, {}).values())
+
     def tails(self, topic: str, count: int) -> list[QueueTail | None]:
         """The tails of the first so many queues; None for those that nobody has written to."""
         tails: list[QueueTail | None] = [None] * count

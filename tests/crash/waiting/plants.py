@@ -37,7 +37,9 @@ LATER_S = 0.2
 def deliver_and_not_find_it_again(stack: ExitStack) -> None:
     """A start believes the file that says how far a level was delivered."""
 
-    def first_undelivered(store: object, queue: object, first: int, now_ms: int) -> Steps[int]:
+    def first_undelivered(
+        store: object, topics: object, queue: object, first: int, now_ms: int
+    ) -> Steps[int]:
         yield
         return first
 
@@ -87,8 +89,8 @@ def deliver_at_once_what_is_from_the_future(stack: ExitStack) -> None:
 def forget_what_came_while_the_clock_was_set_back(stack: ExitStack) -> None:
     """A start looks for delivered messages among those stored since they were due, as if time never went back."""
 
-    def first_undelivered(store: Any, queue: Any, first: int, now_ms: int) -> Steps[int]:
-        return real(store, queue, first, 1 << 62)
+    def first_undelivered(store: Any, topics: Any, queue: Any, first: int, now_ms: int) -> Steps[int]:
+        return real(store, topics, queue, first, 1 << 62)
 
     real = delivered_module.first_undelivered
     stack.enter_context(patch.object(deliveries, "first_undelivered", first_undelivered))

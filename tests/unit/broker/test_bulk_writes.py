@@ -4,13 +4,24 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from bolide.broker.handlers.write import QUEUES_PER_TURN, BulkWrites
+from bolide.model.names import SCHEDULE_TOPIC
 from bolide.model.topic import TopicConfig
 from bolide.wire.bodies.write import StoredRange, decode_ranges
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
 from bolide.wire.headers.write import BeginWrite, WriteBegun
-from tests.unit.broker.stage import connect, fill, send_request, serving
+from tests.unit.broker.stage import (
+    bodies_of,
+    connect,
+    fill,
+    properties_of,
+    pull_request,
+    send_request,
+    serving,
+)
 from tests.unit.net.stage import Wire
 from tests.unit.net.turns import counted_by_turn
 
@@ -124,15 +135,66 @@ def test_the_brokers_of_a_batch_are_counted_together_however_many_requests_name_
     asyncio.run(run())
 
 
+def test_what_waits_in_a_level_above_those_of_the_original_is_found(tmp_path: Path) -> None:
+    """Also in a store whose table of topics was written with fewer levels."""
+    levels = {"messageDelayLevel": " ".join(f"{number}m" for number in range(1, 21))}
+
+    async def run() -> None:
+        async with serving(tmp_path):
+            pass
+        async with serving(tmp_path, levels) as (_, wire):
+            await begin(wire, delays=True)
+            answer = await wire.ask(send_request(b"later", properties=properties_of(1, DELAY="20")))
+            assert answer.code == 0, answer.remark
+            _, ranges = await begin(wire, delays=True)
+            assert ranges == [StoredRange(SCHEDULE_TOPIC, 19, 0, 1)]
+            pull = pull_request(topic=SCHEDULE_TOPIC, queue_id=19)
+            assert bodies_of(await wire.ask(pull)) == [b"later"]
+        async with serving(tmp_path) as (broker, _):  # the level is gone, what waits in it is not
+            assert broker.state.topics.require(SCHEDULE_TOPIC).read_queues == 20
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [TopicConfig("T", 1, 4), TopicConfig("T", 1, 1), TopicConfig("T", 4, 4, perm=2)],
+    ids=["fewer are read", "fewer there are", "none is read"],
+)
+def test_who_writes_reads_its_own_also_where_consumers_may_not(tmp_path: Path, changed: TopicConfig) -> None:
+    async def run() -> None:
+        async with serving(tmp_path) as (broker, wire):
+            broker.state.topics.put(TopicConfig("T", 4, 4))
+            await begin(wire)
+            await fill(wire, 2, queue_id=3)
+            broker.state.topics.put(changed)
+            again = await connect(broker)
+            pull = pull_request(topic="T", queue_id=3, bulk=True)
+            assert (await again.ask(pull)).code != 0
+            _, ranges = await begin(again)
+            assert ranges == [StoredRange("T", 3, 0, 2)]
+            for _ in range(3):
+                assert len(bodies_of(await again.ask(pull))) == 2
+            for queue_id, bulk in ((3, False), (2, True), (-1, True)):
+                assert (await again.ask(pull_request(queue_id=queue_id, bulk=bulk))).code != 0
+            other = await connect(broker)
+            await begin(other, topic="U", partition=1)
+            assert (await other.ask(pull)).code != 0  # it writes something else
+
+    asyncio.run(run())
+
+
 def test_the_queues_of_a_wide_topic_are_looked_through_a_slice_per_turn(tmp_path: Path) -> None:
     async def run() -> None:
         async with serving(tmp_path) as (broker, wire):
             broker.state.topics.put(TopicConfig("wide", 512, 512))
+            for queue_id in range(512):
+                await fill(wire, 1, topic="wide", queue_id=queue_id)
             await begin(wire, topic="wide")
             await fill(wire, 2, topic="wide", queue_id=511)
             with counted_by_turn(broker.state.store.reader, "range_from") as looked:
                 _, ranges = await begin(wire, topic="wide")
-            assert ranges == [StoredRange("wide", 511, 0, 2)]
+            assert ranges == [StoredRange("wide", 511, 1, 3)]
             assert looked.total == 512
             assert looked.most <= QUEUES_PER_TURN
 

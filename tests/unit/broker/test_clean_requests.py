@@ -4,14 +4,18 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import pytest
+
 from bolide.broker.app import Broker
 from bolide.broker.cleaner import local_hour
+from bolide.broker.handlers import cleaning
 from bolide.broker.handlers.cleaning import Cleaning
 from bolide.store.disk_os import OsDisk
 from bolide.wire.command import Command
 from tests.unit.broker.clean_stage import TwoClocks
 from tests.unit.broker.stage import bodies_of, fill, offsets_of, pull_request, send_request, serving
 from tests.unit.net.stage import Wire, eventually
+from tests.unit.net.turns import counted_by_turn
 
 SETTINGS = {
     "mappedFileSizeCommitLog": "8192",
@@ -149,6 +153,31 @@ def test_queues_of_topics_that_are_gone_are_forgotten_on_request(tmp_path: Path)
         assert not (folders / "Gone").exists()
         assert (folders / "T").exists()
         assert len(bodies_of(await wire.ask(pull_request(0)))) == 5
+
+    play(tmp_path, act)
+
+
+@pytest.mark.parametrize("code", [CLEAN_UNUSED_TOPICS, CLEAN_EXPIRED_QUEUES])
+def test_many_topics_are_looked_through_a_slice_per_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    monkeypatch.setattr(cleaning, "TOPICS_PER_TURN", 2)
+
+    async def act(broker: Broker, wire: Wire) -> None:
+        for number in range(8):
+            await fill(wire, 1, topic=f"T{number}")
+        for number in range(4, 8):
+            broker.state.topics.delete(f"T{number}")
+        part = broker.part(Cleaning)
+        with (
+            counted_by_turn(part, "_is_unknown") as looked,
+            counted_by_turn(broker.state.remover, "delete") as deleted,
+        ):
+            assert (await wire.ask(Command(code, {}, opaque=1))).code == 0
+        assert looked.total == 8
+        assert looked.most <= 2
+        assert deleted.total == (4 if code == CLEAN_UNUSED_TOPICS else 0)
+        assert deleted.most <= 1
 
     play(tmp_path, act)
 

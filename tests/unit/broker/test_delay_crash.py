@@ -108,6 +108,42 @@ def test_a_kill_in_the_middle_of_a_level_goes_on_where_it_was(tmp_path: Path, se
     play(images[0], afterwards, clock=clock)
 
 
+def test_what_was_meant_for_a_queue_that_is_gone_comes_once_in_one_that_can_be_read(tmp_path: Path) -> None:
+    """The topic has fewer queues by now: some came before that, some behind it, and then the broker is killed."""
+    root, clock = tmp_path / "store", TwoClocks()
+    images: list[Path] = []
+
+    async def change_queues(scene: Scene, queues: int) -> None:
+        fields = {"topic": "T", "readQueueNums": str(queues), "writeQueueNums": str(queues), "perm": "6"}
+        fields |= {"topicFilterType": "SINGLE_TAG", "order": "false", "defaultTopic": "TBW102"}
+        answer = await scene.wire.ask(Command(RequestCode.UPDATE_AND_CREATE_TOPIC, fields))
+        assert answer.code == 0, answer.remark
+
+    async def life(scene: Scene) -> None:
+        await change_queues(scene, 4)
+        for number in range(2):
+            await scene.send(b"%d" % number, 1, number, queue_id=3)
+        scene.live(SECOND_MS)
+        for number in range(2, 5):
+            await scene.send(b"%d" % number, 1, number, queue_id=3)
+        await change_queues(scene, 2)
+        scene.live(SECOND_MS)
+        assert await scene.arrived("T", 1) == [b"2", b"3", b"4"]
+        await scene.send(b"still waits", 1, 5, queue_id=1)
+        images.append(image_of(root))
+
+    async def afterwards(scene: Scene) -> None:
+        assert scene.deliveries.places() == {1: (5, 6)}
+        scene.live(SECOND_MS)
+        assert await scene.arrived("T", 1) == [b"2", b"3", b"4", b"still waits"]
+        await change_queues(scene, 4)
+        assert await scene.arrived("T", 3) == [b"0", b"1"]
+
+    play(root, life, clock=clock)
+    assert not (images[0] / "config" / "delayOffset.json").exists()
+    play(images[0], afterwards, clock=clock)
+
+
 def test_a_topic_that_was_deleted_since_makes_nothing_come_twice(tmp_path: Path) -> None:
     root, clock = tmp_path / "store", TwoClocks()
     images: list[Path] = []
@@ -140,7 +176,7 @@ def test_messages_of_a_deleted_topic_are_not_looked_for_in_the_one_made_since(tm
         store = scene.broker.state.store
         queue = store.queues.find(SCHEDULE_TOPIC, 0)
         assert queue is not None
-        steps = list(first_undelivered(store, queue, 0, scene.clock.now_ms()))
+        steps = list(first_undelivered(store, scene.broker.state.topics, queue, 0, scene.clock.now_ms()))
         assert len(steps) == 3  # a search is one at least
 
     play(tmp_path, act)

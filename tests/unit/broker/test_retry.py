@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from bolide.broker.app import Broker
+from bolide.model.errors import TableFull
 from bolide.model.offsets import MessageQueue
 from bolide.model.topic import GroupConfig, TopicConfig
 from bolide.record.decode import decode_messages
@@ -98,6 +99,27 @@ def test_a_message_sent_back_goes_to_the_retry_topic_with_the_next_level(tmp_pat
         assert (pairs["RETRY_TOPIC"], pairs["DELAY"]) == ("orders", "4")
         assert pairs["ORIGIN_MESSAGE_ID"] == first_id
         assert last(broker).reconsume_times == 2
+
+    play(tmp_path, act)
+
+
+def test_a_table_that_is_full_of_topics_has_room_for_those_of_failed_messages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of groups that there are: nobody fills that room with names alone."""
+    monkeypatch.setattr("bolide.store.tables.topics.TOPICS_MAX", 64)
+
+    async def act(broker: Broker, wire: Wire) -> None:
+        for number in range(64):
+            await wire.ask(send_request(topic=f"T{number}"))
+        with pytest.raises(TableFull):
+            broker.state.topics.put(TopicConfig("%RETRY%made-up"))
+        assert len(broker.state.topics) == 60
+        broker.state.groups.put(GroupConfig("billing", retry_max_times=1))
+        offset = failed(broker)
+        assert (await wire.ask(sent_back(offset))).code == 0
+        assert (await wire.ask(sent_back(failed(broker, times=1)))).code == 0
+        assert {"%RETRY%billing", "%DLQ%billing"} <= {config.name for config in broker.state.topics}
 
     play(tmp_path, act)
 

@@ -13,6 +13,7 @@ import pytest
 from bolide.broker.app import Broker
 from bolide.broker.handlers.timer import Timers
 from bolide.model.names import TIMER_TOPIC
+from bolide.model.topic import TopicConfig
 from bolide.net.turns import next_turn
 from bolide.record.decode import decode_messages
 from bolide.wire.command import Command
@@ -86,6 +87,20 @@ async def test_a_message_is_delivered_at_its_very_millisecond_and_not_before(tmp
         assert message.body == b"1"
         assert message.properties["TIMER_OUT_MS"] == "1700000007000"
         assert message.properties["REAL_TOPIC"] == "T"
+
+
+@on_loop
+async def test_what_was_meant_for_a_queue_that_is_gone_comes_in_one_that_can_be_read(tmp_path: Path) -> None:
+    clock = HeldClock()
+    async with serving(tmp_path, clock=clock) as (broker, wire):
+        broker.state.topics.put(TopicConfig("T", 4, 4))
+        properties = properties_of(1, TIMER_DELAY_MS="500")
+        (answer,) = await send(wire, send_request(b"1", queue_id=3, properties=properties))
+        assert answer.code == 0, answer.remark
+        broker.state.topics.put(TopicConfig("T", 2, 2))
+        clock.ms += 1_000
+        await settled(broker)
+        assert [message.body for message in await stored(wire, queue_id=1)] == [b"1"]
 
 
 @on_loop

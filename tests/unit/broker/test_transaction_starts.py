@@ -8,6 +8,10 @@ import pytest
 from bolide.broker.half_messages import GROUP, HalfMessages
 from bolide.model.errors import StoreUnavailable
 from bolide.model.names import HALF_TOPIC, OP_HALF_TOPIC
+from bolide.model.steps import at_once
+from bolide.record.decode import decode_messages
+from bolide.store.cleaning import StoreCleaning
+from bolide.store.disk_os import OsDisk
 from bolide.store.new_message import Appended, NewMessage
 from bolide.store.store import MessageStore
 from bolide.wire.command import Command
@@ -108,6 +112,69 @@ def test_without_the_offsets_everything_is_found_again_in_the_log(tmp_path: Path
         assert on.part.halves.open_count == 0
 
     play(tmp_path, before, after, between=forgotten_offsets(tmp_path))
+
+
+async def each_comes_once(on: Play, *bodies: bytes, first: int = 0) -> None:
+    """Whoever commits by all places from this one on brings each message once."""
+    while first < on.part.halves.end:
+        answer = await on.wire.ask(pull_request(first, topic=HALF_TOPIC))
+        for half in decode_messages(answer.body, "broker-a"):
+            await on.end(Half(half.queue_offset, int(half.log_offset)), COMMIT)
+            first = half.queue_offset + 1
+    assert sorted(message.body for message in await on.stored()) == list(bodies)
+    assert on.part.halves.open_count == 0
+
+
+def test_however_many_lines_there_are_a_start_leaves_one_place_of_each_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than are remembered by their first places."""
+    monkeypatch.setattr("bolide.broker.half_messages.HALF_LINES_MAX", 1)
+
+    async def before(on: Play) -> None:
+        for number in (1, 2):
+            await on.half(number)
+        for _ in range(2):
+            on.check_later()
+
+    async def after(on: Play) -> None:
+        assert on.part.halves.open_count == 2
+        await each_comes_once(on, b"1", b"2")
+
+    play(tmp_path, before, after, between=forgotten_offsets(tmp_path))
+
+
+def test_of_a_line_whose_first_record_is_gone_only_the_last_is_open_after_a_start(tmp_path: Path) -> None:
+    """As when a full disk has made the broker delete what still waited."""
+
+    async def before(on: Play) -> None:
+        for number in (1, 2):
+            await on.half(number)
+        await fill(on.wire, 1, body=bytes(SEGMENT - 1000))  # what follows is in a segment of its own
+        for _ in range(2):
+            on.check_later()
+        store = on.broker.state.store
+        cleaning = StoreCleaning(OsDisk(), str(tmp_path), store)
+        await on.settled()
+        await on.broker.state.checkpointer.checkpoint()
+        oldest = cleaning.deletable()[0]
+        at_once(cleaning.expire_queues(oldest.base + oldest.size))
+        cleaning.delete_file(oldest)
+        cleaning.forget(oldest)
+        cleaning.let_go(oldest)
+
+    async def after(on: Play) -> None:
+        assert on.broker.state.store.reader.queue_range(HALF_TOPIC, 0) == (2, 6)
+        assert on.part.halves.open_count == 2
+        await each_comes_once(on, b"1", b"2", first=2)
+
+    play(
+        tmp_path,
+        before,
+        after,
+        settings={"mappedFileSizeCommitLog": str(SEGMENT)},
+        between=forgotten_offsets(tmp_path),
+    )
 
 
 def test_a_committed_message_that_has_lost_its_op_record_is_not_committed_again(tmp_path: Path) -> None:

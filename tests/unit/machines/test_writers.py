@@ -9,22 +9,34 @@ from bolide.model.limits import WRITERS_MAX
 
 def test_who_begins_a_part_takes_it_over() -> None:
     writers: Writers[str] = Writers()
-    assert writers.take(("q", 0), "a") is None
-    assert writers.take(("q", 0), "a") is None
-    assert writers.take(("q", 1), "a") is None
-    assert writers.take(("q", 0), "b") == "a"
+    assert writers.take(("q", 0), "t", "a") is None
+    assert writers.take(("q", 0), "t", "a") is None
+    assert writers.take(("q", 1), "t", "a") is None
+    assert writers.take(("q", 0), "t", "b") == "a"
     assert (writers.parts_of("a"), writers.parts_of("b")) == (1, 1)
 
 
 def test_a_lost_connection_has_nothing_and_takes_nothing_from_its_successor() -> None:
     writers: Writers[str] = Writers()
-    writers.take(("q", 0), "a")
-    writers.take(("q", 0), "b")
+    writers.take(("q", 0), "t", "a")
+    writers.take(("q", 0), "t", "b")
     writers.lost("a")
-    assert writers.take(("q", 0), "c") == "b"
+    assert writers.take(("q", 0), "t", "c") == "b"
     writers.lost("c")
     writers.lost("c")
-    assert writers.take(("q", 0), "d") is None
+    assert writers.take(("q", 0), "t", "d") is None
+
+
+def test_a_connection_begins_the_topic_of_each_of_its_parts_that_it_has_named_last() -> None:
+    writers: Writers[str] = Writers()
+    writers.take(("q", 0), "t", "a")
+    writers.take(("q", 1), "t", "a")
+    writers.take(("q", 0), "u", "a")
+    assert [writers.is_beginning("a", topic) for topic in "tuv"] == [True, True, False]
+    writers.take(("q", 1), "t", "b")
+    assert [writers.is_beginning("a", topic) for topic in "tu"] == [False, True]
+    writers.lost("a")
+    assert not writers.is_beginning("a", "u")
 
 
 def test_a_part_is_fresh_once_and_only_in_a_batch_seen_from_its_beginning() -> None:

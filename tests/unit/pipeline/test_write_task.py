@@ -1,5 +1,6 @@
 """A part of a stream's batch is stored once, whoever dies while it is written.  On a real server, without Spark."""
 
+import asyncio
 import random
 import threading
 from collections import Counter
@@ -9,9 +10,12 @@ import pyarrow as pa
 import pytest
 
 from bolide import PullConsumer
+from bolide.admin.connection import AdminConnection
+from bolide.admin.topics import TopicChange, create_topic, update_topic
 from bolide.arrow.rows import IdSet
 from bolide.model.errors import BolideError, ConnectionLost
 from bolide.model.message import BODY_BYTES_MAX
+from bolide.model.topic import Permission, TopicConfig
 from bolide.pipeline import sender
 from bolide.pipeline.access import ClusterAccess
 from bolide.pipeline.account import Account, Scope
@@ -92,6 +96,28 @@ def test_a_part_that_died_and_is_tried_again_is_stored_once_in_whatever_order(se
     assert stored(server) == EXPECTED
     assert written.rows + written.stored_before == EXPECTED.total()
     assert written.stored_before > 0
+
+
+@pytest.mark.parametrize(
+    "meanwhile", [TopicChange(1, 1), TopicChange(perm=Permission.WRITE)], ids=["fewer queues", "none is read"]
+)
+def test_a_part_that_is_tried_again_is_stored_once_also_where_consumers_may_not_read(
+    server: EmbeddedServer, meanwhile: TopicChange
+) -> None:
+    async def change(topic: TopicChange) -> None:
+        async with AdminConnection(server.nameserver) as servers:
+            await create_topic(servers, TopicConfig("sink", 4, 4), if_not_exists=True)
+            await update_topic(servers, "sink", topic)
+
+    scope, usual = Scope("query", 0, 0), TopicChange(4, 4, Permission.READ_WRITE)
+    asyncio.run(change(usual))
+    with pytest.raises(Killed):
+        write_batches(options(server), scope, dying(batches(), 7))
+    asyncio.run(change(meanwhile))
+    written = write_batches(options(server), scope, iter(batches(seed=2)))
+    assert written.stored_before > 0
+    asyncio.run(change(usual))
+    assert stored(server) == EXPECTED
 
 
 def test_a_part_that_is_whole_is_not_written_again_and_the_next_batch_is(server: EmbeddedServer) -> None:

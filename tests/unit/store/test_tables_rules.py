@@ -1,5 +1,6 @@
 """What the tables of topics, groups and offsets allow, create and count."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -76,7 +77,7 @@ def test_the_number_of_topics_is_bounded(topic_table: TopicTable, monkeypatch: p
 def test_the_bytes_of_all_topics_are_bounded(
     topic_table: TopicTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(topics, "TOPIC_TABLE_BYTES_MAX", topic_table._bytes + 1000)
+    monkeypatch.setattr(topics, "TOPIC_TABLE_BYTES_MAX", (topic_table._bytes + 1000) * 16 // 15)
     for number in range(4):
         topic_table.put(TopicConfig(f"a-topic-with-number-{number}"))
     for more in (
@@ -88,6 +89,27 @@ def test_the_bytes_of_all_topics_are_bounded(
     topic_table.put(TopicConfig("a-topic-with-number-0", 2, 2))  # what does not grow may change
     topic_table.delete("a-topic-with-number-0")
     topic_table.put(TopicConfig("a-topic-with-number-9"))
+
+
+def fill(table: TopicTable, names: str) -> None:
+    with suppress(TableFull):
+        for number in range(100):
+            table.put(TopicConfig(names % number))
+
+
+@pytest.mark.parametrize("bound", ["TOPICS_MAX", "TOPIC_TABLE_BYTES_MAX"])
+def test_the_last_of_the_room_is_for_topics_that_groups_need(
+    topic_table: TopicTable, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    monkeypatch.setattr(topics, bound, 32 if bound == "TOPICS_MAX" else topic_table._bytes + 2000)
+    topic_table.keep_room_for(lambda topic: topic.endswith("needed"))
+    fill(topic_table, "%d-other")
+    with pytest.raises(TableFull, match="delete some"):
+        topic_table.put(TopicConfig("%RETRY%other"))
+    topic_table.put(TopicConfig("%RETRY%needed"))
+    fill(topic_table, "%d-needed")
+    with pytest.raises(TableFull, match="delete some"):
+        topic_table.put(TopicConfig("%DLQ%needed"))
 
 
 def test_each_change_of_a_topic_is_a_version_and_the_same_again_is_none(topic_table: TopicTable) -> None:

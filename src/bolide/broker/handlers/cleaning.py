@@ -5,13 +5,17 @@ from bolide.broker.part import Part, Work
 from bolide.broker.state import BrokerState
 from bolide.model import names
 from bolide.model.numbers import INT64_MAX
+from bolide.model.steps import Steps
 from bolide.net.link import Link
 from bolide.net.registry import Handler
+from bolide.net.turns import in_turns
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
 
 LIGHT_QUEUE_PREFIX = "%LMQ%"
 """Queues of the original that never are in its topic table; a store that was taken over may have some."""
+
+TOPICS_PER_TURN = 512
 
 
 class Cleaning(Part):
@@ -59,24 +63,30 @@ class Cleaning(Part):
         that had consumed them would miss it.  Here a queue keeps its number for as long as its topic lives.
         """
         await self.cleaner.clean_queues()
-        self._drop_unknown_topics(with_messages=False)
+        await in_turns(self._drop_unknown_topics(with_messages=False))
         return request.answer()
 
-    def clean_unused_topics(self, link: Link, request: Command) -> Command:
+    async def clean_unused_topics(self, link: Link, request: Command) -> Command:
         """316: forget the queues of topics that do not exist any more."""
-        self._drop_unknown_topics(with_messages=True)
+        await in_turns(self._drop_unknown_topics(with_messages=True))
         return request.answer()
 
-    def _drop_unknown_topics(self, *, with_messages: bool) -> None:
-        for topic, has_messages in self.cleaner.topics().items():
-            if (
-                topic in self._state.topics
-                or names.is_system_topic(topic)
-                or topic.startswith(LIGHT_QUEUE_PREFIX)
-            ):
-                continue
-            if with_messages or not has_messages:
-                self._state.remover.delete(topic)
+    def _drop_unknown_topics(self, *, with_messages: bool) -> Steps[None]:
+        """One in a turn, which looks through all its queues and moves its folder; of those that are known, more."""
+        for number, topic in enumerate(self.cleaner.topics(), 1):
+            if self._is_unknown(topic):
+                if with_messages or not self.cleaner.has_messages(topic):
+                    self._state.remover.delete(topic)
+                yield
+            elif number % TOPICS_PER_TURN == 0:
+                yield
+
+    def _is_unknown(self, topic: str) -> bool:
+        return not (
+            topic in self._state.topics
+            or names.is_system_topic(topic)
+            or topic.startswith(LIGHT_QUEUE_PREFIX)
+        )
 
 
 def retention_state(figures: RetentionFigures) -> dict[str, str]:

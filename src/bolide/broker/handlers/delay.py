@@ -28,7 +28,9 @@ class Delays(Part):
         config = state.settings.now
         self._levels = config.delay_levels
         self.table = state.files.open(DelayOffsetTable, "delayOffset.json", config.persist_delays_ms)
-        self.deliveries = Deliveries(state.store, state.door, self.table, self._levels, state.clock)
+        self.deliveries = Deliveries(
+            state.store, state.door, state.topics, self.table, self._levels, state.clock
+        )
         state.diversions.add(self.divert, holds=True)
         state.kept_from.append(self.deliveries.oldest_waiting)
 

@@ -15,7 +15,7 @@ from bolide.model.names import SYSTEM_GROUPS, check_group
 from bolide.model.topic import GroupConfig
 from bolide.net.link import Link
 from bolide.net.registry import Handler, bound
-from bolide.net.turns import Slices
+from bolide.net.turns import Slices, in_turns
 from bolide.rules.topic_creation import topic_for_retry
 from bolide.wire.bodies.admin import decode_group_list
 from bolide.wire.bodies.members import parse_object
@@ -117,14 +117,14 @@ def one_group(state: BrokerState, link: Link, request: Command) -> Command:
     return request.answer(body=java_json.dumps(group_as_json(state.groups.require(name))))
 
 
-def delete_group(state: BrokerState, link: Link, request: Command) -> Command:
+async def delete_group(state: BrokerState, link: Link, request: Command) -> Command:
     """207: forget the group, and its offsets when asked to.  A group that is not there is no error."""
     header = DeleteGroup.decode(request.fields)
     if header.group_name in SYSTEM_GROUPS:
         raise PermissionDenied(f"{header.group_name} is the broker's own, and stays")
     state.groups.delete(header.group_name)
     if header.clean_offset:
-        state.offsets.drop_group(header.group_name)
+        await in_turns(state.offsets.dropping_group(header.group_name))
     return request.answer()
 
 

@@ -16,7 +16,7 @@ from bolide.broker.handlers.offset import commit
 from bolide.broker.hold import PullHold
 from bolide.broker.part import Part, Work, every
 from bolide.broker.pull_plans import PullPlans
-from bolide.broker.pull_terms import PullTerms, bearable, pull_terms
+from bolide.broker.pull_terms import PullTerms, bearable, is_of_writer, pull_terms
 from bolide.broker.state import BrokerState
 from bolide.broker.waiting_pulls import HeldPull, QueueKey
 from bolide.model.offsets import GroupOffset
@@ -105,7 +105,7 @@ class Pulling(Part):
         """Messages from an offset, now or when there are some."""
         state = self._state
         header = PullRequest.decode(request.fields)
-        terms = pull_terms(state, link, header)
+        terms = pull_terms(state, link, header, of_writer=is_of_writer(state, link, header))
         if header.sys_flag & PullFlag.COMMIT_OFFSET:
             commit(state, header.consumer_group, header.topic, header.queue_id, header.commit_offset)
         result = _read(state, link, header, terms)

@@ -78,6 +78,7 @@ class Timers(Part):
         self.timer = Timer(
             state.store,
             state.door,
+            state.topics,
             index,
             state.clock,
             max(window_ms // config.timer_step_ms, 2) * config.timer_step_ms,

@@ -9,9 +9,11 @@ from bolide.broker.state import BrokerState
 from bolide.model import names
 from bolide.model.errors import InvalidRequest
 from bolide.model.offsets import MessageQueue, QueueOffset
+from bolide.model.steps import Steps
 from bolide.model.topic import Permission, TopicConfig
 from bolide.net.link import Link
 from bolide.net.registry import Handler, bound
+from bolide.net.turns import in_turns
 from bolide.wire.bodies.admin import decode_topic_list
 from bolide.wire.bodies.route import TopicList
 from bolide.wire.bodies.topic import (
@@ -27,6 +29,7 @@ from bolide.wire.command import Command
 from bolide.wire.headers.topic import TopicRequest, UpdateTopic
 
 FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
+TOPICS_PER_TURN = 512
 PERM_MAX = Permission.READ_WRITE | Permission.INHERIT
 
 ATTRIBUTES = {
@@ -120,16 +123,26 @@ def topic_stats(state: BrokerState, link: Link, request: Command) -> Awaitable[C
     return state.large_answers.make(link, request, pieces)
 
 
-def built_in_topics(state: BrokerState, link: Link, request: Command) -> Command:
+async def built_in_topics(state: BrokerState, link: Link, request: Command) -> Command:
     """305."""
-    topics = tuple(config.name for config in state.topics if _is_built_in(state, config.name))
-    return request.answer(body=TopicList(topics).encode())
+    return request.answer(body=TopicList(tuple(await in_turns(_built_in(state)))).encode())
 
 
 def groups_of_topic(state: BrokerState, link: Link, request: Command) -> Awaitable[Command | None]:
     """300: groups that subscribe to the topic now, and groups that have consumed from it."""
     topic = TopicRequest.decode(request.fields).topic
     return state.large_answers.make(link, request, lambda: group_list_pieces(_groups_of(state, topic)))
+
+
+def _built_in(state: BrokerState) -> Steps[list[str]]:
+    """Their names: a few, among all topics."""
+    found: list[str] = []
+    for number, config in enumerate(list(state.topics), 1):
+        if _is_built_in(state, config.name):
+            found.append(config.name)
+        if number % TOPICS_PER_TURN == 0:
+            yield
+    return found
 
 
 def _queues_of(state: BrokerState, config: TopicConfig) -> Iterator[tuple[MessageQueue, QueueBounds]]:

@@ -234,9 +234,8 @@ class Transactions(Part):
         if own_queue is None:
             raise RequestError("the half message does not say to which topic and queue it belongs")
         name, queue_id = own_queue
-        topic = self._state.topics.require(name)
-        if queue_id >= topic.queues > 0:  # it has fewer now
-            queue_id %= topic.queues
+        self._state.topics.require(name)
+        queue_id = self._state.topics.queue_now(name, queue_id)
         return self._as_committed(half.message, half.properties, name, queue_id, half.log_offset)
 
     def _as_committed(

@@ -10,7 +10,6 @@ import asyncio
 
 from bolide.broker.part import Part
 from bolide.broker.state import BrokerState
-from bolide.machines.writers import Writers
 from bolide.model.errors import InvalidRequest, RequestError, StoreUnavailable
 from bolide.model.limits import WRITE_BROKERS_LENGTH_MAX, WRITE_BROKERS_MAX, WRITE_PARTS_MAX
 from bolide.model.names import SCHEDULE_TOPIC, TIMER_TOPIC, check_id, check_topic
@@ -35,7 +34,7 @@ class BulkWrites(Part):
         self._state = state
         self.table = state.files.open(WriteTable, "bulkWrites.json", PERSIST_MS)
         self.table.fit(int(state.store.log.end))
-        self._writers: Writers[Link] = Writers()
+        self._writers = state.writers
 
     def handlers(self) -> dict[RequestCode, Handler]:
         return {RequestCode.BEGIN_WRITE: self.begin}
@@ -50,7 +49,7 @@ class BulkWrites(Part):
         if self._writers.parts_of(link) >= WRITE_PARTS_MAX:
             raise InvalidRequest(f"a connection writes {WRITE_PARTS_MAX} parts of batches at most")
         begun = self._begun(header, brokers)
-        before = self._writers.take((header.writer, header.partition), link)
+        before = self._writers.take((header.writer, header.partition), header.topic, link)
         if before is not None:
             before.abort()
         fresh = self._writers.begins(header.writer, header.batch, header.partition, header.topic)
@@ -80,16 +79,17 @@ class BulkWrites(Part):
         return begun
 
     def _ranges(self, header: BeginWrite, log_offset: int) -> Steps[list[StoredRange]]:
-        """Where messages of the topic are that were stored from this place of the log on."""
-        reader = self._state.store.reader
+        """Where messages of the topic are that were stored from this place of the log on, in whatever queues it has and
+        had before."""
+        store = self._state.store
         found: list[StoredRange] = []
         for name in (header.topic, SCHEDULE_TOPIC, TIMER_TOPIC) if header.delays else (header.topic,):
-            topic = self._state.topics.get(name)
-            for queue_id in range(0 if topic is None else topic.queues):
-                begin, end = reader.range_from(name, queue_id, log_offset)
+            queue_ids = sorted(queue.tail.key[1] for queue in store.queues.of_topic(name))
+            for number, queue_id in enumerate(queue_ids, 1):
+                begin, end = store.reader.range_from(name, queue_id, log_offset)
                 if begin < end:
                     found.append(StoredRange(name, queue_id, begin, end))
-                if queue_id % QUEUES_PER_TURN == QUEUES_PER_TURN - 1:
+                if number % QUEUES_PER_TURN == 0:
                     yield
         return found
 

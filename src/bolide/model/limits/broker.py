@@ -4,7 +4,12 @@ from typing import Final
 
 from bolide.model.limit import KIB, MIB, Limit, Where
 
-TOPICS_MAX: Final = Limit(100_000, Where.BROKER, "topics", "no more are made")
+TOPICS_MAX: Final = Limit(
+    100_000,
+    Where.BROKER,
+    "topics; the last sixteenth is for retry and dead letter topics of groups that exist",
+    "no more are made",
+)
 GROUPS_MAX: Final = Limit(
     100_000,
     Where.BROKER,
@@ -51,7 +56,10 @@ JSON_DEPTH_MAX: Final = Limit(64, Where.CONNECTION, "levels of nested JSON, in f
 
 # Packed for a registration, topics take less than half of it, whatever their names are: that fits into a frame.
 TOPIC_TABLE_BYTES_MAX: Final = Limit(
-    32 * MIB, Where.BROKER, "bytes of all topics, as JSON", "no more are made, and none grows"
+    32 * MIB,
+    Where.BROKER,
+    "bytes of all topics, as JSON; the last sixteenth likewise",
+    "no more are made, and none grows",
 )
 GROUP_TABLE_BYTES_MAX: Final = Limit(
     64 * MIB,

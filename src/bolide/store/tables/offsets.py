@@ -21,6 +21,7 @@ from bolide.model.json_pieces import Entries, Items
 from bolide.model.limits import OFFSETS_BYTES_MAX
 from bolide.model.numbers import INT32_MAX, is_int64, parse_whole
 from bolide.model.offsets import GroupOffset
+from bolide.model.steps import Steps, at_once
 from bolide.store.disk import Disk
 from bolide.store.tables.persisted import PersistedTable, entries_of, member_table
 
@@ -28,6 +29,8 @@ COMMITS_PER_VERSION = 500
 
 WIDE = 512
 """Queues whose offsets are more than one piece of the file."""
+
+DROPPED_PER_STEP = 512
 
 QUEUE_BYTES, KEY_BYTES = 72, 640
 """What an offset takes, and what a topic of a group takes beside its offsets and names."""
@@ -187,10 +190,19 @@ class OffsetTable(PersistedTable):
         self._drop([f"{topic}@{group}" for group in groups])
 
     def drop_group(self, group: str) -> None:
-        topics = self._topics.pop(group, {})
-        for topic in topics:
-            _discard(self._groups, topic, group)
-        self._drop([f"{topic}@{group}" for topic in topics])
+        at_once(self.dropping_group(group))
+
+    def dropping_group(self, group: str) -> Steps[None]:
+        """Forget what the group did in all topics of this moment, some in each step."""
+        topics = list(self._topics.get(group, ()))
+        for start in range(0, len(topics), DROPPED_PER_STEP):
+            known = self._topics.get(group, {})  # of the others nothing is left meanwhile
+            some = [topic for topic in topics[start : start + DROPPED_PER_STEP] if topic in known]
+            for topic in some:
+                _discard(self._topics, group, topic)
+                _discard(self._groups, topic, group)
+            self._drop([f"{topic}@{group}" for topic in some])
+            yield
 
     def members(self) -> dict[str, Any]:
         return {

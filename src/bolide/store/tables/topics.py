@@ -5,6 +5,7 @@ Built-in topics are there from the start and give no version of their own, as in
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from bolide.model import names
@@ -17,6 +18,10 @@ from bolide.model.topic import TopicConfig
 from bolide.store.disk import Disk
 from bolide.store.tables.persisted import PersistedTable, entries_of, read_entries, with_more
 
+RESERVED = 16
+"""One part in so many of the table is for topics that the broker needs itself: without its retry topic a group could
+not fail."""
+
 
 class TopicTable(PersistedTable):
     """Topics by name."""
@@ -25,6 +30,7 @@ class TopicTable(PersistedTable):
         super().__init__(disk, path, clock)
         self._topics: dict[str, TopicConfig] = {}
         self._bytes = 0
+        self._is_needed: Callable[[str], bool] = lambda topic: False
         self._listeners: list[Callable[[], None]] = []
         self._mourners: list[Callable[[TopicConfig], None]] = []
 
@@ -47,15 +53,24 @@ class TopicTable(PersistedTable):
             raise TopicNotFound(f"the topic {topic[:255]!r} does not exist on this broker")
         return config
 
+    def queue_now(self, topic: str, queue_id: int) -> int:
+        """Where a message goes that was meant for this queue: the topic may have fewer by now."""
+        config = self._topics.get(topic)
+        return queue_id % config.queues if config is not None and queue_id >= config.queues > 0 else queue_id
+
     def put(self, config: TopicConfig) -> None:
         """Create the topic or change it; the name is checked, and nothing happens when nothing would change."""
         self.check(config)
         if config == self._topics.get(config.name):
             return
-        if config.name not in self._topics and len(self._topics) >= TOPICS_MAX:
-            raise TableFull(f"there are {TOPICS_MAX} topics, and no more are kept: delete some first")
+        if config.name not in self._topics and len(self._topics) >= self._share(config.name, TOPICS_MAX):
+            raise TableFull(f"there are {len(self._topics)} topics, and no more are kept: delete some first")
         self._keep(config)
         self.touch()
+
+    def keep_room_for(self, is_needed: Callable[[str], bool]) -> None:
+        """The last of the room is for topics of which this is true."""
+        self._is_needed = is_needed
 
     @staticmethod
     def check(config: TopicConfig) -> None:
@@ -100,6 +115,16 @@ class TopicTable(PersistedTable):
                 self._bytes += topic_bytes(config)
                 self.mark_dirty()
 
+    def widen(self, built_in: str, queues: int) -> None:
+        """Let a built-in topic have so many queues, if the file says that it has fewer."""
+        known = self._topics[built_in]
+        read, write = max(known.read_queues, queues), max(known.write_queues, queues)
+        if (read, write) != (known.read_queues, known.write_queues):
+            wider = replace(known, read_queues=read, write_queues=write)
+            self._bytes += topic_bytes(wider) - topic_bytes(known)
+            self._topics[built_in] = wider
+            self.mark_dirty()
+
     def members(self) -> dict[str, Any]:
         return {
             "dataVersion": self.version.as_json(),
@@ -121,5 +146,9 @@ class TopicTable(PersistedTable):
         """What the table holds must fit into a registration: see the limit."""
         known = self._topics.get(config.name)
         more = topic_bytes(config) - (0 if known is None else topic_bytes(known))
-        self._bytes = with_more(self._bytes, more, TOPIC_TABLE_BYTES_MAX, "topics")
+        self._bytes = with_more(self._bytes, more, self._share(config.name, TOPIC_TABLE_BYTES_MAX), "topics")
         self._topics[config.name] = config
+
+    def _share(self, topic: str, all_: int) -> int:
+        """How much of the table may be taken before this topic has no room."""
+        return all_ if self._is_needed(topic) else all_ - all_ // RESERVED

@@ -9,6 +9,7 @@ import pytest
 from bolide.broker.handlers import offset, topic
 from bolide.model import java_json
 from bolide.model.json_pieces import PIECE_ENTRIES
+from bolide.store.tables import offsets
 from bolide.wire.bodies.offset import decode_consume_stats
 from bolide.wire.bodies.topic import decode_topic_stats
 from bolide.wire.command import Command
@@ -78,6 +79,16 @@ def test_long_lists_are_written_a_slice_per_turn(
     assert len(java_json.loads(answer.body)[member]) == MANY
     assert texts.total >= MANY
     assert texts.most <= PIECE_ENTRIES
+
+
+def test_the_offsets_of_a_group_are_forgotten_a_slice_per_turn(
+    busy: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(offsets, "DROPPED_PER_STEP", PIECE_ENTRIES)
+    _, dropped = ask_counting(busy, offsets, "_bytes_of", 207, groupName="reader", cleanOffset=True)
+    assert dropped.total >= MANY
+    assert dropped.most <= 2 * PIECE_ENTRIES  # of both tables
+    assert list(busy.offsets.topics_of("reader")) == []
 
 
 def test_a_topic_deleted_while_the_answer_is_made_is_left_out_of_it(busy: Desk) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from bolide.broker.handlers import topic
 from bolide.model import java_json
 from bolide.model.errors import InvalidRequest, NothingFound, TopicNotFound
 from bolide.model.offsets import MessageQueue
@@ -17,6 +18,7 @@ from bolide.wire.bodies.topic import (
     decode_topic_table,
 )
 from tests.unit.broker.handlers.desk import Desk
+from tests.unit.net.turns import Turns, counted_by_turn
 
 
 def update(desk: Desk, topic: str = "orders", **changes: Any) -> int:
@@ -136,6 +138,21 @@ def test_the_brokers_own_topics_are_listed(desk: Desk) -> None:
     listed = java_json.loads(desk.ask(305).body)["topicList"]
     assert "orders" not in listed
     assert {"TBW102", "DefaultCluster", "broker-a", "SELF_TEST_TOPIC"} <= set(listed)
+
+
+def test_the_brokers_own_topics_are_looked_for_a_slice_per_turn(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic, "TOPICS_PER_TURN", 4)
+
+    async def main() -> Turns:
+        with counted_by_turn(topic, "_is_built_in") as looks:
+            await desk.asked(305)
+        return looks
+
+    looks = desk.run(main())
+    assert looks.total == len(desk.topics)
+    assert looks.most <= 4
 
 
 def test_groups_of_a_topic_are_those_online_and_those_that_were(desk: Desk) -> None:
