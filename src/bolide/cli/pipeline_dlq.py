@@ -396,7 +396,8 @@ def _check_there(nameserver: str, group: str, since_ms: int) -> None:
 
     spans = ask(nameserver, lambda servers: dead_letters(servers, group, since_ms, None))
     if not sum(span.messages for span in spans):
-        raise NothingFound(f"{group} has no dead letters that are meant")
+        since = f" since {format_moment(since_ms)}" if since_ms > 0 else ""
+        raise NothingFound(f"{group} has no dead letters{since}")
 
 
 @contextmanager

@@ -68,6 +68,8 @@ class Cluster:
         self._was_reached = False
         self._silent: set[str] = set()
         self._untold: set[MessageQueue] = set()
+        self._group_was: dict[MessageQueue, int] = {}
+        """Where the group was when this query met its queues, until the query is there."""
 
     async def start(self) -> None:
         await self._instance.start()
@@ -195,12 +197,18 @@ class Cluster:
     async def commit(self, offsets: Mapping[MessageQueue, int]) -> list[MessageQueue]:
         """Tell the brokers how far the group has come; the queues of which they know it then.
 
-        Nothing depends on it, so a failure is only said, once.  A broker that did not answer before is not waited for.
+        A query that begins again, or has taken the name of others by mistake, moves nobody back: it tells nothing
+        until it is where the group was.  Nothing depends on it, so a failure is only said, once.  A broker that did not
+        answer before is not waited for.
         """
 
         async def commit_one(queue: MessageQueue) -> bool:
             try:
-                await self._commit(queue, GroupOffset(offsets[queue]))
+                if queue not in self._group_was:
+                    self._group_was[queue] = await self._committed(queue)
+                if offsets[queue] >= self._group_was[queue]:
+                    await self._commit(queue, GroupOffset(offsets[queue]))
+                    self._group_was[queue] = 0  # what is behind it from now on is a queue that was made anew
             except BolideError as error:
                 if queue not in self._untold:
                     log.warning(
@@ -214,6 +222,14 @@ class Cluster:
         asked = [queue for queue in offsets if queue.broker_name not in self._silent]
         was_told = await self._of_each(asked, commit_one)
         return [queue for queue in asked if was_told[queue]]
+
+    async def _committed(self, queue: MessageQueue) -> int:
+        try:
+            return int(await self._calls.committed_offset(queue) or 0)
+        except RemoteError as error:
+            if error.response_code != ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST:
+                raise
+            return 0
 
     async def _commit(self, queue: MessageQueue, offset: GroupOffset) -> None:
         try:

@@ -41,6 +41,9 @@ class Calls:
             raise ConnectionLost(f"nobody at {queue.broker_name}")
         return QueueOffset(10)
 
+    async def committed_offset(self, queue: MessageQueue) -> GroupOffset | None:
+        return None
+
     async def commit(self, queue: MessageQueue, offset: GroupOffset) -> None:
         self.committed.append(queue)
         if queue.broker_name in self.silent:
@@ -170,3 +173,23 @@ def test_a_group_that_is_new_shows_where_it_begins_and_no_warning_is_given(
             producer.send(Message("orders", b"1"))
         assert asyncio.run(begin(server.nameserver)) == [0, 0, 0, 0]
     assert caplog.messages == []
+
+
+def test_a_query_that_begins_again_moves_its_group_back_nowhere_and_shows_itself_once_it_is_there() -> None:
+    """From then on it says where it is, also in a topic made anew, of which brokers forget where groups were."""
+
+    async def go(nameserver: str) -> list[int]:
+        options = {"nameserver": nameserver, "subscribe": "orders", "consumerGroup": "etl"}
+        seen: list[int] = []
+        async with Cluster(parse_options(options)) as first, Cluster(parse_options(options)) as second:
+            queue = (await first.queues())[0]
+            for who, offset in ((first, 1), (second, 0), (second, 2), (second, 1)):
+                assert await who.commit({queue: offset}) == [queue]
+                seen.append(int(await who._calls.committed_offset(queue) or 0))
+        return seen
+
+    with EmbeddedServer() as server:
+        with Producer(server.nameserver, group="tests") as producer:
+            for _ in range(20):
+                producer.send(Message("orders", b"1"))
+        assert asyncio.run(go(server.nameserver)) == [1, 1, 2, 1]
