@@ -1,5 +1,6 @@
 """A pipeline that runs in this command: Spark is started, its progress shown, and signals end it in order."""
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import typer
@@ -19,10 +20,13 @@ def run_definition(
     from bolide.cli.pipeline_progress import Display
     from bolide.net.clock import SystemClock
     from bolide.pipeline.declared.checkpoint import Checkpoint
+    from bolide.pipeline.declared.reach import check_topics
     from bolide.pipeline.declared.run import Stop, Watch, run, session_of
 
     place = Checkpoint.of(definition, checkpoint)
     place.check_free()
+    if place.folder is not None and not place.queries():  # one that goes on knows its queues
+        asyncio.run(check_topics(definition))
     say(f"{definition.name}: starting Spark ({master}); checkpoints in {place.location}")
     stop = Stop()
     with session_of(definition, master) as spark, stop_signals(stop), Display(definition) as display:

@@ -54,6 +54,23 @@ PIPED = (
 )
 
 
+def test_a_new_pipeline_whose_topics_are_not_there_starts_no_spark(
+    command: Command, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark would say the same a minute later, and with a status that says nothing."""
+    monkeypatch.setattr("bolide.pipeline.declared.run.session_for", None)
+    (here / "piped.yaml").write_text(PIPED)
+    monkeypatch.setenv("BOLIDE_NAMESERVER", f"127.0.0.1:{free_port()}")
+    assert "starting Spark" not in command("pipeline", "run", "piped.yaml", code=3).err
+    with EmbeddedServer() as server:
+        monkeypatch.setenv("BOLIDE_NAMESERVER", server.nameserver)
+        with Producer(server.nameserver, group="tests") as producer:
+            producer.send(Message("pipes", b"1"))
+        assert "did you mean pipes?" in command("pipeline", "run", "piped.yaml", code=4).err
+        assert "did you mean pipes?" in command("pipeline", "dedup", "piped", "--to", "x", code=4).err
+    assert not (here / "cp").exists()
+
+
 def write_piped(here: Path) -> None:
     """A pipeline and its checkpoint, as Spark leaves it when batch 4 is done and batch 5 in hand."""
     (here / "piped.yaml").write_text(PIPED)
