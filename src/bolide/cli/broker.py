@@ -1,7 +1,7 @@
 """`bolide broker …`: look after brokers that run; without a sub-command it runs one (`serve.py`)."""
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -215,7 +215,8 @@ def config_get(
     unknown = [key for key in keys or () if key not in told]
     if unknown:
         raise NothingFound(
-            f"{broker} has no setting {', '.join(unknown)}; without a key all of them are shown"
+            f"{broker} has no setting {', '.join(unknown)}{_meant(unknown[0], told)}; without a key all of them"
+            " are shown"
         )
     chosen = {key: told[key] for key in keys or sorted(told)}
     if as_json:
@@ -278,6 +279,11 @@ def config_set(
     say("Nothing was changed" if preview else f"changed on {broker}, until it stops")
 
 
+def _meant(key: str, known: Collection[str]) -> str:
+    near = difflib.get_close_matches(key[:64], known, n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
 def _check_change(broker: str, before: Mapping[str, str], given: Mapping[str, str]) -> None:
     """Refuse here what the broker would refuse, so that a preview tells of it too.
 
@@ -289,9 +295,7 @@ def _check_change(broker: str, before: Mapping[str, str], given: Mapping[str, st
     own = BrokerConfig.settings()
     if not own.keys() <= before.keys():
         for key in given.keys() - before.keys():
-            near = difflib.get_close_matches(key, before, n=1)
-            meant = f"; did you mean {near[0]}?" if near else ""
-            raise ConfigError(f"{broker} has no setting {key[:64]!r}{meant}")
+            raise ConfigError(f"{broker} has no setting {key[:64]!r}{_meant(key, before)}")
         return
     now = BrokerConfig(**BrokerConfig.examine({key: before[key] for key in own}).values)
     try:

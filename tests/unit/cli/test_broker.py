@@ -83,7 +83,10 @@ def test_settings_are_shown_and_changed_or_refused_with_the_reason(command: Comm
             ("foo", 2, "config set wants key=value, not 'foo'"),
         ):
             assert said in command("broker", "config", "set", BROKER, word, *preview, code=code).err
-    assert "no setting lsitenPort" in command("broker", "config", "get", BROKER, "lsitenPort", code=4).err
+    assert (
+        "no setting lsitenPort; did you mean listenPort?"
+        in command("broker", "config", "get", BROKER, "lsitenPort", code=4).err
+    )
 
 
 def test_a_change_that_deletes_or_turns_away_is_asked_about_and_others_are_not(command: Command) -> None:
