@@ -6,6 +6,8 @@ looked at by both with the same filters and limits.
 
 import itertools
 import struct
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +17,7 @@ from bolide.model.filter import EVERYTHING, Filter
 from bolide.model.limits import EXAMINED_BYTES_MAX
 from bolide.record.codec import encode_record
 from bolide.record.layout import CHECK_LENGTHS, CHECK_SEALED, CHECK_SUMS, FIXED_BYTES, RECORD_CHECKSUM_BYTES
-from tests.property.twins import COLLECTS, outcome
+from tests.property.twins import COLLECTS, JUDGES, outcome
 from tests.unit.filters import Contains
 
 ENTRIES = st.lists(
@@ -32,7 +34,10 @@ QUEUE_ID = 3
 QUEUE_OFFSET = 70
 DAMAGED_AT = {"size": 3, "magic": 7, "flag": 19, "body": 90}
 STATES = [*DAMAGED_AT, "topic", "queue", "offset", "place", "gap", "zero", "nowhere", "negative"]
-CODES = st.sampled_from([None, frozenset({1}), frozenset({1, -(2**31)}), frozenset({5})])
+FEW, MANY = frozenset(range(100, 107)), frozenset(range(100, 108))
+"""With one more they are as many as the compiled twin compares one by one, and one more than that."""
+
+CODES = st.sampled_from([None, *map(frozenset, [{1}, {1, -(2**31)}, {5}, FEW | {1}, MANY | {1}, MANY | {5}])])
 
 
 EXAMINERS = st.sampled_from(
@@ -126,17 +131,55 @@ def test_both_collect_the_same_records_for_a_pull(
     assert compiled == twin
 
 
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([100, 300]), st.just(0), st.sampled_from(["sound"] * 3 + STATES)),
+        max_size=60,
+    ),
+    st.sampled_from(["n = 1", "n > 0", "n IS NULL", "n = 'x' OR NOT (n < 2)", "n = '1' AND n > 0"]),
+    st.integers(0, 40),
+)
+@settings(max_examples=200)
+def test_both_collect_the_same_records_for_an_expression(
+    parts: list[tuple[int, int, str]], expression: str, count_max: int
+) -> None:
+    """Compiled code asks a compiled expression where the properties lie; beside it the record is handed over."""
+    segment, entries = stored(parts, 0)
+    where = (memoryview(segment), 0, b"T", QUEUE_ID, QUEUE_OFFSET, CHECK_SUMS)
+
+    def collected(collects: Any, examine: Callable[[bytes | memoryview], bool], weight: int) -> Any:
+        wanted = Filter(None, examine, weight)
+        return outcome(collects.collect, entries, 0, wanted, count_max, 10**6, 10**6, 0, *where)
+
+    compiled, twin = (module.Judge(expression) for module in JUDGES)
+    expected = collected(COLLECTS[1], twin, twin.weight)
+    assert collected(COLLECTS[0], compiled, compiled.weight) == expected
+    assert collected(COLLECTS[0], twin, twin.weight) == expected
+
+
+@pytest.mark.parametrize("module", COLLECTS)
+def test_an_expression_is_asked_no_more_once_so_many_bytes_were_examined(module: Any) -> None:
+    segment, entries = stored([(100, 0, "sound")] * 9, 0)
+    where = (memoryview(segment), 0, b"T", QUEUE_ID, QUEUE_OFFSET, CHECK_SUMS)
+    heavy = EXAMINED_BYTES_MAX // len(b"n\x010\x02") // 4 + 1
+    for judges in JUDGES:
+        wanted = Filter(None, judges.Judge("n = 9"), heavy)
+        assert module.collect(entries, 0, wanted, 9, 10**6, 10**6, 0, *where)[:2] == (4, 0)
+
+
 def stored(parts: list[tuple[int, int, str]], base: int) -> tuple[bytearray, bytes]:
     """Records of a queue, the large ones with a checksum, and their entries; any may be bad in one way."""
     segment, entries = bytearray(), b""
     for number, (size, tags_code, state) in enumerate(parts):
         place = base + len(segment)
         sealed = size == 300
+        properties = b"n\x01%d\x02" % (number % 3)
+        checksum_bytes = RECORD_CHECKSUM_BYTES if sealed else 0
         record = bytearray(
             encode_record(
                 topic=b"X" if state == "topic" else b"T",
-                body=b"b" * (size - FIXED_BYTES - 1 - (RECORD_CHECKSUM_BYTES if sealed else 0)),
-                properties=b"",
+                body=b"b" * (size - FIXED_BYTES - 1 - len(properties) - checksum_bytes),
+                properties=properties,
                 queue_id=QUEUE_ID + (state == "queue"),
                 flag=0,
                 queue_offset=QUEUE_OFFSET + number + (state == "offset"),

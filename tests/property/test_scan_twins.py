@@ -320,6 +320,16 @@ def test_a_header_as_each_client_writes_it_is_plain() -> None:
         assert scanned_by_both(frame(header, b"x"))[1] == 1, header
 
 
+def test_a_run_ends_before_one_topic_too_many_and_goes_on_from_there() -> None:
+    names = [f"topic_{number}" for number in range(column.RUN_TOPICS_MAX + 1)]
+    frames = [send_frame(1, b"", b=name) for name in (*names[:-1], *names[:3], names[-1], names[0])]
+    stop, count, _, topics, *_ = scanned_by_both(b"".join(frames), 10**6)
+    assert count == len(frames) - 2
+    assert stop == sum(map(len, frames[:-2]))
+    assert topics == [name.encode() for name in names[:-1]]
+    assert scanned_by_both(b"".join(frames[-2:]))[1] == 2
+
+
 def test_a_run_ends_at_its_limit_of_rows_and_goes_on_from_there() -> None:
     data = send_frame(1, b"") * (column.ROWS_MAX + 3)
     stop, count, *_ = scanned_by_both(data, 10**6)

@@ -73,3 +73,10 @@ def with_pairs(bytes properties not None, dict pairs not None):
     memcpy(to, PyBytes_AS_STRING(written), PyBytes_GET_SIZE(written))
     to += PyBytes_GET_SIZE(written)
     return made[: to - begin]
+
+
+cdef class Examiner:
+    """What looks at the properties of a stored message, and at nothing else of it."""
+
+    cdef bint takes(self, const unsigned char* properties, Py_ssize_t length) except -1:
+        raise TypeError(f"{type(self).__name__} does not say what it takes")

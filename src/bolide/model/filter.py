@@ -19,6 +19,7 @@ class Filter:
     codes: frozenset[int] | None = None
     """Hashes of the wanted tags; None for all."""
     examine: Callable[[bytes | memoryview], bool] | None = None
+    """Compiled code asks one that is compiled itself (`_pairs.pxd`: `Examiner`) where the record lies."""
     weight: int = 1
     """How much `examine` does for each byte that it looks at."""
     examine_bytes: int = 0

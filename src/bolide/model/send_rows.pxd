@@ -26,4 +26,5 @@ cdef enum:
     KIND_ONE_WAY = 1
     KIND_BATCH = 2
     ROWS_MAX = 1024
+    RUN_TOPICS_MAX = 64
     RECORDS_MAX = 16384

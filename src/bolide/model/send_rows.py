@@ -41,5 +41,8 @@ KIND_BATCH = 2
 ROWS_MAX = 1024
 """Requests per run: bounds the memory of a run and how long the loop stays in one."""
 
+RUN_TOPICS_MAX = 64
+"""Topics per run: each row is looked for among them, and rows that a run could not use are scanned again."""
+
 RECORDS_MAX = int(limits.BATCH_MESSAGES_MAX)
 """Records per run: a batch frame holds many."""

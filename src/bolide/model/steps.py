@@ -4,7 +4,8 @@ A function that yields between its steps gives its result at the end.  Nobody he
 server lets its event loop go round (`net/turns.py`), a test or a tool goes on at once.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Iterator
+from itertools import islice
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -20,3 +21,10 @@ def at_once(steps: Steps[T]) -> T:
         except StopIteration as end:
             result: T = end.value
             return result
+
+
+def slices(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """The items, some at a time."""
+    left = iter(items)
+    while some := list(islice(left, size)):
+        yield some

@@ -6,6 +6,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy
 
+from bolide.model._pairs cimport Examiner
 from bolide.record._checksum cimport holds
 from bolide.record.layout cimport RecordLook, find_parts
 from bolide.store.queue_entry cimport ENTRY_BYTES, GAP_SIZE, QueueEntry, load_entry
@@ -24,6 +25,44 @@ cdef enum:
 cdef struct Chosen:
     const unsigned char* at
     Py_ssize_t size
+
+
+cdef enum:
+    CODES_FEW = 8
+    ALL_CODES = -1
+    MANY_CODES = -2
+
+
+cdef struct WantedCodes:
+    # A subscription has one tag or a few: comparing these costs less than making an object of every entry's code.
+    int64_t few[CODES_FEW]
+    Py_ssize_t count  # or one of the two above
+
+
+cdef WantedCodes wanted_codes(codes) except *:
+    cdef WantedCodes wanted
+    if codes is None:
+        wanted.count = ALL_CODES
+    elif len(codes) > CODES_FEW:
+        wanted.count = MANY_CODES
+    else:
+        wanted.count = 0
+        for code in codes:
+            wanted.few[wanted.count] = code
+            wanted.count += 1
+    return wanted
+
+
+cdef inline bint has_code(WantedCodes* wanted, codes, int64_t code) except -1:
+    cdef Py_ssize_t number
+    if wanted.count == ALL_CODES:
+        return True
+    if wanted.count == MANY_CODES:
+        return code in codes
+    for number in range(wanted.count):
+        if wanted.few[number] == code:
+            return True
+    return False
 
 
 def first_by_code(bytes entries not None, int64_t log_offset_end):
@@ -58,12 +97,13 @@ def first_wanted(bytes entries not None, filter, int64_t log_offset_end, read_at
     cdef Py_ssize_t available = len(entries) // ENTRY_BYTES
     cdef Py_ssize_t scanned = 0, examined = 0, weight = filter.weight
     cdef QueueEntry entry
+    cdef WantedCodes wanted = wanted_codes(codes)
     while scanned < available:
         entry = load_entry(at)
         if entry.log_offset >= 0 and 0 < entry.size < GAP_SIZE:
             if entry.size > log_offset_end - entry.log_offset:
                 break
-            if codes is None or entry.tags_code in codes:
+            if has_code(&wanted, codes, entry.tags_code):
                 if examine is None or examined >= EXAMINED_MAX:
                     return scanned, True
                 record = read_at(entry.log_offset)
@@ -100,9 +140,21 @@ cdef bint is_message(
     )
 
 
-cdef bint wants(filter, record, RecordLook* look, int64_t* examined) except -1:
-    examined[0] += look.properties_length * <int64_t>filter.weight
-    return filter.examine(record)
+cdef struct Examined:
+    int64_t weight  # of a byte
+    int64_t bytes_  # weighed
+
+
+cdef inline bint wants(
+    examine, Examined* examined, segment, Py_ssize_t place, const unsigned char* record, RecordLook* look
+) except -1:
+    """What compiled code can ask is told where the properties lie; anything else gets the record."""
+    if examine is None:
+        return True
+    examined.bytes_ += look.properties_length * examined.weight
+    if isinstance(examine, Examiner):
+        return (<Examiner>examine).takes(record + look.properties_at, look.properties_length)
+    return examine(segment[place : place + look.size])
 
 
 cdef bytes joined(Chosen* chosen, Py_ssize_t count, int64_t size):
@@ -134,18 +186,20 @@ def collect(
     cdef const unsigned char* at = <const unsigned char*>PyBytes_AS_STRING(entries) + first * ENTRY_BYTES
     cdef Py_ssize_t available = len(entries) // ENTRY_BYTES - first
     cdef Py_ssize_t scanned = 0, taken = 0, damaged = 0, limit = min(count_max, available)
-    cdef int64_t total = 0, read_in_vain = 0, examined = 0, place
+    cdef int64_t total = 0, read_in_vain = 0, place
+    cdef Examined examined = Examined(1, 0)
     cdef QueueEntry entry
     cdef RecordLook look
     cdef Chosen few[CHOSEN_FEW]
     cdef Chosen* chosen = few
     cdef const unsigned char* record
-    cdef bytes data
     cdef Py_buffer log
+    cdef WantedCodes wanted
     if first < 0 or available < 0:
         raise ValueError("the first entry lies outside the entries")
     if filter is not EVERYTHING:  # which most pulls ask for, and which needs no look at its halves
-        codes, examine = filter.codes, filter.examine
+        codes, examine, examined.weight = filter.codes, filter.examine, filter.weight
+    wanted = wanted_codes(codes)
     if limit > CHOSEN_FEW:
         chosen = <Chosen*>malloc(limit * sizeof(Chosen))
         if chosen == NULL:
@@ -159,15 +213,15 @@ def collect(
                 place = entry.log_offset - base
                 if entry.size > log_offset_end - entry.log_offset or entry.log_offset < base or place >= log.len:
                     break
-                if codes is None or entry.tags_code in codes:
-                    if (total and total + entry.size > size_bytes_max) or examined >= EXAMINED_MAX:
+                if has_code(&wanted, codes, entry.tags_code):
+                    if (total and total + entry.size > size_bytes_max) or examined.bytes_ >= EXAMINED_MAX:
                         break
                     record = <const unsigned char*>log.buf + place
                     if entry.size > log.len - place or not is_message(
                         record, &entry, topic, queue_id, queue_offset + scanned, &look
                     ):
                         damaged += 1
-                    elif examine is None or wants(filter, segment[place : place + entry.size], &look, &examined):
+                    elif wants(examine, &examined, segment, place, record, &look):
                         total += entry.size
                         if holds(record, look.size, look.body_at, look.body_length, check):
                             chosen[taken] = Chosen(record, entry.size)

@@ -8,6 +8,8 @@ from bolide.model.numbers import INT32_MAX, INT64_MAX
 
 NUMBER_MAX = INT64_MAX
 PLACE_DIGITS = 20
+NAME_BYTES_MAX = 255
+"""No file system takes a longer name."""
 
 
 def number_of(name: str) -> int | None:

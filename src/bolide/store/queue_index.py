@@ -152,15 +152,14 @@ class ConsumeQueue:
         self.start = QueueOffset(0)
         self.tail.reset(0)
 
-    def skip_to(self, offset: int, stand_in: tuple[int, int, int]) -> None:
+    def skip_to(self, offset: int, stand_in: tuple[int, int, int]) -> int:
         """Go on at `offset` although entries before it are missing.
 
         Their places are filled with `stand_in`, because an entry of zeros would end the queue at the next start.  A
         queue that has nothing, or much too little, begins here instead, with a first file filled as the original does
-        it.
+        it.  Tells how many stand-ins that took.
         """
-        missing = offset - self.end
-        if self.end == self.start or missing > GAP_ENTRIES_MAX:
+        if self._begins_at(offset):
             at = offset * ENTRY_BYTES
             in_file = at % self._file_bytes
             if in_file:
@@ -168,9 +167,18 @@ class ConsumeQueue:
                 self._handles.write(self._path(at), 0, gap, self._file_bytes)
             self.start = QueueOffset(offset)
             self.tail.reset(offset)
-            return
+            return 0
+        missing = self.gap_to(offset)
         for _ in range(missing):
             self.tail.append(*stand_in)
+        return missing
+
+    def gap_to(self, offset: int) -> int:
+        """How many stand-ins `skip_to` takes."""
+        return 0 if self._begins_at(offset) else offset - self.end
+
+    def _begins_at(self, offset: int) -> bool:
+        return self.end == self.start or offset - self.end > GAP_ENTRIES_MAX
 
     def expire(self, log_start: int) -> None:
         """Begin at the first entry whose record is still in the log, which now begins at `log_start`.
@@ -351,13 +359,12 @@ class QueueIndex:
     def get(self, topic: str, queue_id: int) -> ConsumeQueue:
         """The queue; an unknown one exists in memory until something is written.
 
-        A topic that was deleted a moment ago and is made again waits here until that deletion lasts: recovery takes
-        it for granted that no old entries come back under new messages.
+        A topic that was deleted a moment ago has none before that deletion lasts: recovery takes it for granted that
+        no old entries come back under new messages.
         """
         queue = self.find(topic, queue_id)
         if queue is None:
-            if self.trash.is_leaving(topic):
-                self.trash.settle()
+            self.trash.let_in(topic)
             folder = os.path.join(self._folder, topic, str(queue_id))
             queue = ConsumeQueue(self._handles, folder, self._file_bytes, (topic, queue_id))
             self._topics.setdefault(topic, {})[queue_id] = queue

@@ -5,6 +5,7 @@ see what `store/marks.py` calls readable.
 """
 
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -30,6 +31,10 @@ WINDOW_ENTRIES = 800
 """Entries read from a queue at once, and looked at by one pull when a filter drops most of them.  Two dozen pulls of a
 consumer that catches up need one read."""
 
+
+LOOKS_MAX = 1024
+"""Entries that a search by time looks at, on the loop, those without a sound record among them; files that are missing
+count as one."""
 
 PLACE_OFFSETS, PLACES_TOLD = 1024, 4096
 """Damage is told once for so many offsets of a queue, and so many such places are remembered."""
@@ -308,18 +313,38 @@ class StoreReader:
     def search_offset(
         self, topic: str, queue_id: int, timestamp_ms: int, *, upper: bool = False
     ) -> QueueOffset:
-        """The first message stored at or after a time; with `upper`, the last one at or before it."""
+        """The first message stored at or after a time; with `upper`, the last one at or before it.
+
+        In place of a message that is damaged or not there the next one is judged.  Where none is in reach, its
+        time counts as a late one: who reads from there on gets rather too much than too little, and who reads up to
+        there may get too little.
+        """
         low, high = self.queue_range(topic, queue_id)
         first, last = low, high
+        looks = iter(range(LOOKS_MAX))
         while low < high:
             middle = QueueOffset((low + high) // 2)
-            stored = self.store_time(topic, queue_id, middle)
-            before = stored is None or (stored <= timestamp_ms if upper else stored < timestamp_ms)
-            if before:
-                low = QueueOffset(middle + 1)
+            found = self._timed_from(topic, queue_id, middle, high, looks)
+            if found is not None and (found[1] <= timestamp_ms if upper else found[1] < timestamp_ms):
+                low = QueueOffset(found[0] + 1)
             else:
                 high = middle
         return QueueOffset(max(first, low - 1)) if upper and last > first else low
+
+    def _timed_from(
+        self, topic: str, queue_id: int, offset: int, end: int, looks: Iterator[int]
+    ) -> tuple[int, int] | None:
+        """The next message from an offset to before another whose record is there, and when it was stored."""
+        queue = self._queues.find(topic, queue_id)
+        for _ in looks:
+            if queue is None or offset >= end:
+                break
+            entry = queue.entry(offset)
+            head = None if entry is None else self.head_at(entry[0])
+            if head is not None:
+                return offset, head.store_timestamp_ms
+            offset = max(offset + 1, queue.following(offset) if entry is None else 0)
+        return None
 
     def head_at(self, log_offset: int) -> RecordHead | None:
         """The fixed part of the record that begins at this place of the log."""

@@ -12,34 +12,38 @@ Recovering twice changes nothing.
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from bolide.model.delay_levels import DelayLevels
+from bolide.model.names import SCHEDULE_TOPIC
 from bolide.model.numbers import INT64_MAX
+from bolide.model.offsets import QueueOffset
 from bolide.record.codec import RecordHead, inspect_record
-from bolide.record.layout import CHECK_SEALED, FLAG_AT, LOG_OFFSET_AT, SYS_FLAG_AT
+from bolide.record.layout import BATCH_ITEM_FIXED_BYTES
 from bolide.store.append import QueueTail
 from bolide.store.checkpoint import Checkpoint, Mark
 from bolide.store.entry_rules import entry_code
+from bolide.store.file_names import NAME_BYTES_MAX
 from bolide.store.log import CommitLog
 from bolide.store.progress import Progress
 from bolide.store.queue_entry import GAP_SIZE
 from bolide.store.queue_index import GAP_ENTRIES_MAX, ConsumeQueue, QueueIndex
+from bolide.store.torn import may_be_torn
 from bolide.store.walk import BLANK, LIMIT, LogWalk
 
 log = logging.getLogger(__name__)
 
 ENTRIES_IN_MEMORY_MAX = 2_000_000
-"""Rebuilt entries of all queues that wait to be written to their files: 40 MB."""
+"""Rebuilt entries of all queues that wait to be written to their files, and what fills their gaps: 40 MB, and those of
+one step more.  While the disk is full nothing can be written: then they take what the walk and its gaps bring."""
 
 STEP_BYTES = 1024**2
 """So much of the log is walked between two reports of progress.  Whoever wants to interrupt it waits for the next."""
 
 EVERYWHERE = INT64_MAX
 
-_QUEUE_ID_END, _QUEUE_OFFSET_END, _NUMBERS_END = FLAG_AT, LOG_OFFSET_AT, SYS_FLAG_AT
-"""Where numbers of a record end, which is where the next ones begin; the last one is its log offset."""
-
-SECTOR_BYTES = 512
+MESSAGE_BYTES_MIN = BATCH_ITEM_FIXED_BYTES
+"""Less of the log no message has taken, not even one of a batch that the original stores as one record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +226,20 @@ class _Torn(Exception):
         self.log_offset = log_offset
 
 
+class _Jump(NamedTuple):
+    """A record whose number is above the next one of its queue: the records between are gone, or the number is wrong.
+
+    The queue's next record tells.  Behind a jump it has a number above; behind a wrong number, one that is not.
+    """
+
+    tail: QueueTail
+    next_offset: int
+    """Of the queue before it.  A queue that is elsewhere has gone on without it."""
+
+    offset: int
+    log_offset: int
+
+
 class _Rebuild:
     """One walk over the log from `start`, at most to `limit`, into the queues."""
 
@@ -244,7 +262,10 @@ class _Rebuild:
         self._loaded = {queue.tail.key: queue.end for queue in queues}
         self._had_entries = {queue.tail.key for queue in queues if queue.start < queue.end}
         self._restarts: dict[tuple[str, int], tuple[int, int]] = {}  # (end before, record that began anew)
-        self._entries_written = 0
+        self._jumps: dict[tuple[str, int], _Jump] = {}  # undecided; one of a queue, which takes more itself
+        self._placed = 0  # entries of records that had jumped
+        self._stand_ins = 0  # entries that fill gaps
+        self._entries_written = 0  # and stand-ins
         self._may_write = True
 
     @property
@@ -253,7 +274,7 @@ class _Rebuild:
 
     @property
     def entries(self) -> int:
-        return self._walk.entries
+        return self._walk.entries + self._placed
 
     @property
     def last_record(self) -> int:
@@ -271,13 +292,18 @@ class _Rebuild:
             position, why = self._walk.go(segment.view, segment.base, position, limit, True)
             at = segment.base + position
             self._progress(at - self._start, total)
-            if self._walk.entries - self._entries_written > ENTRIES_IN_MEMORY_MAX and self._may_write:
-                self.write()
+            self._write_many()
             following = self._log.segment_of(segment.base + segment.size) if why == BLANK else None
             if following is not None:
                 segment, at = following, following.base
             elif why != LIMIT or position >= segment.size:
                 break
+        while self._jumps:  # nothing is behind these that could be hidden
+            _, jump = self._jumps.popitem()
+            if jump.tail.next_offset == jump.next_offset:
+                self._take(jump)
+            else:
+                self._pass_over(jump)
         return at
 
     def write(self) -> None:
@@ -289,10 +315,18 @@ class _Rebuild:
                 log.warning("recovered queue entries stay in memory: %s", error.strerror or error)
                 self._may_write = False
                 return
-        self._entries_written = self._walk.entries
+        self._entries_written = self.entries + self._stand_ins
+
+    def _write_many(self, coming: int = 0) -> None:
+        """The same, once they are many with those that come."""
+        unwritten = self.entries + self._stand_ins - self._entries_written
+        if unwritten + coming > ENTRIES_IN_MEMORY_MAX and self._may_write:
+            self.write()
 
     def _find(self, topic: bytes, queue_id: int) -> QueueTail | None:
         """The queue of a record; None when its topic could not be the name of a folder."""
+        if len(topic) > NAME_BYTES_MAX:
+            return None
         try:
             name = topic.decode()
         except UnicodeDecodeError:
@@ -305,40 +339,100 @@ class _Rebuild:
         """A record does not continue its queue.  Whether it gets an entry all the same.
 
         Where this is the first record of the queue in this walk, the files of the queue may be to blame, and the log
-        is right.  Later the queue is what the walk has made it, and it is the record that is wrong.
+        is right.  Later the queue is what the walk has made it, and it is the record that is wrong.  One whose number
+        is too high waits for the next one of its queue: a single wrong bit would hide all that is behind it.
         """
         queue = tail.owner
         assert isinstance(queue, ConsumeQueue)
+        record = _Jump(tail, int(tail.next_offset), offset, log_offset)
+        if not 0 <= offset <= log_offset // MESSAGE_BYTES_MIN:  # the messages before it would not fit the log
+            return self._pass_over(record)
+        jump = self._jumps.pop(tail.key, None)
+        if jump is not None and self._is_next_behind(jump, record):
+            return True
         end, restart = self._restarts.pop(tail.key, (-1, -1))
-        if tail.next_offset == 1 and offset == end + 1 > 0 and not self._may_be_torn(log_offset):
+        if tail.next_offset == 1 and offset == end + 1 > 0 and not may_be_torn(self._log, log_offset):
             # The queue goes on as if it had not begun anew: that record was number `end`.
             raise _Torn(restart)
         missing = offset - tail.next_offset
-        is_first = self._loaded.get(tail.key, 0) == tail.next_offset
+        is_first = self._is_first(tail)
         if is_first and missing < 0 and queue.start == queue.end:
             queue.begin_anew()  # nothing but the name of a file says otherwise, and the file before it may be lost
+            self._loaded[tail.key] = QueueOffset(0)
             missing = offset
         if missing == 0:
             return True
         if is_first and missing > 0:
-            if self._start > self._log.start:
-                raise _EntriesMissing(f"queue {tail.key[1]} of {tail.key[0]} lacks {missing} entries")
+            if may_be_torn(self._log, log_offset):
+                self._check_begin(record)
         elif is_first and queue.points_at(offset, log_offset):
             return False  # it has its entry
         elif is_first and offset > 0 and not self._is_true(queue, offset):
             queue.tail.reset(offset)  # what the file says from here on is wrong
             return True
-        elif self._may_be_torn(log_offset) and (offset > 0 or self._was_there(queue, log_offset)):
+        elif may_be_torn(self._log, log_offset) and (offset > 0 or self._was_there(queue, log_offset)):
             raise _Torn(log_offset)
         elif offset == 0:  # the topic was deleted and made again
             self._restarts[tail.key] = (int(tail.next_offset), log_offset)
             queue.begin_anew()
             return True
         elif not 0 < missing <= GAP_ENTRIES_MAX:
-            log.error("the message at %d in the log has a wrong queue offset, %d", log_offset, offset)
-            return False
-        queue.skip_to(offset, self._stand_in(queue, log_offset))
-        return True
+            if jump is not None and jump.next_offset == tail.next_offset:
+                self._jumps[tail.key] = jump  # this one says nothing about it
+            return self._pass_over(record)
+        self._jumps[tail.key] = record._replace(next_offset=int(tail.next_offset))
+        return False
+
+    def _is_next_behind(self, jump: _Jump, record: _Jump) -> bool:
+        """Decide on a jump by the queue's next record; whether the queue goes on with that one then."""
+        tail = record.tail
+        if tail.next_offset == jump.next_offset and record.offset > jump.offset:
+            self._take(jump)
+        elif tail.next_offset != jump.next_offset or record.offset > tail.next_offset:
+            self._pass_over(jump)
+            if tail.next_offset == jump.next_offset == record.offset - 1:  # the number between was that one's
+                # This record stands in: before others the next start would see it, and believe the wrong number.
+                head = self._log.head_at(record.log_offset)
+                assert head is not None
+                tail.append(head.log_offset, head.size, head.tags_code)
+                self._stand_ins += 1
+        return tail.next_offset == record.offset
+
+    def _take(self, jump: _Jump) -> None:
+        """Give a record that has jumped its entry."""
+        tail, log_offset = jump.tail, jump.log_offset
+        self._check_begin(jump)
+        queue = tail.owner
+        assert isinstance(queue, ConsumeQueue)
+        self._write_many(coming=queue.gap_to(jump.offset))
+        self._stand_ins += queue.skip_to(jump.offset, self._stand_in(queue, log_offset))
+        segment, head = self._log.segment_of(log_offset), self._log.head_at(log_offset)
+        assert segment is not None
+        assert head is not None
+        at = log_offset - segment.base + head.properties_at
+        code = head.tags_code
+        if tail.key[0] == SCHEDULE_TOPIC:
+            properties = bytes(segment.view[at : at + head.properties_length])
+            code = self._deliver(tail, properties, head.store_timestamp_ms, log_offset, head.size)
+        tail.append(log_offset, head.size, code)
+        self._placed += 1
+
+    def _is_first(self, tail: QueueTail) -> bool:
+        """Whether the walk has given this queue nothing yet."""
+        return bool(self._loaded.get(tail.key, 0) == tail.next_offset)
+
+    def _check_begin(self, jump: _Jump) -> None:
+        """Raise when the walk began behind records that the queue lacks before this one."""
+        if self._is_first(jump.tail) and self._start > self._log.start:
+            topic, queue_id = jump.tail.key
+            missing = jump.offset - int(jump.tail.next_offset)
+            raise _EntriesMissing(f"queue {queue_id} of {topic} lacks {missing} entries")
+
+    def _pass_over(self, record: _Jump) -> bool:
+        """The record gets no entry: nothing says where it belongs."""
+        place, offset = record.log_offset, record.offset
+        log.error("the message at %d in the log has a wrong queue offset, %d", place, offset)
+        return False
 
     def _stand_in(self, queue: ConsumeQueue, log_offset: int) -> tuple[int, int, int]:
         """What stands for lost entries before the record at `log_offset`.
@@ -392,21 +486,3 @@ class _Rebuild:
         if head is None or filed is None or filed[1] != head.size:
             return False
         return (head.topic.decode("utf-8", "replace"), head.queue_id) == queue.tail.key
-
-    def _may_be_torn(self, log_offset: int) -> bool:
-        """Whether a sector ends among the record's numbers, which no checksum covers, with zeros.
-
-        What was lost of the sector is zero, up to its end, and may be why the numbers do not fit.
-        """
-        segment = self._log.segment_of(log_offset)
-        assert segment is not None
-        position = log_offset - segment.base
-        if isinstance(inspect_record(segment.view, position, segment.size, CHECK_SEALED), RecordHead):
-            return False  # a checksum covers them after all
-        sector_end = SECTOR_BYTES - position % SECTOR_BYTES  # from the beginning of the record
-        for number_end in (_QUEUE_ID_END, _QUEUE_OFFSET_END):
-            if number_end <= sector_end <= _NUMBERS_END:
-                lost = segment.view[position + number_end - 1 : position + sector_end]
-                if not any(lost):
-                    return True
-        return False

@@ -7,7 +7,7 @@ is gone, whole: power loss may bring it back, but never a part of it.
 The rest may run on another thread, one at a time, as often as anybody likes: `settle` makes the deletions last, with
 their places in the log (`deletions.py`), `clear_one` deletes a folder whose move does.  What a stop leaves is deleted
 after the next start.  A topic can be made again at once; its first message waits until its old folder cannot come back
-(see `QueueIndex.get`).
+(`let_in`), or is refused where others would have to wait with it.
 """
 
 import errno
@@ -32,6 +32,8 @@ class Trash:
         self._moved = 0  # those up to this one have ended: a sync that begins now makes them last
         self._settled = 0  # moves up to this one last
         self._leaving: dict[str, int] = {}  # topics whose moves may not last yet
+        self.is_attended = False
+        """Whether somebody settles on a thread of its own, so that nobody else does."""
 
     def open(self) -> None:
         """See what earlier processes have left; the folder of the queues must be synced."""
@@ -67,6 +69,14 @@ class Trash:
     def is_leaving(self, topic: str) -> bool:
         """Whether power loss could bring the topic's old folder or messages back."""
         return self._leaving.get(topic, 0) > self._settled
+
+    def let_in(self, topic: str) -> None:
+        """Before a queue of the topic is made: its old folder cannot come back from then on."""
+        if not self.is_leaving(topic):
+            return
+        if self.is_attended:
+            raise StoreUnavailable(f"the topic {topic} is still being deleted")
+        self.settle()
 
     def settle(self) -> None:
         """Make all deletions so far last: a small file and one sync for all of them.

@@ -281,7 +281,10 @@ cdef bint fill_end(
 
 
 cdef Py_ssize_t number_of_topic(list topics, Text* topic, Py_ssize_t last) except -1:
-    """Which of the topics it is, the next number if it is none of them; most often it is that of the last request."""
+    """Which of the topics it is, the next number if it is none of them; most often it is that of the last request.
+
+    RUN_TOPICS_MAX when there is no room for one more.
+    """
     cdef bytes name
     if last < len(topics):
         name = <bytes>topics[last]
@@ -290,6 +293,8 @@ cdef Py_ssize_t number_of_topic(list topics, Text* topic, Py_ssize_t last) excep
     name = PyBytes_FromStringAndSize(<const char*>topic.at, topic.length)
     if name in topics:
         return topics.index(name)
+    if len(topics) == column.RUN_TOPICS_MAX:
+        return column.RUN_TOPICS_MAX
     topics.append(name)
     return len(topics) - 1
 
@@ -345,6 +350,8 @@ def scan_sends(run, bytearray area not None, Py_ssize_t start, Py_ssize_t end, P
         if not fill_row(&head, &fields, row, properties, used, room):
             break
         topic = number_of_topic(topics, &fields.topic, topic)
+        if topic == column.RUN_TOPICS_MAX:
+            break
         row[column.TOPIC] = topic
         row[column.BODY_AT] = at + 8 + header_length
         row[column.BODY_LENGTH] = length - 4 - header_length

@@ -26,6 +26,7 @@ from bolide.model.send_rows import (
     RECORDS_AT,
     RECORDS_COUNT,
     ROWS_MAX,
+    RUN_TOPICS_MAX,
     TOPIC,
     UNIQUE_KEY_AT,
     UNIQUE_KEY_LENGTH,
@@ -156,9 +157,10 @@ def _scan_one(run: SendRun, at: int, length: int, header_length: int) -> None:
         at,
         4 + length,
     )
+    number = _topic_number(run, topic)
     row = run.count * COLUMNS
     run.rows[row : row + QUEUE_OFFSET] = array("q", values)
-    run.rows[row + TOPIC] = _topic_number(run, topic)
+    run.rows[row + TOPIC] = number
     run.rows[row + RECALL_HANDLE_LENGTH] = 0
     run.properties[run.properties_used : run.properties_used + len(text)] = text
     run.properties_used += len(text)
@@ -276,6 +278,8 @@ def _number(texts: dict[str, str], name: str, default: int | None = None, allowe
 
 def _topic_number(run: SendRun, topic: bytes) -> int:
     if topic not in run.topics:
+        if len(run.topics) == RUN_TOPICS_MAX:
+            raise NotPlain
         run.topics.append(topic)
     return run.topics.index(topic)
 

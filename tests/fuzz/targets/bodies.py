@@ -157,12 +157,12 @@ BODIES = [
     _body(
         "admin.topics",
         [b'{"topicConfigList":[%s,{"topicName":"b"}]}' % topic.encode_topic_config(_TOPIC)],
-        admin.decode_topic_list,
+        lambda body: list(admin.decode_topic_list(body)),
     ),
     _body(
         "admin.groups",
         [b'{"groupConfigList":[{"groupName":"g","retryMaxTimes":3},{"groupName":"h"}]}'],
-        admin.decode_group_list,
+        lambda body: list(admin.decode_group_list(body)),
     ),
     _body(
         "admin.offsets",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bolide.model.filter import EVERYTHING
+from bolide.store import cleaning as cleaning_module
 from bolide.store.cleaning import SLICE_QUEUES, StoreCleaning
 from bolide.store.disk_os import OsDisk
 from bolide.store.reading import PullStatus
@@ -280,6 +281,20 @@ def test_only_queues_that_point_before_the_new_start_are_looked_at(tmp_path: Pat
     assert list(cleaning.expire_queues(first)) == []
     assert len(list(cleaning.expire_queues(second))) < turns
     assert len(list(cleaning.expire_queues(third))) < turns
+
+
+def test_queues_that_need_nothing_are_passed_in_slices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred thousand of them take as long as a slow request."""
+    monkeypatch.setattr(cleaning_module, "SLICE_PASSED", 50)
+    store = opened(tmp_path)
+    put(store, *(message("T", b"x", queue_id=number) for number in range(201)))
+    cleaning = cleaning_of(store, tmp_path)
+    for _ in cleaning.expire_queues(store.log.start):
+        pass
+    assert len(list(cleaning.expire_queues(store.log.start))) == 4
+    assert list(cleaning.trim_queues()) == [None] * 4
 
 
 def starts(store: MessageStore) -> dict[tuple[str, int], int]:

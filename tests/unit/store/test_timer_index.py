@@ -6,11 +6,23 @@ from unittest.mock import patch
 
 import pytest
 
+from bolide.model.numbers import INT32_MAX, INT32_MIN
 from bolide.model.steps import at_once
+from bolide.store.file_names import name_of
 from bolide.store.timer import index as index_module
 from bolide.store.timer import wheel as wheel_module
 from bolide.store.timer.index import TimerIndex
-from bolide.store.timer.layout import DUE, NOWHERE, OLDER, OLDER_OWN, OWN_AT, POINT, SLOT_BYTES, SUM
+from bolide.store.timer.layout import (
+    DUE,
+    NOWHERE,
+    OLDER,
+    OLDER_OWN,
+    OWN_AT,
+    POINT,
+    SLOT_BYTES,
+    SUM,
+    UNIT_BYTES,
+)
 from bolide.store.timer.point import TimerPoint, decode_point, encode_point
 from bolide.store.timer.units import Unit
 from bolide.store.timer.wheel import Slot, Wheel
@@ -141,3 +153,54 @@ def test_a_point_file_of_zeros_says_nothing() -> None:
     """A file that was made and never written, or lost what was; all slots would wait to be delivered again."""
     assert decode_point(bytes(4096)) is None
     assert decode_point(bytes(56)) is None
+
+
+def test_what_was_delivered_is_over_also_where_the_log_is_as_far_ahead_as_a_unit_can_say() -> None:
+    """The clock was set back by 24.8 days, and the message came too late for its own slot."""
+    disk = SimDisk()
+    disk.make_dirs("/data/config")
+    index = opened(disk, set())
+    for _ in range(2):
+        index.add(Unit(NOWHERE, DUE, START_MS - INT32_MIN, INT32_MIN, 0, 100, 0))
+    index.units.write()
+    index.keep_only(START_MS, {UNIT_BYTES})
+    delivered, waits = index.units.read(0), index.units.read(UNIT_BYTES)
+    assert delivered is not None
+    assert waits is not None
+    assert (delivered.time_ms, waits.time_ms) == (START_MS - 1, START_MS)
+    assert [at for at, _ in index.slot_units(START_MS)] == [UNIT_BYTES]
+
+
+@pytest.mark.parametrize(
+    ("messages", "recalls", "is_kept"),
+    [(-1, 1, True), (INT32_MIN, 0, False), (INT32_MAX, 0, False), (1, INT32_MAX, False)],
+)
+def test_an_index_is_made_again_where_a_slot_counts_what_cannot_be(
+    messages: int, recalls: int, is_kept: bool
+) -> None:
+    """Nothing could be filed there without leaving 32 bits.  A recall of nothing leaves less than no message."""
+    disk = SimDisk()
+    disk.make_dirs("/data/config")
+    index = opened(disk, set())
+    add(index, 0, 5_000)
+    index.wheel.put(START_MS + 5_000, Slot(0, 0, messages, recalls))
+    write(index, point_of(index, 1))
+    index = opened(disk, {0})
+    assert waiting(index, 5_000) == ([0] if is_kept else [])
+    assert index.pending == (messages if is_kept else 0)
+
+
+@pytest.mark.parametrize("place", [10, UNIT_BYTES])
+def test_an_index_is_made_again_where_its_units_are_in_a_file_of_another_place(place: int) -> None:
+    """A place that is no multiple of the files' length: units would be read from between two files."""
+    disk = SimDisk()
+    disk.make_dirs("/data/config")
+    index = opened(disk, set())
+    count = FILE_BYTES // UNIT_BYTES
+    for number in range(count):
+        add(index, number, 5_000)
+    write(index, point_of(index, count))
+    index.close()
+    disk.rename(f"/data/timerlog/{name_of(0)}", f"/data/timerlog/{name_of(place)}")
+    index = opened(disk, set(range(count)))
+    assert (index.units.end, index.pending, waiting(index, 5_000)) == (0, 0, [])

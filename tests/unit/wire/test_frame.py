@@ -8,6 +8,7 @@ import pytest
 
 from bolide.model.errors import ProtocolError
 from bolide.model.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX, INTAKE_BYTES
+from bolide.model.send_rows import OPAQUE, RUN_TOPICS_MAX
 from bolide.wire import frame as frame_module
 from bolide.wire import frame_twin
 from bolide.wire.command import COMPACT, Command, encode_frame
@@ -293,3 +294,22 @@ def test_rows_that_are_given_back_come_again_with_what_follows_them() -> None:
     assert command.code == 11
     assert reader.next() is None
     assert reader._rest
+
+
+def test_rows_of_many_topics_that_are_given_back_are_not_all_scanned_again_each_time() -> None:
+    """As those of topics that do not exist: a few of them are served before the others come again."""
+    count, served_at_once = 1000, 8
+    data = b"".join(send_frame(number, b"", b=f"topic_{number}") for number in range(count))
+    reader = FrameReader(Intake(len(data)), hot=True)
+    reader.writable()[:] = data
+    reader.received(len(data))
+    served = scanned = 0
+    while (run := reader.next()) is not None:
+        assert isinstance(run, SendRun)
+        assert run.column(0, OPAQUE) == served
+        scanned += run.count
+        served += min(run.count, served_at_once)
+        if run.count > served_at_once:
+            reader.give_back(run, served_at_once)
+    assert served == count
+    assert scanned <= RUN_TOPICS_MAX * count / served_at_once

@@ -292,6 +292,15 @@ CONFIG_LIST_BYTES_MAX: Final = Limit(1 * MIB, Where.BROKER, "bytes of such a req
 QUEUE_ENTRIES_MAX: Final = Limit(
     1_000, Where.BROKER, "entries of a queue that an operator sees at once", "he sees the first ones"
 )
+MOVES_MAX: Final = Limit(
+    256,
+    Where.BROKER,
+    "resets and clones of groups (222, 314) that wait for their turn or for the disk; a host has no more than stay free"
+    " for others",
+    "refused for the moment",
+)
+# As many as `bolide group reset` asks for at a time.
+MOVES_SMALL: Final = 16
 RELAYS_MAX: Final = Limit(
     1024,
     Where.BROKER,

@@ -50,7 +50,7 @@ IN_FLIGHT_MAX: Final = Limit(
     100_000,
     Where.CONNECTION,
     "requests that wait for something, of all connections",
-    "they are refused as busy",
+    "a host's are refused as busy when it has as many as stay free for others",
 )
 IN_FLIGHT_OF_ONE_MAX: Final = Limit(
     1024,

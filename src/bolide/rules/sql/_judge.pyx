@@ -4,11 +4,13 @@ A property stays where it lies in the record, and becomes a number only where it
 the properties finds all that an expression names.
 """
 
+cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint64_t
 from libc.string cimport memchr, memcmp, memcpy
 
+from bolide.model._pairs cimport Examiner
 from bolide.record.layout cimport NAME_END, PAIR_END, RecordLook, find_parts
 
 from bolide.rules.sql import tree
@@ -333,7 +335,8 @@ cdef Node planted(node, dict names):
 # ---- the judge ---------------------------------------------------------------------------------------------
 
 
-cdef class Judge:
+@cython.final
+cdef class Judge(Examiner):
     cdef readonly str expression
     cdef readonly int weight
     cdef Node root
@@ -360,19 +363,19 @@ cdef class Judge:
         cdef RecordLook look
         PyObject_GetBuffer(record, &view, PyBUF_SIMPLE)
         try:
-            return find_parts(<const unsigned char*>view.buf, view.len, &look) and self.decide(
+            return find_parts(<const unsigned char*>view.buf, view.len, &look) and self.takes(
                 <const unsigned char*>view.buf + look.properties_at, look.properties_length
             )
         finally:
             PyBuffer_Release(&view)
 
     def wants(self, bytes properties not None):
-        return self.decide(<const unsigned char*>PyBytes_AS_STRING(properties), len(properties))
+        return self.takes(<const unsigned char*>PyBytes_AS_STRING(properties), len(properties))
 
-    cdef bint decide(self, const unsigned char* at, Py_ssize_t length) except -1:
+    cdef bint takes(self, const unsigned char* properties, Py_ssize_t length) except -1:
         cdef Value slots[NAMES_MAX]
         cdef Value value
-        self.fill(slots, at, at + length)
+        self.fill(slots, properties, properties + length)
         return self.root.evaluate(slots, &value) == DECIDED and value.kind == TRUTH and value.whole != 0
 
     cdef void fill(self, Value* slots, const unsigned char* at, const unsigned char* end) noexcept:

@@ -21,7 +21,7 @@ from bolide.model.json_pieces import Entries, Items
 from bolide.model.limits import OFFSETS_BYTES_MAX
 from bolide.model.numbers import INT32_MAX, is_int64, parse_whole
 from bolide.model.offsets import GroupOffset
-from bolide.model.steps import Steps, at_once
+from bolide.model.steps import Steps, at_once, slices
 from bolide.store.disk import Disk
 from bolide.store.tables.persisted import PersistedTable, entries_of, member_table
 
@@ -183,25 +183,24 @@ class OffsetTable(PersistedTable):
         return (group for group in groups if f"{topic}@{group}" in self._offsets)
 
     def drop_topic(self, topic: str) -> None:
-        """Forget what all groups did in the topic: a topic of that name starts at 0 again."""
-        groups = self._groups.pop(topic, {})
-        for group in groups:
-            _discard(self._topics, group, topic)
-        self._drop([f"{topic}@{group}" for group in groups])
+        at_once(self.dropping_topic(topic))
+
+    def dropping_topic(self, topic: str) -> Steps[None]:
+        """Forget what all groups of this moment did in the topic, some in each step: one of that name starts at 0
+        again.  Nobody may commit in it until that is done."""
+        for some in slices(list(self._groups.get(topic, ())), DROPPED_PER_STEP):
+            known = self._groups.get(topic, {})  # of the others nothing is left meanwhile
+            self._drop([(topic, group) for group in some if group in known])
+            yield
 
     def drop_group(self, group: str) -> None:
         at_once(self.dropping_group(group))
 
     def dropping_group(self, group: str) -> Steps[None]:
         """Forget what the group did in all topics of this moment, some in each step."""
-        topics = list(self._topics.get(group, ()))
-        for start in range(0, len(topics), DROPPED_PER_STEP):
-            known = self._topics.get(group, {})  # of the others nothing is left meanwhile
-            some = [topic for topic in topics[start : start + DROPPED_PER_STEP] if topic in known]
-            for topic in some:
-                _discard(self._topics, group, topic)
-                _discard(self._groups, topic, group)
-            self._drop([f"{topic}@{group}" for topic in some])
+        for some in slices(list(self._topics.get(group, ())), DROPPED_PER_STEP):
+            known = self._topics.get(group, {})  # likewise
+            self._drop([(topic, group) for topic in some if topic in known])
             yield
 
     def members(self) -> dict[str, Any]:
@@ -229,9 +228,13 @@ class OffsetTable(PersistedTable):
         self._topics.setdefault(group, {})[topic] = None
         self._groups.setdefault(topic, {})[group] = None
 
-    def _drop(self, keys: list[str]) -> None:
+    def _drop(self, pairs: list[tuple[str, str]]) -> None:
+        """Forget what these groups did in these topics."""
         committed = False
-        for key in keys:
+        for topic, group in pairs:
+            _discard(self._topics, group, topic)
+            _discard(self._groups, topic, group)
+            key = f"{topic}@{group}"
             pulled, queues = self._pulled.pop(key, None), self._offsets.pop(key, None)
             self._resets.pop(key, None)
             self.bytes_kept -= _bytes_of(key, pulled) + _bytes_of(key, queues)

@@ -308,7 +308,7 @@ class TimerIndex:
             if at in remaining:
                 kept.append((at, unit))
             else:  # until the wheel is written, it leads over this one to those that remain
-                self.units.rechain(at, unit._replace(delay_ms=slot_ms - 1 - unit.written_ms))
+                self.units.rechain(at, unit.due_at(slot_ms - 1))
         befores = [*(at for at, _ in kept[1:]), NOWHERE]
         for (at, unit), before in zip(kept, befores, strict=False):
             self.units.rechain(at, unit._replace(previous=before))

@@ -2,11 +2,12 @@
 
 cdef enum:
     SLOT_BYTES = 32
+    SLOT_COUNTS_AT = 24
     SLOTS = 1209600
     WHEEL_BYTES = 38707200
     UNIT_BYTES = 52
     UNIT_PREVIOUS_AT = 4
-    UNIT_DELAY_AT = 24
+    UNIT_TIMES_AT = 16
     DUE = 1
     BLANK_BYTES = 16
     OWN_AT = 64

@@ -48,15 +48,16 @@ import struct
 SLOT = struct.Struct(">qqqii")
 SLOT_TIME_AND_LAST = struct.Struct(">q8xq8x")
 SLOT_BYTES = 32
+SLOT_COUNTS_AT = 24
 SLOTS = 2 * 7 * 24 * 3600
 WHEEL_BYTES = SLOTS * SLOT_BYTES
 
 UNIT = struct.Struct(">iqiqiqiiq")
 UNIT_BYTES = 52
 UNIT_PREVIOUS_AT = 4
-UNIT_DELAY_AT = 24
+UNIT_TIMES_AT = 16
 PREVIOUS = struct.Struct(">q")
-DELAY = struct.Struct(">i")
+TIMES = struct.Struct(">qi")
 
 DUE, ROLL, DELETE = 1, 2, 4
 KINDS_MASK = 0xF

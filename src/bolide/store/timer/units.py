@@ -3,6 +3,7 @@
 import os
 from typing import NamedTuple
 
+from bolide.model.numbers import INT32_MAX, INT32_MIN
 from bolide.store.disk import Disk, File
 from bolide.store.file_names import name_of, place_of
 from bolide.store.folders import make_folder
@@ -10,15 +11,15 @@ from bolide.store.timer.layout import (
     BLANK,
     BLANK_BYTES,
     BLANK_MAGIC,
-    DELAY,
     DELETE,
     KINDS_MASK,
     PREVIOUS,
     ROLL,
+    TIMES,
     UNIT,
     UNIT_BYTES,
-    UNIT_DELAY_AT,
     UNIT_PREVIOUS_AT,
+    UNIT_TIMES_AT,
 )
 
 
@@ -40,6 +41,14 @@ class Unit(NamedTuple):
     def is_recall(self) -> bool:
         """Whether it takes a message of its slot back.  One that is to be written again does not yet."""
         return self.kind & (DELETE | ROLL) == DELETE
+
+    def due_at(self, time_ms: int) -> "Unit":
+        """The same with another time.
+
+        There are 32 bits for how long that is after it was written, and the log's times may be far ahead of a clock.
+        """
+        written_ms = min(max(self.written_ms, time_ms - INT32_MAX), time_ms - INT32_MIN)
+        return self._replace(written_ms=written_ms, delay_ms=time_ms - written_ms)
 
 
 class Units:
@@ -67,7 +76,7 @@ class Units:
             if name == names[-1] and base is not None and base >= durable_end and size < self.file_bytes:
                 self._disk.delete(path)
                 continue
-            if base is None or base != expected or size != self.file_bytes:
+            if base is None or base != expected or base % self.file_bytes or size != self.file_bytes:
                 return False
             file = self._disk.open(path)
             self._files.append((base, file, file.map()))
@@ -181,10 +190,10 @@ class Units:
         return max(aligned, self.start)
 
     def rechain(self, at: int, unit: Unit) -> None:
-        """Change, in its place, what a unit says of its chain and time."""
+        """Change, in its place, what a unit says of its chain and times."""
         base, file, _ = self._files[(at - self.start) // self.file_bytes]
         file.write(at - base + UNIT_PREVIOUS_AT, PREVIOUS.pack(unit.previous))
-        file.write(at - base + UNIT_DELAY_AT, DELAY.pack(unit.delay_ms))
+        file.write(at - base + UNIT_TIMES_AT, TIMES.pack(unit.written_ms, unit.delay_ms))
         self._unsynced[file.path] = file
 
     def take_unsynced(self) -> list[File]:

@@ -15,6 +15,7 @@ from bolide.store.timer.layout import (
     NOWHERE,
     SLOT,
     SLOT_BYTES,
+    SLOT_COUNTS_AT,
     SLOT_TIME_AND_LAST,
     SLOTS,
     WHEEL_BYTES,
@@ -23,6 +24,9 @@ from bolide.store.timer.layout import (
 PAGE_BYTES = 4096
 STEP_BYTES = 1 << 20
 SLOTS_PER_LOOK = 20_000
+
+_HIGH_BYTES = bytes((*range(0x40), *range(0xC0, 0x100)))
+"""First bytes of counts that may be true: below 2^30, and recalls may make them negative."""
 
 
 class Slot(NamedTuple):
@@ -57,6 +61,8 @@ class Wheel:
         for at in range(0, WHEEL_BYTES, STEP_BYTES):
             piece = self._file.read(at, min(STEP_BYTES, WHEEL_BYTES - at))
             if piece.count(0) != len(piece):
+                if not _can_be(piece):
+                    return False
                 self._slots[at : at + len(piece)] = piece
             yield
         return True
@@ -160,6 +166,12 @@ class Wheel:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _can_be(slots: bytes) -> bool:
+    """Whether what these slots count may be true.  What is far from it leaves its 32 bits one day."""
+    counts = slots[SLOT_COUNTS_AT::SLOT_BYTES] + slots[SLOT_COUNTS_AT + 4 :: SLOT_BYTES]
+    return not counts.translate(None, _HIGH_BYTES)
 
 
 def _empty_slots() -> memoryview:

@@ -239,14 +239,14 @@ def encode_subscription(group: str, topic: str, subscription: Subscription | Non
 # ---- lists of topics and groups (18, 225) ------------------------------------------------------------------------
 
 
-def decode_topic_list(body: bytes) -> list[TopicConfig]:
-    """RocketMQ: CreateTopicListRequestBody."""
-    return [topic_from_json(row) for row in _listed(body, "the topic list", "topicConfigList")]
+def decode_topic_list(body: bytes) -> Iterator[TopicConfig]:
+    """RocketMQ: CreateTopicListRequestBody.  Each topic is looked at when it is asked for: they are many."""
+    return map(topic_from_json, _listed(body, "the topic list", "topicConfigList"))
 
 
-def decode_group_list(body: bytes) -> list[GroupConfig]:
-    """RocketMQ: SubscriptionGroupList."""
-    return [group_from_json(row) for row in _listed(body, "the group list", "groupConfigList")]
+def decode_group_list(body: bytes) -> Iterator[GroupConfig]:
+    """RocketMQ: SubscriptionGroupList.  The same of groups."""
+    return map(group_from_json, _listed(body, "the group list", "groupConfigList"))
 
 
 def _listed(body: bytes, what: str, name: str) -> list[dict[str, Any]]:
