@@ -1,9 +1,13 @@
-"""Delay levels: which one waits how long on the brokers that are there."""
+"""What brokers do with messages that wait: how long each delay level is there, and whether one can be recalled."""
 
+from bolide.admin.brokers import settings_of
 from bolide.admin.cluster import broker_settings, listed, masters
 from bolide.admin.connection import AdminConnection
 from bolide.model.delay_levels import DelayLevels, parse_delay
-from bolide.model.errors import ConfigError
+from bolide.model.errors import ConfigError, PermissionDenied, ProtocolError, RemoteError
+from bolide.model.printable import printable
+
+RECALLS = "recallMessageEnable"
 
 
 async def level_of(servers: AdminConnection, delay: str) -> int:
@@ -26,3 +30,16 @@ async def level_of(servers: AdminConnection, delay: str) -> int:
     if delay_ms not in levels.delays_ms:
         raise ConfigError(f"no delay level waits {delay}; there are {', '.join(levels.names)}")
     return levels.delays_ms.index(delay_ms) + 1
+
+
+async def check_recalls(servers: AdminConnection, broker: str) -> None:
+    """`PermissionDenied` where a broker would refuse to recall any message, as far as it tells."""
+    try:
+        settings = await settings_of(servers, broker)
+    except (RemoteError, ProtocolError):  # it keeps them to itself
+        return
+    if settings.get(RECALLS) == "false":
+        raise PermissionDenied(
+            f"{printable(broker)} would refuse: messages cannot be recalled there while {RECALLS} is false"
+            f" (`bolide broker config set {printable(broker)} {RECALLS}=true` changes that)"
+        )

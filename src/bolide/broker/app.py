@@ -144,7 +144,7 @@ class Broker:
         self._behind = WriteBehind(store)
         self._checkpointer = Checkpointer(store, now, surroundings, self._flusher.wake)
         self._segments = SegmentMaker(store, surroundings, self._flusher.wake)
-        self._remover = TopicRemover(store, surroundings, self._flusher.wake)
+        self._remover = TopicRemover(store, tables.offsets, files, surroundings, self._flusher.wake)
         self.state = BrokerState(
             identity=identity,
             settings=settings,
@@ -159,7 +159,7 @@ class Broker:
             groups=tables.groups,
             offsets=tables.offsets,
             files=files,
-            new_topics=NewTopics(tables.topics, files),
+            new_topics=NewTopics(tables.topics, files, self._remover),
             clients=ClientTable(wants_notice),
             membership=Membership(identity, settings, tables.topics, clock),
             dispatcher=Dispatcher(self.registry, self._guard, Patience(now)),

@@ -15,8 +15,6 @@ from bolide.store.append import TopicLane
 from bolide.store.store import MessageStore
 from bolide.store.tables import TopicTable
 
-MADE_AT_ONCE_MAX = 64
-
 
 class Lanes:
     def __init__(
@@ -31,15 +29,13 @@ class Lanes:
     def of(self, topics: list[bytes], link: Link, passes: Passes) -> list[TopicLane | None]:
         """A lane for each topic name, None for those that need the general path or that the guard gives no pass for.
 
-        Few are made at once: each has a place for every queue of its topic.
+        Few are made at once, because a run has few topics: each has a place for every queue of its topic.
         """
         lanes: list[TopicLane | None] = []
-        made = 0
         for topic in topics:
             lane = self._lanes.get(topic)
-            if lane is None and made < MADE_AT_ONCE_MAX:
+            if lane is None:
                 lane = self._find(topic)
-                made += 1
             lanes.append(lane if lane is not None and passes.may_send(link, topic) else None)
         return lanes
 

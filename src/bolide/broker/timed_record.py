@@ -9,9 +9,13 @@ from typing import NamedTuple
 
 from bolide.model.names import TIMER_TOPIC
 from bolide.model.pairs import parse_properties
+from bolide.store.queue_entry import ENTRY, ENTRY_BYTES, GAP_SIZE
 from bolide.store.store import MessageStore
 
 _TOPIC = TIMER_TOPIC.encode()
+
+READ_BYTES_PER_TURN = 512 * 1024
+"""So much is read and summed up in one turn, and the record that goes beyond: few large ones take as long as many."""
 
 
 class TimedRecord(NamedTuple):
@@ -19,6 +23,32 @@ class TimedRecord(NamedTuple):
     queue_offset: int
     stored_ms: int
     properties: Mapping[str, str]
+
+
+class TurnShare:
+    """What one turn has looked at and read, when a few large records are as much as many small ones."""
+
+    def __init__(self, count_max: int) -> None:
+        self._count_max = count_max
+        self._count = self._size = 0
+
+    def is_used_up(self, size: int) -> bool:
+        """By one more, of which so many bytes were read; the next turn has a share of its own then."""
+        self._count, self._size = self._count + 1, self._size + size
+        if self._count < self._count_max and self._size < READ_BYTES_PER_TURN:
+            return False
+        self._count = self._size = 0
+        return True
+
+
+def share_of(entries: bytes) -> bytes:
+    """Of these queue entries the first ones, at least one, whose records one turn may read."""
+    size = 0
+    for number, (_, record_size, _) in enumerate(ENTRY.iter_unpack(entries), 1):
+        size += 0 if record_size == GAP_SIZE else record_size
+        if size >= READ_BYTES_PER_TURN:
+            return entries[: number * ENTRY_BYTES]
+    return entries
 
 
 def timed_record(store: MessageStore, log_offset: int, size: int) -> TimedRecord | None:

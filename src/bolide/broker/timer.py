@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from bolide.broker.door import Door
-from bolide.broker.timed_record import TimedRecord, timed_record
+from bolide.broker.timed_record import TimedRecord, share_of, timed_record
 from bolide.broker.timer_recalls import Recalls
 from bolide.broker.timer_slot import Item, LoadedSlot
 from bolide.broker.waiting_message import GoneTopics, Undeliverable, append_due, own_queue
@@ -25,7 +25,7 @@ from bolide.model.java_hash import java_hash
 from bolide.model.limits import TIMER_READY_MAX
 from bolide.model.message import Property
 from bolide.model.names import TIMER_TOPIC
-from bolide.model.numbers import INT32_MAX, INT32_MIN, parse_count, parse_whole
+from bolide.model.numbers import parse_count, parse_whole
 from bolide.model.steps import Steps, at_once
 from bolide.net.trouble import Trouble
 from bolide.rules.timed import promised_ms, roll_time
@@ -249,7 +249,7 @@ class Timer:
             return False
         if self.queue_offset < queue.start:  # expired before they had units
             self.queue_offset = int(queue.start)
-        entries = queue.read(self.queue_offset, min(TAKEN_PER_TURN, queue.end - self.queue_offset))
+        entries = share_of(queue.read(self.queue_offset, min(TAKEN_PER_TURN, queue.end - self.queue_offset)))
         if not entries:  # a lost piece of the queue: go on behind it
             self.queue_offset = int(queue.following(self.queue_offset))
             return True
@@ -314,10 +314,8 @@ class Timer:
         if self._is_done(record, log_offset, self.index.slot_of(time_ms), kind):
             return
         filed_ms = max(time_ms, self.read_ms)  # what comes too late is of the slot that is being delivered
-        # A unit has 32 bits for the span between the two; the log's times may be far ahead, where a clock once was.
-        written_ms = min(max(stored_step, filed_ms - INT32_MAX), filed_ms - INT32_MIN)
         hash_ = _topic_hash(properties.get(Property.REAL_TOPIC, ""))
-        unit = Unit(NOWHERE, kind, written_ms, filed_ms - written_ms, log_offset, size, hash_)
+        unit = Unit(NOWHERE, kind, stored_step, 0, log_offset, size, hash_).due_at(filed_ms)
         is_ahead = filed_ms >= self.read_ms + step_ms
         at, is_first = self.index.add(unit)
         self.index.slots_ahead += is_ahead and is_first
@@ -413,7 +411,7 @@ class Timer:
             except (MalformedRecord, Undeliverable, ValueError) as error:
                 _pass_over(_Due(item, None), error)
             due.append(_Due(item, message))
-            size += 0 if message is None else item.unit.size
+            size += item.unit.size  # also of one that is not stored again: it was read
         return due
 
     def _message(self, unit: Unit, now_ms: int) -> NewMessage | None:

@@ -9,7 +9,7 @@ import logging
 from hashlib import blake2b
 from itertools import islice
 
-from bolide.broker.timed_record import TimedRecord, timed_record
+from bolide.broker.timed_record import TimedRecord, share_of, timed_record
 from bolide.model.limits import TIMER_RECALLS_MAX
 from bolide.model.message import Property
 from bolide.model.names import TIMER_TOPIC
@@ -67,7 +67,7 @@ class Recalls:
         queue = self._store.queues.find(TIMER_TOPIC, 0)
         at = max(queue_offset, self._looked_to)
         while queue is not None and at < (last := min(end, int(queue.end))):
-            entries = queue.read(at, min(LOOKED_AT_PER_TURN, last - at))
+            entries = share_of(queue.read(at, min(LOOKED_AT_PER_TURN, last - at)))
             for place in range(0, len(entries), ENTRY_BYTES):
                 log_offset, size, _ = ENTRY.unpack_from(entries, place)
                 record = None if size == GAP_SIZE else timed_record(self._store, log_offset, size)

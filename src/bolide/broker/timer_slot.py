@@ -7,7 +7,7 @@ import heapq
 from itertools import pairwise
 from typing import NamedTuple
 
-from bolide.broker.timed_record import timed_record
+from bolide.broker.timed_record import TurnShare, timed_record
 from bolide.broker.timer_recalls import Recalls
 from bolide.model.message import Property
 from bolide.model.numbers import parse_whole
@@ -56,12 +56,13 @@ class LoadedSlot:
     def load(self, slot_ms: int) -> Steps[None]:
         """The slot into memory: who was recalled first, then the oldest portion."""
         crumbs: list[int] = []
+        share = TurnShare(LOADED_PER_TURN)
         for count, (at, unit) in enumerate(self._index.slot_units(slot_ms)):
             if count % PORTION_UNITS == 0:
                 crumbs.append(at)
             if unit.is_recall:
                 self._recalls.note(unit.log_offset, unit.size)
-            if count % LOADED_PER_TURN == LOADED_PER_TURN - 1:
+            if share.is_used_up(unit.size if unit.is_recall else 0):
                 yield
         self._crumbs = list(pairwise([*crumbs, NOWHERE]))
         yield from self.load_portion()
@@ -70,12 +71,13 @@ class LoadedSlot:
         if not self._crumbs:
             return
         first, stop = self._crumbs.pop()  # the last one is the oldest
-        for count, (at, unit) in enumerate(self._index.chain(first)):
+        share = TurnShare(LOADED_PER_TURN)
+        for at, unit in self._index.chain(first):
             if at == stop:
                 break
             if not unit.is_recall:
                 self.push(Item(self._time_of(unit), at, unit))
-            if count % LOADED_PER_TURN == LOADED_PER_TURN - 1:
+            if share.is_used_up(0 if unit.is_recall or self._is_exact(unit) else unit.size):
                 yield
 
     def add(self, item: Item) -> None:
@@ -103,11 +105,15 @@ class LoadedSlot:
             places |= {at for at, unit in self._index.slot_units(slot_ms) if unit.is_recall}
         return places
 
+    def _is_exact(self, unit: Unit) -> bool:
+        """Whether the unit alone says when it is due."""
+        return unit.time_ms % self._index.step_ms != 0
+
     def _time_of(self, unit: Unit) -> int:
         """When a unit is due.  The original notes the beginning of the slot, and so do we for what came too late for
         its own slot: then the record knows."""
         step_ms = self._index.step_ms
-        if unit.time_ms % step_ms:
+        if self._is_exact(unit):
             return unit.time_ms
         record = timed_record(self._store, unit.log_offset, unit.size)
         if record is None:

@@ -78,7 +78,7 @@ def resend(
         typer.Option(
             "--to",
             metavar="TOPIC",
-            help="Where it goes.",
+            help="Where it goes; a topic that is there.",
             show_default="its own topic",
             autocompletion=complete.topics,
         ),
@@ -97,7 +97,15 @@ def resend(
     """
     from bolide.admin.replay import copy_of, send_again
 
-    found = ask(nameserver, lambda servers: message_of(servers, message_id, topic))
+    async def look(servers: "AdminConnection") -> "StoredMessage":
+        from bolide.admin.topics import topic_route
+
+        found = await message_of(servers, message_id, topic)
+        if to is not None:
+            await topic_route(servers, to)  # a broker that makes topics on demand would make a misspelt one
+        return found
+
+    found = ask(nameserver, look)
     copy = copy_of(found, to or found.topic)
     if preview:
         if as_json:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from bolide.cli.access import access
-from bolide.cli.ask import confirm
+from bolide.cli.ask import ask, confirm
 from bolide.cli.options import DEFAULT_NAMESERVER, AsJson, Nameserver, Preview, Yes
 from bolide.cli.output import say, write_json
 from bolide.cli.since import format_moment
@@ -34,6 +34,7 @@ def recall(
         bolide message recall "$handle" --preview
         bolide message recall "$handle" --yes
     """
+    from bolide.admin.delays import check_recalls
     from bolide.model.recall import decode_handle
 
     called = decode_handle(handle)
@@ -46,6 +47,8 @@ def recall(
             otherwise="nothing was recalled",
         )
         asyncio.run(_recall(nameserver, handle))
+    else:
+        ask(nameserver, lambda servers: check_recalls(servers, called.broker_name))
     if as_json:
         write_json(
             {

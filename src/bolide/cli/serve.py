@@ -25,6 +25,7 @@ from bolide.cli.outcome import CannotStart, ExitCode, StoreFailed
 from bolide.cli.output import say
 from bolide.cli.settings import parse_assignments
 from bolide.model.errors import BolideError, RecoveryInterrupted, StoreError
+from bolide.model.limit import MIB
 from bolide.model.usual_nameserver import USUAL_NAMESERVER, nameserver_of_environment, nameserver_variable
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -33,6 +34,9 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PORT_HELP = "0 takes a free one."
 GARBAGE_THRESHOLD = 50_000
 """Requests leave few cycles behind, so looking for them can be rare."""
+
+KEPT_BYTES = 32 * MIB
+"""Freed memory that stays with the server: some answers to bulk pulls at a time."""
 
 
 class Service(Protocol):
@@ -273,7 +277,10 @@ def _on_signal(stop: asyncio.Event, interrupt: Callable[[], None]) -> None:
 
 def _run(work: Coroutine[Any, Any, None]) -> None:
     """On uvloop where it is installed."""
+    from bolide.net.freed_memory import keep_freed_memory
+
     _raise_file_limit()
+    keep_freed_memory(KEPT_BYTES)
     try:
         import uvloop
     except ImportError:

@@ -8,6 +8,7 @@ from bolide.client.results import PullBlock, PullStatus
 from bolide.model.errors import (
     BolideError,
     ClientError,
+    NoBroker,
     ProtocolError,
     RemoteError,
     RequestError,
@@ -46,9 +47,11 @@ _STATUSES: Mapping[int, PullStatus] = {
 class QueueCalls:
     """Asks in the name of one group."""
 
-    def __init__(self, instance: ClientInstance, group: str) -> None:
+    def __init__(self, instance: ClientInstance, group: str, *, masters_only: bool = False) -> None:
+        """`masters_only`: a slave, which may have less than its master, is not asked in its place."""
         self._instance = instance
         self._group = group
+        self._masters_only = masters_only
 
     async def pull(
         self,
@@ -88,7 +91,7 @@ class QueueCalls:
             max_msg_bytes=bytes_max,
             bulk=bulk,
         )
-        address = await self._instance.queue_address(queue, broker_id)
+        address = await self._address(queue, broker_id)
         request = Command(RequestCode.PULL_MESSAGE, header.encode())
         answer = await self._instance.call(address, request, wait_ms + PULL_TIMEOUT_MS)
         return _read_pull(answer, offset)
@@ -102,7 +105,10 @@ class QueueCalls:
         return _not_negative(await self._ask_offset(queue, RequestCode.GET_MAX_OFFSET, header.encode()))
 
     async def offset_at(self, queue: MessageQueue, timestamp_ms: int) -> QueueOffset:
-        """The first message stored at or after the time; the end of the queue when there is none."""
+        """The first message stored at or after the time; the end of the queue when there is none.
+
+        Apache's 4.9 gives the nearest message instead, the last one also for a time behind all.
+        """
         header = SearchOffset(queue.topic, queue.queue_id, timestamp_ms)
         code = RequestCode.SEARCH_OFFSET_BY_TIMESTAMP
         return _not_negative(await self._ask_offset(queue, code, header.encode()))
@@ -127,12 +133,12 @@ class QueueCalls:
 
     async def commit(self, queue: MessageQueue, offset: GroupOffset) -> None:
         """Store the group's offset and wait until the broker has it."""
-        address = await self._instance.queue_address(queue)
+        address = await self._address(queue)
         raise_for(await self._instance.call(address, self._commit_request(queue, offset), OFFSET_TIMEOUT_MS))
 
     async def commit_soon(self, queue: MessageQueue, offset: GroupOffset) -> None:
         """Send the group's offset without waiting for an answer."""
-        address = await self._instance.queue_address(queue)
+        address = await self._address(queue)
         await self._instance.notify(address, self._commit_request(queue, offset))
 
     async def send_back(
@@ -147,7 +153,7 @@ class QueueCalls:
             origin_topic=message.topic,
             max_reconsume_times=max_reconsume_times,
         )
-        address = await self._instance.queue_address(queue)
+        address = await self._address(queue)
         request = Command(RequestCode.CONSUMER_SEND_MSG_BACK, header.encode())
         raise_for(await self._instance.call(address, request, OFFSET_TIMEOUT_MS))
 
@@ -164,12 +170,22 @@ class QueueCalls:
                 trouble = error
         raise trouble
 
+    async def _address(self, queue: MessageQueue, broker_id: int = MASTER_ID) -> str:
+        address = await self._instance.queue_address(queue, broker_id)
+        name = queue.broker_name
+        if self._masters_only and not self._instance.routes.has_master(name):
+            self._instance.refresh_routes_soon()
+            raise NoBroker(
+                f"no master of {name} is up, and its slaves may not have all that it has: start the master"
+            )
+        return address
+
     def _commit_request(self, queue: MessageQueue, offset: GroupOffset) -> Command:
         header = UpdateGroupOffset(self._group, queue.topic, queue.queue_id, offset)
         return Command(RequestCode.UPDATE_CONSUMER_OFFSET, header.encode())
 
     async def _ask_offset(self, queue: MessageQueue, code: RequestCode, fields: dict[str, str]) -> int:
-        address = await self._instance.queue_address(queue)
+        address = await self._address(queue)
         answer = raise_for(await self._instance.call(address, Command(code, fields), OFFSET_TIMEOUT_MS))
         try:
             return OffsetAnswer.decode(answer.fields).offset

@@ -136,6 +136,10 @@ class RouteCache:
                 return members[member]
         raise RouteNotFound(f"no address of the broker {broker_name!r} is known")
 
+    def has_master(self, broker_name: str) -> bool:
+        """Whether any route in use names its master."""
+        return MASTER_ID in self._brokers.get(broker_name, ())
+
     async def find_address(self, broker_name: str) -> str:
         """Where to reach a broker that may have none of the topics in use; name servers know all that are up."""
         with contextlib.suppress(RouteNotFound):

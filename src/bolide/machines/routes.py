@@ -16,9 +16,8 @@ without an id: another one has taken it.  Start reading at `registering`.
 
 import sys
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 from bolide.machines.registered import AliveBroker, RegisteredBroker
@@ -27,7 +26,7 @@ from bolide.machines.route_shares import check_one_more, check_room, room
 from bolide.model import limits
 from bolide.model.data_version import DataVersion
 from bolide.model.errors import RequestError, TopicNotFound
-from bolide.model.steps import Steps, at_once
+from bolide.model.steps import Steps, at_once, slices
 from bolide.model.topic import UNIT_SUBSCRIPTION, Permission
 from bolide.wire.bodies.route import MASTER_ID, BrokerData, ClusterInfo, QueueData, TopicList, TopicRoute
 
@@ -87,8 +86,7 @@ class RouteTable:
         if broker.takes_topics_of(news):
             if forget_absent_topics:
                 yield from self._forgetting_absent(broker, news, alive)
-            topics = iter(news.topics)
-            while some := list(islice(topics, STEP_TOPICS)):
+            for some in slices(news.topics, STEP_TOPICS):
                 if not self._is_current(news, alive):
                     return Master()
                 self._update_topics(broker, news, some, connection, everything=changed)
@@ -235,22 +233,23 @@ class RouteTable:
 
     def delete_topic(self, topic: str, cluster: str | None = None) -> None:
         """Forget a topic's route, everywhere or on the brokers of one cluster."""
-        for queue in self._live(topic):
-            broker = self._brokers[queue.broker_name]
-            if not cluster or broker.data.cluster == cluster:
-                self._drop(topic, broker.topics.pop(topic))
+        brokers = [self._brokers[queue.broker_name] for queue in self._live(topic)]
+        gone = [one.topics.pop(topic) for one in brokers if not cluster or one.data.cluster == cluster]
+        if gone:
+            self._drop_all(topic, gone)
 
     def register_topic(self, topic: str, queues: Iterable[QueueData]) -> None:
-        """One topic of brokers that are registered already."""
-        queues = tuple(queues)
-        for queue in queues:
-            broker = self._brokers.get(queue.broker_name)
+        """One topic of brokers that are registered already; the last word of each broker counts."""
+        rows = {queue.broker_name: queue for queue in queues}
+        new = 0
+        for name in rows:
+            broker = self._brokers.get(name)
             if broker is None:
-                raise RequestError(f"the broker {queue.broker_name[:255]!r} has not registered")
+                raise RequestError(f"the broker {name[:255]!r} has not registered")
             if topic not in broker.topics:
-                check_room(1, min(self._room(len(broker.topics)), broker.room))
-        for queue in queues:
-            self._put(self._brokers[queue.broker_name], topic, queue)
+                check_room(1, min(self._room(len(broker.topics), new), broker.room))
+                new += 1
+        self._put_all(topic, [(self._brokers[name], queue) for name, queue in rows.items()])
 
     # ---- the parts of a registration -----------------------------------------------------------------------
 
@@ -355,10 +354,10 @@ class RouteTable:
     ) -> Steps[None]:
         """Drop what the broker had and does not name any more."""
         kept: set[str] = set()
-        for some in _slices(news.topics, STEP_LISTED):
+        for some in slices(news.topics, STEP_LISTED):
             kept.update(topic.name for topic in some)
             yield
-        for names in _slices(broker.topics, STEP_TOPICS):
+        for names in slices(list(broker.topics), STEP_TOPICS):
             if not self._is_current(news, alive):
                 return
             for name in names:
@@ -378,9 +377,9 @@ class RouteTable:
         names = dict.fromkeys(name for name, _ in self._carried.get(connection, ()))
         return sum(len(self._brokers[name].topics) for name in names)
 
-    def _room(self, held: int) -> int:
-        """How many entries somebody who holds so many may add."""
-        return room(held, self._entries, len(self._queues))
+    def _room(self, held: int, others: int = 0) -> int:
+        """How many entries somebody who holds so many may add, beside those of others in the same request."""
+        return room(held, self._entries + others, len(self._queues))
 
     # ---- the tables ----------------------------------------------------------------------------------------
 
@@ -417,20 +416,33 @@ class RouteTable:
             yield
 
     def _put(self, broker: RegisteredBroker, topic: str, queue: QueueData) -> None:
+        self._put_all(topic, ((broker, queue),))
+
+    def _put_all(self, topic: str, rows: Iterable[tuple[RegisteredBroker, QueueData]]) -> None:
+        """A topic's queues on some brokers, each named once: however many they are, all queues are copied once."""
         name = sys.intern(topic)  # every broker of a cluster lists the same ones
-        before = broker.topics.get(name)
+        changed, new = dict[int, QueueData](), list[QueueData]()
+        for broker, queue in rows:
+            before = broker.topics.get(name)
+            if before is None:
+                new.append(queue)
+            else:
+                changed[id(before)] = queue
+            broker.topics[name] = queue
         queues = self._queues.get(name, ())
-        if before is None:
-            self._entries += 1
-            self._queues[name] = (*queues, queue)
-        else:
-            self._queues[name] = tuple(queue if one is before else one for one in queues)
-        broker.topics[name] = queue
+        if changed:
+            queues = tuple(changed.get(id(one), one) for one in queues)
+        self._entries += len(new)
+        self._queues[name] = (*queues, *new)
 
     def _drop(self, topic: str, queue: QueueData) -> None:
         """A broker's queues of a topic, which it does not list any more.  Its next life may have other ones."""
-        self._entries -= 1
-        left = tuple(one for one in self._queues[topic] if one is not queue)
+        self._drop_all(topic, (queue,))
+
+    def _drop_all(self, topic: str, gone: Sequence[QueueData]) -> None:
+        self._entries -= len(gone)
+        ids = set(map(id, gone))
+        left = tuple(one for one in self._queues[topic] if id(one) not in ids)
         if left:
             self._queues[topic] = left
         else:
@@ -450,7 +462,7 @@ class RouteTable:
     def _changing_perm(self, broker: RegisteredBroker, change: Callable[[int], int]) -> Steps[int]:
         """Gives how many topics it concerns.  A broker that leaves meanwhile needs no more of it."""
         count = 0
-        for names in _slices(broker.topics, STEP_TOPICS):
+        for names in slices(list(broker.topics), STEP_TOPICS):
             if self._brokers.get(broker.data.broker_name) is not broker:
                 break
             shapes: dict[QueueData, QueueData] = {}
@@ -467,7 +479,7 @@ class RouteTable:
     def _listing(self, wanted: Callable[[tuple[QueueData, ...]], bool]) -> Steps[TopicList]:
         """Topics whose queues are wanted."""
         listed: list[str] = []
-        for names in _slices(self._queues, STEP_LISTED):
+        for names in slices(list(self._queues), STEP_LISTED):
             for name in names:
                 queues = self._live(name)
                 if queues and wanted(queues):
@@ -486,10 +498,3 @@ def _without_write(perm: int) -> int:
 
 def _read_write(perm: int) -> int:
     return int(Permission.READ_WRITE)
-
-
-def _slices(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    """The items as they are now, some at a time; what they come from may change meanwhile."""
-    left = iter(list(items))
-    while some := list(islice(left, size)):
-        yield some

@@ -7,11 +7,14 @@ so a heartbeat is in force before the pull that follows it.
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from bolide.machines.shares import room
+from bolide.model.addresses import host_of
 from bolide.model.errors import BolideError, CodeNotSupported, TooBusy
-from bolide.model.limits import IN_FLIGHT_MAX
+from bolide.model.limits import IN_FLIGHT_MAX, IN_FLIGHT_OF_ONE_MAX
 from bolide.model.response_code import ResponseCode
 from bolide.net.error_codes import response_code_of
 from bolide.net.guard import Guard, OpenHouse
@@ -36,7 +39,8 @@ class Dispatcher:
         self._registry = registry
         self._guard = guard or OpenHouse()
         self._patience_ms = patience_ms
-        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._tasks: dict[asyncio.Task[None], str] = {}  # with the host that asked
+        self._held: Counter[str] = Counter()  # by host
 
     @property
     def codes(self) -> frozenset[int]:
@@ -53,8 +57,7 @@ class Dispatcher:
                     f"{link.waited_ms}ms, size of queue: {len(link.round)}"
                 )
             self._guard.check(link, row.need, request)
-            if len(self._tasks) >= IN_FLIGHT_MAX:  # before anything is done: who is told to try again does
-                raise TooBusy("too many requests are waiting")
+            self._check_room(link)  # before anything is done: who is told to try again does
             outcome = row.handler(link, request)
         except Exception as error:
             _answer(link, request, error_answer(request, error))
@@ -65,9 +68,18 @@ class Dispatcher:
             task = asyncio.get_running_loop().create_task(
                 self._finish(link, request, outcome), name=f"request {request.code}"
             )
-            self._tasks[task] = None
+            self._tasks[task] = host = host_of(link.remote)
+            self._held[host] += 1
             link.began(request)
             task.add_done_callback(lambda task: self._ended(task, link, request, outcome))
+
+    def _check_room(self, link: Link) -> None:
+        """A host has no more requests waiting than stays free for others, so that one cannot keep all others out."""
+        count = len(self._tasks)
+        if count < IN_FLIGHT_OF_ONE_MAX:
+            return
+        if not room(self._held[host_of(link.remote)], IN_FLIGHT_MAX, count, small=IN_FLIGHT_OF_ONE_MAX):
+            raise TooBusy("too many requests are waiting, or too many of this host's: try again")
 
     def is_overdue(self, waited_ms: int, code: int) -> bool:
         """Whether a request has waited for longer than its client has patience; one-way ones are served all the same:
@@ -85,7 +97,10 @@ class Dispatcher:
     def _ended(
         self, task: "asyncio.Task[None]", link: Link, request: Command, outcome: Awaitable[Outcome]
     ) -> None:
-        del self._tasks[task]
+        host = self._tasks.pop(task)
+        self._held[host] -= 1
+        if not self._held[host]:
+            del self._held[host]
         if asyncio.iscoroutine(outcome):  # one that never began, because the server is being closed
             outcome.close()
         link.ended(request)

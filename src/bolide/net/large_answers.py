@@ -28,7 +28,6 @@ from bolide.model.limits import (
     LARGE_ANSWERS_MAX,
 )
 from bolide.net.link import Link
-from bolide.net.turns import next_turn
 from bolide.wire.command import Command
 
 
@@ -118,8 +117,13 @@ class LargeAnswers:
                 pass
 
     async def _add_piece(self, making: _Making) -> bool:
-        async with self._turn:
-            if not making.add_piece():
-                return False
-            await next_turn()
-        return True
+        await self._turn.acquire()
+        is_more = False
+        try:
+            is_more = making.add_piece()
+        finally:
+            if is_more:  # by the loop: whoever made it may be let on late, and others would wait for him
+                asyncio.get_running_loop().call_soon(self._turn.release)
+            else:
+                self._turn.release()
+        return is_more

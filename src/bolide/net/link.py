@@ -243,6 +243,8 @@ class Link(asyncio.BufferedProtocol):
                 if round_.is_over and reader.end == reader.large_bytes:
                     left = 0  # a large frame is much even where it is a plain send
                     break
+                # It scans a run of sends before anybody knows of it, and that counts, too.
+                since_ms = began_ms or (0 if self._hot is None else round_.look())
                 item = self._peer.next()
                 if item is None:
                     break
@@ -250,7 +252,6 @@ class Link(asyncio.BufferedProtocol):
                 if type(item) is SendRun:
                     assert self._hot is not None
                     requests_max = min(left, 1 if round_.is_over else REQUESTS_PER_LOOK)
-                    since_ms = began_ms or round_.look()
                     requests = self._serve_run(self._hot, item, requests_max)
                     if requests or self._large:
                         began_ms = round_.began(since_ms)
@@ -268,7 +269,7 @@ class Link(asyncio.BufferedProtocol):
                         reader.give_back_pull(item)
                         left = 0
                         break
-                    began_ms = began_ms or round_.look()
+                    began_ms = since_ms
                     self._hot.on_pull(self, item)
                     left = left - 1 if round_.goes_on_after_little() else 0
                 else:

@@ -22,6 +22,7 @@ from typing import Any, Protocol, TypeVar
 
 from bolide.model.clock import Clock
 from bolide.model.limits import INTAKE_BYTES, TURN_BYTES_MAX, TURN_MS_MAX
+from bolide.net.slice_line import SliceLine
 
 T = TypeVar("T")
 
@@ -66,6 +67,7 @@ class Waiter(Protocol):
 class Round:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self._slices = SliceLine()
         self._waiting: dict[int, Waiter] = {}  # by number, in the order in which they came
         self._since_ms: dict[int, int] = {}  # since when each has waited, by `_passed_ms`
         self._passed_ms = self._turned_ms = 0  # the time of all turns, and when the last one was
@@ -135,9 +137,16 @@ class Round:
 
     @types.coroutine
     def charged(self, waiter: Waiter, outcome: Awaitable[T]) -> Generator[Any, None, T]:
-        """Await something, and charge the time that its steps take; not the time between them, which others have."""
+        """Await something, and charge the time that its steps take; not the time between them, which others have.
+
+        Before its first step, and where it leaves a turn to others, it waits until there is time for one of its slices.
+        """
         steps = outcome.__await__()
         go_on: Callable[[], Any] = partial(next, steps)
+        try:
+            yield from self._slices.begin(waiter)
+        except BaseException as error:  # cancelled before it began
+            go_on = partial(steps.throw, error)
         while True:
             since_ms = self.look()
             try:
@@ -146,15 +155,22 @@ class Round:
                 result: T = end.value
                 return result
             finally:
-                self.charge(waiter, self.look() - since_ms)
+                self._took(waiter, self.look() - since_ms)
                 del (
                     go_on
                 )  # with an error in it that comes out again, this frame and the error would keep each other
             try:
-                yield awaited
+                if awaited is None:  # it only lets others have their turn
+                    yield from self._slices.go_on(waiter)
+                else:
+                    yield awaited
                 go_on = partial(next, steps)
             except BaseException as error:  # whoever waits was cancelled
                 go_on = partial(steps.throw, error)
+
+    def _took(self, waiter: Waiter, used_ms: int) -> None:
+        self._slices.took(used_ms)
+        self.charge(waiter, used_ms)
 
     def _charge(self, waiter: Waiter, used_ms: int) -> None:
         waiter.used_ms = max(waiter.used_ms, self._floor_ms - CREDIT_MS) + used_ms

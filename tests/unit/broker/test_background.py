@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -14,6 +15,7 @@ from bolide.broker.handlers.group import Groups
 from bolide.broker.handlers.lock import Locks
 from bolide.broker.handlers.pull import Pulling
 from bolide.broker.handlers.query import Querying
+from bolide.broker.handlers.reset import Resets
 from bolide.broker.handlers.runtime import Runtime
 from bolide.broker.handlers.slow_consumers import SlowConsumers
 from bolide.broker.handlers.stats import Stats
@@ -22,6 +24,8 @@ from bolide.broker.handlers.transaction import Transactions
 from bolide.broker.parts import PARTS
 from bolide.model.topic import TopicConfig
 from bolide.net import trouble
+from bolide.net.link import Link
+from tests.unit.broker.handlers.desk import QuietLink
 from tests.unit.broker.stage import fill, send_request, serving
 from tests.unit.net.stage import eventually
 
@@ -75,6 +79,7 @@ WORK: dict[str, Callable[[Broker], tuple[object, str]]] = {
     "delayed messages": lambda broker: (broker.part(Delays).deliveries, "deliver_some"),
     "timed messages": lambda broker: (broker.part(Timers).timer, "turn"),
     "the timer's files": lambda broker: (broker.part(Timers), "_is_due"),
+    "moves of groups": lambda broker: (broker.part(Resets)._moves, "_next"),
     "slow consumers": lambda broker: (broker.part(SlowConsumers), "look"),
     "statistics": lambda broker: (broker.state.statistics, "_look_at_broker"),
     "held pulls": lambda broker: (broker.part(Pulling).hold, "sweep"),
@@ -111,6 +116,8 @@ def test_background_work_goes_on_after_an_error_that_nobody_foresaw(
                 broker.state.remover.delete("T")
             if work == "expired queues":
                 broker.part(Cleaning).cleaner._trim_wanted.set()
+            if work == "moves of groups":
+                broker.part(Resets)._moves.made(cast(Link, QuietLink("10.0.0.1:5000")), asyncio.Event().wait)
 
             def is_over() -> bool:
                 broker._safety._somebody_waits.set()
@@ -129,6 +136,6 @@ def test_background_work_goes_on_after_an_error_that_nobody_foresaw(
 def test_every_part_that_works_in_the_background_is_tried_above() -> None:
     working = {part for part in PARTS if isinstance(part, type) and "work" in vars(part)}
     assert working - {Runtime} == {
-        *(Cleaning, Clients, Delays, Groups, Locks, Pulling, Querying, SlowConsumers, Stats, Timers),
+        *(Cleaning, Clients, Delays, Groups, Locks, Pulling, Querying, Resets, SlowConsumers, Stats, Timers),
         Transactions,
     }, "it works as Locks does, by `every`"

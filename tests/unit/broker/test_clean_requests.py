@@ -182,6 +182,24 @@ def test_many_topics_are_looked_through_a_slice_per_turn(
     play(tmp_path, act)
 
 
+@pytest.mark.parametrize("code", [CLEAN_UNUSED_TOPICS, CLEAN_EXPIRED_QUEUES])
+def test_requests_that_come_together_share_a_run(tmp_path: Path, code: int) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        part = broker.part(Cleaning)
+        with (
+            counted_by_turn(part.cleaner._cleaning, "expire_queues") as expired,
+            counted_by_turn(part, "_drop_unknown_topics") as dropped,
+        ):
+            wire.send(*(Command(code, {}, opaque=number) for number in range(64)))
+            answers = [await wire.next() for _ in range(64)]
+        assert {answer.code for answer in answers} == {0}
+        assert len({answer.opaque for answer in answers}) == 64
+        assert 1 <= dropped.total <= 2, "one that was under way, one for who came meanwhile"
+        assert expired.total <= 2
+
+    play(tmp_path, act)
+
+
 def test_expired_queues_of_topics_that_are_gone_go_with_the_other_request_too(tmp_path: Path) -> None:
     async def act(broker: Broker, wire: Wire) -> None:
         await fill(wire, 5, topic="Gone")

@@ -142,7 +142,7 @@ def test_a_deleted_topic_gives_nothing_of_its_former_life(tmp_path: Path) -> Non
         for _ in range(2):
             assert bodies_of(await wire.ask(again(3))) == [b"old"] * 7
         broker.state.topics.delete("T")
-        broker.state.store.delete_topic("T")
+        broker.state.remover.delete("T")
         assert (await wire.ask(again(3))).code == 17
         await fill(wire, 5, body=b"new")
         assert bodies_of(await wire.ask(again(3))) == [b"new"] * 2

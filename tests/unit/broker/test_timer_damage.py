@@ -12,9 +12,18 @@ from bolide.broker.app import Broker
 from bolide.broker.handlers.timer import Timers
 from bolide.broker.timer import Timer
 from bolide.model.names import TIMER_TOPIC
+from bolide.model.numbers import INT32_MIN
 from bolide.store.queue_entry import GAP_SIZE
 from bolide.store.queue_index import ConsumeQueue
-from bolide.store.timer.layout import POINT, PREVIOUS, SLOT_BYTES, SLOTS, UNIT_BYTES, UNIT_PREVIOUS_AT
+from bolide.store.timer.layout import (
+    POINT,
+    PREVIOUS,
+    SLOT_BYTES,
+    SLOT_COUNTS_AT,
+    SLOTS,
+    UNIT_BYTES,
+    UNIT_PREVIOUS_AT,
+)
 from bolide.store.timer.wheel import PAGE_BYTES
 from tests.unit.broker.stage import serving
 from tests.unit.broker.test_timer import (
@@ -133,6 +142,14 @@ def mislead_slot(root: Path) -> None:
     overwrite(root / "timerwheel", step % SLOTS * SLOT_BYTES + 16, PREVIOUS.pack(7 * UNIT_BYTES))
 
 
+def overfill_slot(root: Path) -> None:
+    """With a count that the next recall takes out of its 32 bits."""
+    step = (START_MS + 8_000 - 1) // 1000
+    overwrite(
+        root / "timerwheel", step % SLOTS * SLOT_BYTES + SLOT_COUNTS_AT, INT32_MIN.to_bytes(4, signed=True)
+    )
+
+
 def spoil_unit(number: int, data: bytes, at: int = 0) -> Callable[[Path], None]:
     return lambda root: overwrite(units_file(root), number * UNIT_BYTES + at, data)
 
@@ -151,6 +168,7 @@ def overwrite(path: Path, at: int, data: bytes) -> None:
         pytest.param(zero_slot, id="a slot is zeros"),
         pytest.param(garble_slots, id="a page of slots is noise"),
         pytest.param(mislead_slot, id="a slot ends in another one"),
+        pytest.param(overfill_slot, id="a slot counts what cannot be"),
         pytest.param(spoil_unit(2, bytes(UNIT_BYTES)), id="a first unit is zeros"),
         pytest.param(spoil_unit(7, bytes(UNIT_BYTES)), id="a unit in the middle is zeros"),
         pytest.param(spoil_unit(11, bytes(UNIT_BYTES)), id="a last unit is zeros"),
@@ -269,3 +287,26 @@ def test_a_point_of_the_original_that_is_ahead_of_the_clock_is_told(
 
     asyncio.run(act())
     assert ("86399 s ahead of the clock" in caplog.text) == bool(ahead_ms)
+
+
+def test_a_recall_in_a_slot_that_counts_what_cannot_be_is_filed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """TM-03"""
+
+    async def act() -> None:
+        clock = HeldClock()
+        async with serving(tmp_path, EAGER, clock=clock) as (broker, wire):
+            first, *_ = await send(wire, *(timed(number, TIMER_DELAY_SEC=8) for number in range(3)))
+            await settled(broker)
+            await wait_written(broker)
+        overfill_slot(tmp_path)
+        async with serving(tmp_path, EAGER, clock=clock) as (broker, wire):
+            assert (await recall(wire, first.fields["recallHandle"])).code == 0
+            await settled(broker)
+            clock.ms += 10_000
+            await settled(broker)
+            assert [message.body for message in await stored(wire)] == [b"1", b"2"]
+
+    asyncio.run(act())
+    assert "met an error" not in caplog.text

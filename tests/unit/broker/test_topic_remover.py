@@ -6,9 +6,11 @@ import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from bolide.broker.table_files import TableFiles
 from bolide.broker.topic_remover import TopicRemover
 from bolide.net.surroundings import Surroundings
 from bolide.store.store import MessageStore
+from bolide.store.tables import OffsetTable
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
 from tests.unit.broker.stage import send_request, serving
@@ -32,7 +34,10 @@ class Scene:
         self.root, self.disk = root, FolderDisk()
         self.store: MessageStore = opened(root, disk=self.disk)
         self.failures = 0
-        self.remover = TopicRemover(self.store, Surroundings(), self._failed)
+        surroundings = Surroundings()
+        self.files = TableFiles(self.disk, str(root), surroundings.clock, surroundings.threads("tables"))
+        self.offsets = self.files.open(OffsetTable, "consumerOffset.json", 1)
+        self.remover = TopicRemover(self.store, self.offsets, self.files, surroundings, self._failed)
 
     def _failed(self) -> None:
         self.failures += 1
@@ -44,12 +49,15 @@ class Scene:
 def play(root: Path, act: Callable[[Scene], Awaitable[None]]) -> None:
     async def main() -> None:
         scene = Scene(root)
-        task = asyncio.create_task(scene.remover.run())
+        work = [scene.remover.run(), *(run for _, run in scene.files.work())]
+        tasks = list(map(asyncio.create_task, work))
         try:
             await act(scene)
         finally:
-            task.cancel()
+            for task in tasks:
+                task.cancel()
             scene.remover.close()
+            scene.files.close()
 
     asyncio.run(main())
 

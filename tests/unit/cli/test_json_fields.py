@@ -55,7 +55,8 @@ NEEDS_A_JAVA_CLIENT = {"message consume"}
 
 @pytest.fixture
 def filled(command: Command, bolide_module_server: EmbeddedServer) -> None:
-    """A message, a group that has read it, and a dead letter."""
+    """A message, a group that has read it, and a dead letter, on a broker that recalls."""
+    command("broker", "config", "set", "broker-a", "recallMessageEnable=true")
     for topic in (TOPIC, f"%DLQ%{GROUP}"):
         command("topic", "create", topic, "--queues", "1", "--if-not-exists")
         with Producer(bolide_module_server.nameserver, group="tests") as producer:

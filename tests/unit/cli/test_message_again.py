@@ -108,6 +108,19 @@ def test_a_resent_message_is_a_copy_with_a_new_id(server: EmbeddedServer, comman
     assert dict(copy["properties"])["source"] == "web"  # type: ignore[call-overload]
 
 
+@pytest.mark.parametrize("flag", ["--preview", "--yes"])
+def test_a_copy_goes_to_no_topic_that_is_not_there(
+    server: EmbeddedServer, command: Command, flag: str
+) -> None:
+    topic = f"orders{flag}"
+    misspelt = topic.replace("orders", "odrers")
+    send(server, command, topic, b"body")
+    (message,) = there(command, topic)
+    words = ("message", "resend", str(message["offset_id"]), "--to", misspelt, flag)
+    assert f"did you mean {topic}?" in command(*words, code=4).err
+    assert misspelt not in command("topic", "list").out
+
+
 def test_a_copy_has_no_property_that_would_delay_it_or_that_others_have_written() -> None:
     properties = {"TAGS": "eu", "DELAY": "3", "TIMER_DELIVER_MS": "1", "UNIQ_KEY": "A", "source": "web"}
     assert copy_of(sample(properties=properties), "elsewhere").properties == {"source": "web"}

@@ -100,4 +100,7 @@ def test_a_waiting_message_is_recalled_after_a_question(command: Command, at: tu
 
 def test_a_broker_that_permits_no_recall_says_so(command: Command) -> None:
     handle = command("send", "kept", "stays", "--in", "1h").out.strip()
+    refused = command("message", "recall", handle, "--preview", code=1)
+    assert "bolide broker config set broker-a recallMessageEnable=true" in refused.err
+    assert refused.out == ""
     assert "recallMessageEnable" in command("message", "recall", handle, "--yes", code=1).err

@@ -1,5 +1,7 @@
 """The route table: nobody takes it from the others, and what a step does is bounded."""
 
+import sys
+from collections import Counter
 from collections.abc import Iterable
 from itertools import count
 from unittest import mock
@@ -143,6 +145,39 @@ def test_topics_told_alone_have_the_same_bounds(small: RouteTable) -> None:
     small.register_topic("two", [QueueData("a", 2, 2, 6)])
     with pytest.raises(RequestError, match="room for 0"):
         small.register_topic("three", [QueueData("a", 1, 1, 6)])
+
+
+def test_a_topic_told_of_many_brokers_at_once_needs_room_for_all_of_them(
+    small: RouteTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "ROUTE_ENTRIES_MAX", 100)
+    names = many(40, "b")
+    for name in names:
+        small.register(0, registration(name), name)
+    rows = [QueueData(name, 1, 1, 6) for name in names]
+    with pytest.raises(RequestError, match="room for 0"):
+        small.register_topic("new", rows)
+    with pytest.raises(TopicNotFound):
+        small.route("new")
+    small.register_topic("new", [*rows[:20], *rows[:20]])
+    assert len(small.route("new").queues) == 20
+    small.register_topic("t1", rows)
+    assert small.route("t1").queues == tuple(rows)
+
+
+def test_a_topic_of_many_brokers_costs_as_much_for_each_as_one_of_few() -> None:
+    """Registered, changed and forgotten by hand: each took one step, and all rows for every row."""
+    table, names, calls = RouteTable(), many(400, "b"), Counter[str]()
+    for name in names:
+        table.register(0, registration(name), name)
+    sys.setprofile(lambda _frame, event, _arg: calls.update([event]))
+    try:
+        table.register_topic("new", [QueueData(name, 1, 1, 6) for name in names])
+        table.register_topic("new", [QueueData(name, 2, 2, 6) for name in names])
+        table.delete_topic("new", "C")
+    finally:
+        sys.setprofile(None)
+    assert calls["call"] <= 32 * len(names)
 
 
 def test_a_slave_needs_no_room_for_topics_that_it_does_not_write(small: RouteTable) -> None:

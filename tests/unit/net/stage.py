@@ -74,9 +74,11 @@ class Wire:
         self._items: list[Any] = []
 
     @classmethod
-    async def connect(cls, address: str) -> "Wire":
+    async def connect(cls, address: str, *, by: str | None = None) -> "Wire":
+        """`by` is the address that it comes from."""
         host, _, port = address.rpartition(":")
-        return cls(*await asyncio.open_connection(host, int(port)))
+        local = None if by is None else (by, 0)
+        return cls(*await asyncio.open_connection(host, int(port), local_addr=local))
 
     def send(self, *commands: Command | bytes) -> None:
         self.writer.write(b"".join(c if isinstance(c, bytes) else encode_frame(c) for c in commands))

@@ -10,13 +10,16 @@ from bolide.model.limits import (
     LARGE_ANSWERS_AT_ONCE,
     LARGE_ANSWERS_BEGUN_MAX,
     LARGE_ANSWERS_MAX,
+    TURN_MS_MAX,
 )
 from bolide.model.response_code import ResponseCode
 from bolide.net.large_answers import LargeAnswers
 from bolide.net.link import Link
+from bolide.net.turns import next_turn
 from bolide.wire.command import Command, encode_frame
 from tests.unit.net.stage import Wire, eventually, serving
 from tests.unit.net.turns import counted_by_turn
+from tests.unit.store.stage import HeldClock
 
 PIECES = 50
 
@@ -54,6 +57,31 @@ def test_a_turn_makes_one_piece_however_many_ask() -> None:
                 answers = [await wire.next() for wire in wires for _ in range(2)]
             assert {answer.body for answer in answers} == {b"".join(b"%d " % n for n in range(PIECES))}
             assert (made.most, made.total) == (1, 10 * PIECES)
+
+    asyncio.run(main())
+
+
+def test_who_has_asked_for_much_else_holds_up_nobody_elses_answer() -> None:
+    """Its other requests want slices of every turn; the answer that it waits for is not waited for by others."""
+    requests = 200
+
+    async def main() -> None:
+        maker, clock, slices = Maker(), HeldClock(), 0
+
+        async def endless(link: Link, request: Command) -> Command:
+            nonlocal slices
+            while True:
+                slices += 1
+                clock.ms += TURN_MS_MAX
+                await next_turn()
+
+        async with serving({1: maker.answer, 2: endless}, clock=clock) as (_, _, address):
+            greedy, other = await Wire.connect(address), await Wire.connect(address)
+            greedy.send(*(Command(2, flag=2) for _ in range(requests)), Command(1))
+            await eventually(lambda: slices > requests)
+            before = slices
+            assert (await other.ask(Command(1))).code == 0
+            assert slices - before < PIECES * requests // 10
 
     asyncio.run(main())
 

@@ -245,6 +245,30 @@ def test_a_send_that_turns_out_not_to_be_plain_counts_from_its_beginning() -> No
     asyncio.run(main())
 
 
+def test_what_it_takes_to_scan_sends_that_are_not_plain_counts_as_well(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def main() -> None:
+        desk, whole = Desk(), Peer.next
+
+        def slow(peer: Peer) -> object:
+            desk.clock.ms += 2
+            return whole(peer)
+
+        async with serving({}, clock=desk.clock, hot=SlowSends(desk)) as (bench, _, address):
+            wire = await Wire.connect(address)
+            await eventually(lambda: bench.opened)
+            (link,) = bench.opened
+            request = encode_frame(send_request())
+            monkeypatch.setattr(Peer, "next", slow)
+            link.get_buffer(-1)[: len(request)] = request
+            link.buffer_updated(len(request))
+            assert link.used_ms == TURN_MS_MAX + 2
+            wire.close()
+
+    asyncio.run(main())
+
+
 def test_the_time_that_a_request_takes_in_slices_counts_while_others_wait() -> None:
     """Half of the slices are made while somebody waits for its turn; what passes between them is not charged."""
 

@@ -1,4 +1,9 @@
-"""Cleaning on an operator's word: 306, 316 and 329."""
+"""Cleaning on an operator's word: 306, 316 and 329.
+
+306 and 316 look through all queues and topics, so all who ask share a run (`net/shared_run.py`).
+"""
+
+from functools import partial
 
 from bolide.broker.cleaner import Cleaner, RetentionFigures
 from bolide.broker.part import Part, Work
@@ -8,6 +13,7 @@ from bolide.model.numbers import INT64_MAX
 from bolide.model.steps import Steps
 from bolide.net.link import Link
 from bolide.net.registry import Handler
+from bolide.net.shared_run import SharedRun
 from bolide.net.turns import in_turns
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
@@ -30,6 +36,8 @@ class Cleaning(Part):
             state.checkpointer.checkpoint,
             kept_from=self._kept_from,
         )
+        self._expired = SharedRun(self._clean_expired)
+        self._unused = SharedRun(partial(self._drop_unknown, with_messages=True))
 
     def handlers(self) -> dict[RequestCode, Handler]:
         return {
@@ -39,7 +47,11 @@ class Cleaning(Part):
         }
 
     def work(self) -> list[Work]:
-        return [(f"retention {number}", work) for number, work in enumerate(self.cleaner.work(), 1)]
+        return [
+            *((f"retention {number}", work) for number, work in enumerate(self.cleaner.work(), 1)),
+            ("expired queues", self._expired.run()),
+            ("unused topics", self._unused.run()),
+        ]
 
     def figures(self) -> dict[str, str]:
         return retention_state(self.cleaner.figures())
@@ -62,14 +74,20 @@ class Cleaning(Part):
         The original also forgets queues that have no message left, and their next message gets offset 0 again: a group
         that had consumed them would miss it.  Here a queue keeps its number for as long as its topic lives.
         """
-        await self.cleaner.clean_queues()
-        await in_turns(self._drop_unknown_topics(with_messages=False))
+        await self._expired.done()
         return request.answer()
 
     async def clean_unused_topics(self, link: Link, request: Command) -> Command:
         """316: forget the queues of topics that do not exist any more."""
-        await in_turns(self._drop_unknown_topics(with_messages=True))
+        await self._unused.done()
         return request.answer()
+
+    async def _clean_expired(self) -> None:
+        await self.cleaner.clean_queues()
+        await self._drop_unknown(with_messages=False)
+
+    async def _drop_unknown(self, *, with_messages: bool) -> None:
+        await in_turns(self._drop_unknown_topics(with_messages=with_messages))
 
     def _drop_unknown_topics(self, *, with_messages: bool) -> Steps[None]:
         """One in a turn, which looks through all its queues and moves its folder; of those that are known, more."""

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable
 from dataclasses import replace
 
-from bolide.broker.config_lists import put_each
+from bolide.broker.config_lists import judging, put_each
 from bolide.broker.part import Part, Work, every
 from bolide.broker.state import BrokerState
 from bolide.model import java_json
@@ -80,28 +80,26 @@ def update_group(state: BrokerState, link: Link, request: Command) -> Command:
     if len(request.body) > CONFIG_BYTES_MAX:
         raise InvalidRequest(f"the group has {len(request.body)} bytes; {CONFIG_BYTES_MAX} are allowed")
     config = group_from_json(parse_object(request.body, "the group"))
-    state.groups.put(_altered(state, config), host_of(link.remote))
+    state.groups.put(_altered(config, state.groups.get(config.name)), host_of(link.remote))
     return request.answer()
 
 
 async def update_groups(state: BrokerState, link: Link, request: Command) -> Command:
     """225: several at once.  All are looked at before the first one is made, so that a mistake makes none.
 
-    Only a table that becomes full stops it midway.
+    Only a table that becomes full stops it midway, or somebody who changes one of them meanwhile.
     """
-    altered = []
-    for config in decode_group_list(request.body):
-        check_group(config.name)
-        altered.append(_altered(state, config))
-    await put_each(altered, lambda config: state.groups.put(config, host_of(link.remote)))
+    groups, host = state.groups, host_of(link.remote)
+    judged = await in_turns(judging(decode_group_list(request.body), _altered, groups.get))
+    await put_each(judged, _altered, groups.get, lambda config: groups.put(config, host))
     return request.answer()
 
 
-def _altered(state: BrokerState, config: GroupConfig) -> GroupConfig:
+def _altered(config: GroupConfig, known: GroupConfig | None) -> GroupConfig:
     """The group as it is to be, from what was sent of it."""
+    check_group(config.name)
     if not 0 <= config.retry_queues <= TOPIC_QUEUES_MAX:
         raise InvalidRequest(f"retryQueueNums is {config.retry_queues}; 0 to {TOPIC_QUEUES_MAX} are allowed")
-    known = state.groups.get(config.name)
     attributes = alter_attributes({} if known is None else known.attributes, config.attributes)
     return replace(config, attributes=attributes)
 
@@ -143,6 +141,6 @@ def _forget(state: BrokerState, name: str) -> None:
         state.store.queues.find(made.name, queue_id) for queue_id in range(made.queues)
     ):
         state.topics.delete(made.name)
-        state.offsets.drop_topic(made.name)
+        state.remover.forget(made.name)
     state.groups.delete(name)
     state.offsets.drop_group(name)

@@ -4,16 +4,26 @@ A group goes on at its new offsets in one of two ways (`useServerSideResetOffset
 stored, and whoever pulls from elsewhere is told to go there with its next pull, which every client understands.  Or by
 its members, as in 4.x: they are told the offsets (220) and commit them; nobody can be told when nobody is there.
 
-A topic may have thousands of queues, and a group thousands of topics: all of it goes in slices, a move after the other.
+A topic may have thousands of queues, and a group thousands of topics: all of it goes in slices, a move after the other
+(`broker/moves.py`).  Who waits has nothing but its request: where a group goes on, and in which topics, is found when
+its turn has come.
+
+A move whose connection has closed before its turn is not made: nobody would hear of it, and an operator who has given
+it up may have asked for something else meanwhile.  One that has begun is made in all its queues and topics, whoever
+still listens: a group that has gone elsewhere in some of them, and in others not, would skip messages or get them
+again, and nobody could tell where.  So an operator without an answer finds the group where it was, or where it was to
+go, and can ask for the same once more; only a full table, the end of the broker, and a topic or group that is deleted
+meanwhile leave a move half done.
 """
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Iterator, Mapping
+from functools import partial
 from itertools import islice
 
+from bolide.broker.moves import Moves
 from bolide.broker.own_offsets import check_offsets_change
-from bolide.broker.part import Part
+from bolide.broker.part import Part, Work
 from bolide.broker.state import BrokerState
 from bolide.model.errors import ConsumerNotOnline, InvalidRequest, RequestError, TooBusy
 from bolide.model.limits import TOPICS_ASKED_MAX
@@ -39,6 +49,12 @@ MOVED_PER_TURN = 256
 
 COMPARED_PER_TURN = 2048
 
+TOLD_AT_ONCE = 64
+"""Offsets of so many queues are no large answer."""
+
+KEPT_PER_QUEUE = 72
+"""Bytes of an offset that was found, until the answer tells of it."""
+
 NOW = -1
 """The time that stands for the end of a queue."""
 
@@ -54,7 +70,7 @@ class Resets(Part):
     def __init__(self, state: BrokerState) -> None:
         self._state = state
         self._provoked = Provoked(state.clock)
-        self._moving = asyncio.Lock()  # or two resets of a group would leave some queues to each
+        self._moves = Moves()
 
     def handlers(self) -> dict[RequestCode, Handler]:
         return {
@@ -63,26 +79,47 @@ class Resets(Part):
             RequestCode.QUERY_CORRECTION_OFFSET: self.correction_offsets,
         }
 
-    def reset(self, link: Link, request: Command) -> Awaitable[Command]:
+    def work(self) -> list[Work]:
+        return [("moves of groups", self._moves.run())]
+
+    def reset(self, link: Link, request: Command) -> Awaitable[Command | None]:
         """222: answers with the offsets at which the group goes on."""
         header = ResetOffset.decode(request.fields)
         if header.queue_id < ALL_QUEUES:
             raise InvalidRequest(f"queueId is {header.queue_id}: a queue, or -1 for all")
         check_offsets_change(header.group)
+        self._topic_of(header)
+        return self._reset(link, request, header)
+
+    def _topic_of(self, header: ResetOffset) -> TopicConfig:
         config = self._state.topics.require(header.topic)
         self._state.groups.require(header.group)
-        if self._state.settings.now.server_side_reset:
-            return self._reset_here(link, request, header, config)
-        return self._reset_by_members(link, request, header, config)
+        return config
 
-    async def _reset_here(
-        self, link: Link, request: Command, header: ResetOffset, config: TopicConfig
-    ) -> Command:
+    async def _reset(self, link: Link, request: Command, header: ResetOffset) -> Command | None:
         state = self._state
-        offsets = await in_turns(self._offsets(header, config))
-        async with self._moving:
-            await in_turns(self._move(header.group, header.topic, offsets))
-        await state.files.saved(state.offsets)
+        is_here = state.settings.now.server_side_reset
+        move = self._reset_here if is_here else self._reset_by_members
+        with self._moves.place(link):
+            offsets = await self._moves.made(link, partial(move, header))
+            if offsets is None:
+                return None
+            kept = len(offsets) * KEPT_PER_QUEUE
+            link.account.charge(kept)
+            try:
+                if is_here:
+                    await state.files.saved(state.offsets)
+                    self._say_reset(link, header, len(offsets))
+                return await self._answer(link, request, header.topic, offsets)
+            finally:
+                link.account.release(kept)
+
+    async def _reset_here(self, header: ResetOffset) -> dict[int, int]:
+        offsets = await in_turns(self._offsets(header, self._topic_of(header)))
+        await in_turns(self._move(header.group, header.topic, offsets))
+        return offsets
+
+    def _say_reset(self, link: Link, header: ResetOffset, queues: int) -> None:
         self._provoked.say(
             log,
             logging.INFO,
@@ -90,17 +127,28 @@ class Resets(Part):
             "%s has reset the group %s in %d queues of %s",
             link.remote,
             header.group,
-            len(offsets),
+            queues,
             header.topic,
             about=(header.group, header.topic),
         )
-        return request.answer(body=await join_pieces(offsets_pieces(self._by_queue(header.topic, offsets))))
 
-    async def _reset_by_members(
-        self, link: Link, request: Command, header: ResetOffset, config: TopicConfig
-    ) -> Command:
+    async def _answer(
+        self, link: Link, request: Command, topic: str, offsets: Mapping[int, int]
+    ) -> Command | None:
+        def pieces() -> Iterator[bytes]:
+            return offsets_pieces(self._by_queue(topic, offsets))
+
+        if len(offsets) <= TOLD_AT_ONCE:  # tools move a topic queue by queue, many at a time
+            return request.answer(body=b"".join(pieces()))
+        try:
+            return await self._state.large_answers.make(link, request, pieces)
+        except TooBusy as error:
+            raise TooBusy(f"the group is where it was to go, but no answer can tell of it: {error}") from None
+
+    async def _reset_by_members(self, header: ResetOffset) -> dict[int, int]:
+        """They are told where to go on: unless forced, no further than where they are."""
         state = self._state
-        wanted = await in_turns(self._offsets(header, config))
+        wanted = await in_turns(self._offsets(header, self._topic_of(header)))
         known = state.offsets.offsets_of(header.group, header.topic)
         offsets = {
             queue_id: offset if header.is_force else min(offset, known.get(queue_id, offset))
@@ -127,7 +175,7 @@ class Resets(Part):
             told = listed if member.language == CPP else body
             member.connection.notify(Command(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, dict(fields), told))
             await next_turn()  # each gets as much as the topic has queues
-        return request.answer(body=body)
+        return offsets
 
     def _offsets(self, header: ResetOffset, config: TopicConfig) -> Steps[dict[int, int]]:
         """Where the group is to go on, by queue."""
@@ -168,20 +216,25 @@ class Resets(Part):
         name = self._state.identity.name
         return ((MessageQueue(topic, name, queue_id), offset) for queue_id, offset in offsets.items())
 
-    async def clone(self, link: Link, request: Command) -> Command:
+    async def clone(self, link: Link, request: Command) -> Command | None:
         """314: a group goes on where another one is; in one topic, or in all that the other one has."""
         header, state = CloneOffsets.decode(request.fields), self._state
         check_offsets_change(header.dest_group)
         for name in (header.src_group, header.dest_group):
             state.groups.require(name)
-        topics = [header.topic] if header.topic else self._topics_of(header.src_group)
-        async with self._moving:
-            for topic in topics:
-                if topic in state.topics and (header.offline or self._subscribes(header.src_group, topic)):
-                    offsets = dict(state.offsets.offsets_of(header.src_group, topic))
-                    await in_turns(self._move(header.dest_group, topic, offsets))
-        await state.files.saved(state.offsets)
+        with self._moves.place(link):
+            if not await self._moves.made(link, partial(self._clone, header)):
+                return None
+            await state.files.saved(state.offsets)
         return request.answer()
+
+    async def _clone(self, header: CloneOffsets) -> bool:
+        state = self._state
+        for topic in [header.topic] if header.topic else self._topics_of(header.src_group):
+            if topic in state.topics and (header.offline or self._subscribes(header.src_group, topic)):
+                offsets = dict(state.offsets.offsets_of(header.src_group, topic))
+                await in_turns(self._move(header.dest_group, topic, offsets))
+        return True
 
     def _topics_of(self, group: str) -> list[str]:
         topics = list(islice(self._state.offsets.topics_of(group), TOPICS_ASKED_MAX + 1))

@@ -16,7 +16,7 @@ from bolide.model.offsets import LogOffset
 from bolide.model.topic import GroupConfig, TopicConfig
 from bolide.net.link import Link
 from bolide.net.provoked import Provoked
-from bolide.net.registry import Handler
+from bolide.net.registry import Handler, Outcome
 from bolide.record.layout import open_record
 from bolide.record.message_id import format_offset_id
 from bolide.rules import retry
@@ -39,7 +39,7 @@ class Retrying(Part):
     def handlers(self) -> dict[RequestCode, Handler]:
         return {RequestCode.CONSUMER_SEND_MSG_BACK: self.send_back}
 
-    def send_back(self, link: Link, request: Command) -> Command | Coroutine[None, None, Command] | None:
+    def send_back(self, link: Link, request: Command) -> Outcome | Coroutine[None, None, Outcome]:
         """36: store the message again, to be brought after its delay, or as a dead letter of its group.
 
         The consumer goes on behind the message once it hears of success, so it hears of it when the copy is as safe
@@ -61,6 +61,8 @@ class Retrying(Part):
         level = retry.next_level(header.delay_level, message.reconsume_times, times_max)
         if level is None:
             topic = dead_letters_of(state, group.name)
+        if state.new_topics.is_leaving(topic.name):
+            return state.new_topics.when_free(topic.name, lambda: self.send_back(link, request))
         message = self._to_come_again(link, message, topic, level)
         if topic.name not in state.topics:
             state.new_topics.put(topic)  # last: what is refused costs no topic

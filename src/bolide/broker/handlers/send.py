@@ -38,7 +38,7 @@ from bolide.model.response_code import ResponseCode
 from bolide.model.send_rows import QUEUE_OFFSET, RECORDS_AT, RECORDS_COUNT
 from bolide.model.topic import TopicConfig
 from bolide.net.link import Link
-from bolide.net.registry import Handler
+from bolide.net.registry import Handler, Outcome
 from bolide.record.codec import split_batch
 from bolide.record.message_id import format_offset_id
 from bolide.rules.topic_creation import topic_for_send
@@ -113,7 +113,7 @@ class Sending(Part):
         if answers:
             self._state.door.acknowledge(link, answers, _late)
 
-    def send(self, link: Link, request: Command) -> Command | Coroutine[None, None, Command] | None:
+    def send(self, link: Link, request: Command) -> Outcome | Coroutine[None, None, Outcome]:
         """Store one message or batch; answered once it is as safe as was promised."""
         state = self._state
         if request.code == RequestCode.SEND_MESSAGE:
@@ -121,6 +121,8 @@ class Sending(Part):
         else:
             header = SendRequest.decode(request.fields)
         check_numbers(header)
+        if state.new_topics.is_leaving(header.topic):
+            return state.new_topics.when_free(header.topic, lambda: self.send(link, request))
         topic = self._writable_topic(header)
         least = max(0, header.queue_id)  # who leaves the choice to us needs a queue, too
         if least >= topic.queues:

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import replace
 
-from bolide.broker.config_lists import put_each
+from bolide.broker.config_lists import judging, put_each
 from bolide.broker.part import Part
 from bolide.broker.state import BrokerState
 from bolide.model import names
@@ -12,7 +12,7 @@ from bolide.model.offsets import MessageQueue, QueueOffset
 from bolide.model.steps import Steps
 from bolide.model.topic import Permission, TopicConfig
 from bolide.net.link import Link
-from bolide.net.registry import Handler, bound
+from bolide.net.registry import Handler, Outcome, bound
 from bolide.net.turns import in_turns
 from bolide.wire.bodies.admin import decode_topic_list
 from bolide.wire.bodies.route import TopicList
@@ -40,13 +40,15 @@ ATTRIBUTES = {
 """Attributes of a topic and the values that this broker can honour."""
 
 
-def update_topic(state: BrokerState, link: Link, request: Command) -> Awaitable[Command]:
+def update_topic(state: BrokerState, link: Link, request: Command) -> Awaitable[Outcome]:
     """17: create or change a topic.  The answer comes when name servers know: whoever asked goes on to use it.
 
     Fewer queues than before delete nothing: what lies in the others stays until it expires, and comes back to view
     when the number grows again.
     """
     header = UpdateTopic.decode(request.fields)
+    if state.new_topics.is_leaving(header.topic):
+        return state.new_topics.when_free(header.topic, lambda: update_topic(state, link, request))
     known = state.topics.get(header.topic)
     config = TopicConfig(
         header.topic,
@@ -67,17 +69,19 @@ def update_topic(state: BrokerState, link: Link, request: Command) -> Awaitable[
 async def update_topics(state: BrokerState, link: Link, request: Command) -> Command:
     """18: several at once.  All are looked at before the first one is made, so that a mistake makes none.
 
-    Only a table that becomes full stops it midway.
+    Only a table that becomes full stops it midway, or somebody who changes or deletes one of them meanwhile.
     """
-    altered = []
-    for config in decode_topic_list(request.body):
+
+    def altered(config: TopicConfig, known: TopicConfig | None) -> TopicConfig:
         state.topics.check(config)
         _check_settings(state, config)
-        known = state.topics.get(config.name)
         attributes = alter_attributes({} if known is None else known.attributes, config.attributes)
         _check_attributes(known, attributes)
-        altered.append(replace(config, attributes=attributes))
-    await put_each(altered, state.new_topics.put)
+        return replace(config, attributes=attributes)
+
+    judged = await in_turns(judging(decode_topic_list(request.body), altered, state.topics.get))
+    await state.new_topics.free(one.sent.name for one in judged)
+    await put_each(judged, altered, state.topics.get, state.new_topics.put)
     return await _answer_when_registered(state, request)
 
 
@@ -93,13 +97,13 @@ def delete_topic(state: BrokerState, link: Link, request: Command) -> Awaitable[
     """215: forget the topic, its messages and everybody's progress in it.  One that is not there is no error."""
     topic = names.check_topic(TopicRequest.decode(request.fields).topic)
     _check_not_built_in(state, topic)
-    if topic not in state.topics:
+    if topic in state.topics:
+        # First: a topic that cannot be deleted now stays as it is.
+        state.remover.delete(topic, others_wait=state.messages_wait)
+        state.topics.delete(topic)
+    elif not state.remover.is_leaving(topic):
         return _answer_when_registered(state, request)
-    # First: a topic that cannot be deleted now stays as it is.
-    gone = state.remover.delete(topic, others_wait=state.messages_wait)
-    state.topics.delete(topic)
-    state.offsets.drop_topic(topic)
-    return _answer_when_gone(state, request, gone)
+    return _answer_when_gone(state, request, topic)
 
 
 def all_topics(state: BrokerState, link: Link, request: Command) -> Awaitable[Command | None]:
@@ -157,8 +161,8 @@ def _groups_of(state: BrokerState, topic: str) -> Iterator[str]:
     yield from (group for group in state.offsets.groups_of(topic) if group not in online)
 
 
-async def _answer_when_gone(state: BrokerState, request: Command, gone: Awaitable[None]) -> Command:
-    await gone
+async def _answer_when_gone(state: BrokerState, request: Command, topic: str) -> Command:
+    await state.remover.gone(topic)
     # Or a kill would bring offsets back that a topic made again never had, and groups would skip its messages.
     await state.files.saved(state.offsets)
     return await _answer_when_registered(state, request)

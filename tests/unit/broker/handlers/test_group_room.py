@@ -7,11 +7,12 @@ from bolide.broker.handlers.group import Groups
 from bolide.model import java_json
 from bolide.model.errors import GroupNotFound, TableFull
 from bolide.model.topic import GroupConfig, Subscription
-from bolide.store.tables import groups
+from bolide.store.tables import groups, offsets
 from bolide.wire.bodies.group import ConsumerData, HeartbeatData
 from bolide.wire.headers.pull import PullFlag
 from tests.unit.broker.handlers.desk import Desk
 from tests.unit.net.stage import eventually
+from tests.unit.net.turns import Turns, counted_by_turn
 
 STRANGER, HONEST = "10.6.6.6", "10.0.0.1:5000"
 
@@ -95,6 +96,30 @@ def test_a_crowded_table_forgets_what_nobody_would_miss(desk: Desk, way: str) ->
     assert {group.name for group in desk.groups} == built_in
     assert len(desk.topics) == topics
     assert fill(desk, way) == 20
+
+
+def test_what_others_did_in_a_retry_topic_that_nobody_would_miss_is_forgotten_a_slice_per_turn(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(offsets, "DROPPED_PER_STEP", 4)
+    topic, part = "%RETRY%idle", desk.part(Groups)
+    beat(desk, "idle", "10.0.0.2:1")
+    desk.lose("10.0.0.2:1")
+    for number in range(40):
+        desk.offsets.commit(f"g{number}", topic, 0, 0, 1)
+    fill(desk, "created")
+    look(desk, 1)
+
+    async def look_again() -> Turns:
+        with counted_by_turn(offsets, "_bytes_of", lambda key, queues: key.startswith(topic)) as dropped:
+            part.forget_unused()
+            await eventually(lambda: not part._left and not list(desk.offsets.groups_of(topic)))
+        return dropped
+
+    dropped = desk.run(look_again())
+    assert topic not in desk.topics
+    assert dropped.total == 2 * 40  # of both tables
+    assert dropped.most <= 2 * 4
 
 
 def test_what_somebody_configured_consumes_or_committed_stays(desk: Desk) -> None:
