@@ -77,7 +77,7 @@ class SparkCluster:
                 f"http://{HOST}:{self._web_port}/json/", timeout=ANSWER_SECONDS
             ) as page:
                 return int(json.load(page)["aliveworkers"]) == self._workers
-        except OSError:
+        except (OSError, json.JSONDecodeError):  # its first pages are for people, whatever one asks for
             return False
 
 

@@ -46,6 +46,25 @@ def test_a_topic_on_the_original_is_read_whole(spark: SparkSession, apache: Toge
     assert {row.tags for row in paid} == {"paid"}
 
 
+def test_bounds_by_time_are_exact_on_the_original(spark: SparkSession, apache: Together) -> None:
+    """Its older brokers name the nearest message instead, and any one of those stored in the same millisecond."""
+
+    def found(**bound: str) -> set[tuple[int, int, int]]:
+        orders = spark.read.format("rocketmq").options(nameserver=apache.nameserver, subscribe="orders")
+        rows = orders.options(columns="queueId,queueOffset,storeTimestamp", **bound).load()
+        return {
+            tuple(row)
+            for row in rows.selectExpr("queueId", "queueOffset", "unix_millis(storeTimestamp)").collect()
+        }
+
+    every = found()
+    times = sorted(stored for _, _, stored in every)
+    for moment in (times[0], times[len(times) // 2], times[len(times) // 2] + 1, times[-1] + 60_000):
+        since = found(startingTimestamp=str(moment), startingOffsetsByTimestampStrategy="latest")
+        assert since == {row for row in every if row[2] >= moment}
+        assert found(endingTimestamp=str(moment)) == {row for row in every if row[2] < moment}
+
+
 def test_a_stream_on_the_original_goes_to_files_once(
     spark: SparkSession, apache: Together, tmp_path: Path
 ) -> None:

@@ -149,6 +149,52 @@ def test_what_is_not_as_expected_is_counted_dropped_or_put_aside_with_its_reason
     ]
 
 
+@pytest.mark.parametrize(
+    ("condition", "told"),
+    [
+        ("id < unix_timestamp()", "current_timestamp"),
+        ("amount < rand()", "rand"),
+        ("id < unix_seconds(timestamp'now')", "'now'"),
+        ("'id < unix_seconds(timestamp\"now\")'", '"now"'),
+    ],
+)
+def test_a_quarantine_is_not_decided_by_what_is_something_else_in_each_query(
+    pipeline: Pipeline, condition: str, told: str
+) -> None:
+    """Sink and quarantine would each ask at a time of their own; what concerns the sink alone may ask."""
+    text = EXPECTING.replace("amount > 0", condition)
+    pipeline.rows("a", (1, 1), (2, 2))
+    place = r"rows\.yaml:11: the expectation positive of the step checked"
+    with pytest.raises(
+        ConfigError, match=f"{place}: it asks for [^:]*{told}.*a row may end in neither place"
+    ):
+        pipeline.run(text)
+    pipeline.run(text.replace(f"{condition}, action: quarantine", f"{condition}, action: drop"))
+
+
+def test_a_quarantine_is_not_decided_by_the_rows_of_another_query(pipeline: Pipeline) -> None:
+    """A clock in it would not be seen, and its table may have changed in between."""
+    text = EXPECTING.replace(
+        "amount > 0", "amount > (SELECT avg(x) FROM VALUES (1) AS t(x) WHERE now() > '2000')"
+    )
+    pipeline.rows("a", (1, 1))
+    place = r"rows\.yaml:11: the expectation positive of the step checked"
+    with pytest.raises(
+        ConfigError, match=rf"{place}: it asks another query \(SELECT …\).*a row may end in neit"
+    ):
+        pipeline.run(text)
+
+
+def test_a_clock_is_found_beside_columns_that_files_have_without_showing_them(pipeline: Pipeline) -> None:
+    expected = "young: {condition: _metadata.file_modification_time < now(), action: quarantine}"
+    text = EXPECTING.replace('amount double"}', f'amount double", expect: {{{expected}}}}}')
+    pipeline.rows("a", (1, 1))
+    with pytest.raises(ConfigError, match=r"the expectation young of the source rows: it asks for now\(\)"):
+        pipeline.run(text)
+    pipeline.run(text.replace("now()", "TIMESTAMP '2100-01-01 00:00:00'"))
+    assert [row["id"] for row in pipeline.parquet("good")] == [1]
+
+
 def test_an_expectation_that_must_hold_ends_the_run_and_nothing_of_the_batch_is_written(
     pipeline: Pipeline,
 ) -> None:

@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,7 +15,7 @@ from bolide.net.clock import SystemClock
 from bolide.pipeline.declared.checkpoint import Checkpoint
 from bolide.pipeline.declared.definition import Definition
 from bolide.pipeline.declared.files import load
-from bolide.pipeline.declared.run import run
+from bolide.pipeline.declared.run import Stop, Watch, run
 from bolide.pipeline.declared.status import PipelineStatus, pipeline_status
 from bolide.testing import EmbeddedServer
 from tests.peers.waiting import PATIENCE_MS
@@ -109,3 +111,61 @@ def test_every_message_is_once_in_each_sink_over_a_restart(
     assert found.state == "finished"
     assert [query.behind for query in found.queries] == [0, 0, 0]
     assert all(query.lags for query in found.queries)
+
+
+JOINED = """\
+    name: joined
+    nameserver: NAMESERVER
+    checkpoint: cp
+    trigger: 10 ms
+    sources:
+      rows: {format: json, path: in, schema: "id long"}
+      sent: {topic: declared-names, batch: true, options: {endingOffsets: latest}}
+      written: {format: json, path: names, schema: "id long, name string", batch: true}
+    steps:
+      named:
+        sql: |
+          SELECT rows.id, cast(body AS string) AS sent, name AS written FROM rows
+          LEFT JOIN sent ON tags = cast(rows.id AS string) LEFT JOIN written ON written.id = rows.id
+    sinks:
+      out: {from: named, path: out}
+"""
+
+
+def test_a_table_is_what_it_was_when_the_run_began_and_the_next_run_sees_the_rest(
+    tmp_path: Path, spark: SparkSession, server: EmbeddedServer
+) -> None:
+    def write(place: str, number: int) -> None:
+        new = tmp_path / "new"
+        new.write_text(json.dumps({"id": number, "name": f"name {number}"}))
+        (tmp_path / place).parent.mkdir(exist_ok=True)
+        new.rename(tmp_path / place)
+
+    def name(number: int) -> None:
+        write(f"names/{number}.json", number)
+        with Producer(server.nameserver, group="shop", timeout_ms=PATIENCE_MS) as producer:
+            producer.send(Message("declared-names", b"name %d" % number, tags=str(number)))
+
+    def after_a_batch(query: str, report: Mapping[str, Any]) -> None:
+        if report["numInputRows"] and report["batchId"] == 0:
+            name(2)
+            write("in/second.json", 2)
+        elif report["numInputRows"]:
+            stop.ask()
+
+    file = tmp_path / "joined.yaml"
+    file.write_text(dedent(JOINED).replace("NAMESERVER", server.nameserver))
+    definition = load(file).definition
+    assert definition is not None
+    name(1)
+    write("in/first.json", 1)
+    checkpoint, stop, now_ms = Checkpoint.of(definition), Stop(), SystemClock().now_ms
+    run(definition, spark, checkpoint, now_ms=now_ms, stop=stop, watch=Watch(batch=after_a_batch))
+    write("in/third.json", 2)
+    run(definition, spark, checkpoint, now_ms=now_ms, once=True)
+    found = spark.read.parquet(str(tmp_path / "out")).collect()
+    assert {(row.id, row.sent, row.written) for row in found} == {
+        (1, "name 1", "name 1"),
+        (2, None, None),
+        (2, "name 2", "name 2"),
+    }

@@ -1,8 +1,10 @@
 """`bolide pipeline dedup` and `join` over topics: what comes out is there once, over runs that follow each other."""
 
+import asyncio
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,9 +14,10 @@ from bolide import Message, Producer
 from bolide.net.clock import SystemClock
 from bolide.pipeline.declared.checkpoint import Checkpoint
 from bolide.pipeline.declared.recipes import Asked, dedup_recipe, definition_of, join_recipe
-from bolide.pipeline.declared.run import run
+from bolide.pipeline.declared.run import PipelineFailed, run
 from bolide.testing import EmbeddedServer
 from tests.peers.waiting import PATIENCE_MS
+from tests.unit.pipeline.test_redrive import plant
 
 pytestmark = pytest.mark.needs("java")
 
@@ -80,3 +83,20 @@ def test_pairs_of_two_topics_become_messages_of_a_third(
         ("order 2", "payment 2"),
     ]
     assert pairs[0]["join_left"].keys() == {"body", "tags", "keys", "msgId", "storeTimestamp"}
+
+
+def test_a_message_that_cannot_be_sent_again_ends_a_copy_until_it_is_to_be_left_out(
+    tmp_path: Path, spark: SparkSession, server: EmbeddedServer
+) -> None:
+    """A client of others has stored it.  What was said the first time is no bar to going on."""
+    send(server, "odd-orders", ("before", "1"))
+    asyncio.run(plant(server, "TAGS\x01A B\x02", topic="odd-orders"))
+    send(server, "odd-orders", ("behind", "2"))
+    asked = Asked(nameserver=server.nameserver, within="1h", to_topic="even-orders")
+    checkpoint, now_ms = Checkpoint(str(tmp_path / "cp")), SystemClock().now_ms
+    definition = definition_of(dedup_recipe("odd-orders", "id", asked), tmp_path)
+    with pytest.raises(PipelineFailed, match="badRows=skip"):
+        run(definition, spark, checkpoint, now_ms=now_ms, once=True)
+    definition = definition_of(dedup_recipe("odd-orders", "id", replace(asked, skip_bad_rows=True)), tmp_path)
+    run(definition, spark, checkpoint, now_ms=now_ms, once=True)
+    assert [body for body, *_ in rows(spark, server, "even-orders")] == ["before", "behind"]

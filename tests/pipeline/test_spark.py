@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -226,6 +226,9 @@ def test_with_columns_of_ones_own_options_are_checked_by_the_first_action(
         read(spark, server.nameserver, "body binary", startingOfsets="earliest").count()
     assert "did you mean startingOffsets" in said(caught.value)
     with pytest.raises(AnalysisException) as caught:
+        read(spark, server.nameserver, "body binary", columns="tags").count()
+    assert "a schema and the option columns contradict each other" in said(caught.value)
+    with pytest.raises(AnalysisException) as caught:
         read(spark, server.nameserver, "value binary").count()
     assert "no column 'value'" in said(caught.value)
 
@@ -287,26 +290,51 @@ def kafka_read(spark: SparkSession, server: EmbeddedServer) -> DataFrame:
     return spark.read.format("rocketmq").options(**options).load()
 
 
-def test_filters_narrow_a_read_where_the_session_pushes_them(
-    spark: SparkSession, server: EmbeddedServer
-) -> None:
+# ---- a session that pushes filters -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pushing(spark: SparkSession) -> Iterator[SparkSession]:
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    try:
+    yield spark
+    spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+def test_filters_narrow_a_read_that_takes_them(pushing: SparkSession, server: EmbeddedServer) -> None:
+    def load() -> DataFrame:
         columns = "queueId int, queueOffset long, tags string, storeTimestamp timestamp"
-        one = read(spark, server.nameserver, columns).where(
-            "queueId = 2 AND queueOffset >= 10 AND queueOffset < 30"
-        )
-        assert one.rdd.getNumPartitions() == 1
-        assert sorted(row.queueOffset for row in one.collect()) == list(range(10, 30))
-        paid = read(spark, server.nameserver, columns).where(
-            "tags = 'paid' AND storeTimestamp > '2020-01-01'"
-        )
-        assert paid.count() == ORDERS // 3
-        late = read(spark, server.nameserver, columns).where("storeTimestamp > '2999-01-01'")
-        assert late.collect() == []
-        assert read(spark, server.nameserver, columns).count() == ORDERS + 1
-    finally:
-        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+        return read(pushing, server.nameserver, columns, pushFilters="true")
+
+    one = load().where("queueId = 2 AND queueOffset >= 10 AND queueOffset < 30")
+    assert one.rdd.getNumPartitions() == 1
+    assert sorted(row.queueOffset for row in one.collect()) == list(range(10, 30))
+    paid = load().where("tags = 'paid' AND storeTimestamp > '2020-01-01'")
+    assert paid.count() == ORDERS // 3
+    assert load().where("storeTimestamp > '2999-01-01'").collect() == []
+    assert load().count() == ORDERS + 1
+
+
+def test_a_frame_is_whole_again_after_a_query_with_filters(
+    pushing: SparkSession, server: EmbeddedServer
+) -> None:
+    orders = read(pushing, server.nameserver)
+    assert orders.where("tags = 'paid'").count() == ORDERS // 3
+    assert orders.count() == ORDERS + 1
+    assert orders.where("tags = 'open'").count() == ORDERS - ORDERS // 3
+
+
+def test_a_query_may_use_a_frame_twice_with_other_filters(
+    pushing: SparkSession, server: EmbeddedServer
+) -> None:
+    ends = {queue.queue_id: end for queue, end in queues_of(server).items()}
+    orders = read(pushing, server.nameserver, "queueId int, queueOffset long")
+    first, second = orders.where("queueId = 0"), orders.where("queueId = 1")
+    assert first.union(second).count() == ends[0] + ends[1]
+    pairs = first.join(second.withColumnRenamed("queueId", "other"), "queueOffset")
+    assert pairs.count() == min(ends[0], ends[1])
+    assert orders.join(second.select("queueOffset"), "queueOffset").count() == sum(
+        min(end, ends[1]) for end in ends.values()
+    )
 
 
 def test_tasks_have_no_more_than_they_may(spark: SparkSession, server: EmbeddedServer) -> None:

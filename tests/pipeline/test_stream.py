@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -114,6 +115,22 @@ def test_a_stream_goes_on_from_its_checkpoint_in_batches_of_the_size_it_may_have
     with PullConsumer(server.nameserver, group="etl") as consumer:
         for queue in consumer.queues("flow"):
             assert int(consumer.committed_offset(queue) or 0) == int(consumer.max_offset(queue))
+
+
+def test_a_first_batch_that_is_run_again_is_the_one_that_was_planned(
+    spark: SparkSession, server: EmbeddedServer, tmp_path: Path
+) -> None:
+    """Spark asks again where the stream begins, which may be another place by now."""
+    send(server, "first", range(20))
+    drain(stream(spark, server, subscribe="first"), tmp_path)
+    for committed in (tmp_path / "checkpoint" / "commits").iterdir():
+        committed.unlink()
+    shutil.rmtree(tmp_path / "rows")
+    drain(stream(spark, server, subscribe="first", startingOffsets="latest"), tmp_path)
+    assert found(spark, tmp_path) == list(range(20))
+    send(server, "first", range(20, 25))
+    drain(stream(spark, server, subscribe="first", startingOffsets="latest"), tmp_path)
+    assert found(spark, tmp_path) == list(range(25))
 
 
 def test_a_running_stream_reads_queues_that_are_added_and_lives_through_a_restart_of_the_broker(

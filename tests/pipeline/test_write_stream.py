@@ -12,9 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from bolide import Message, Producer
+from bolide.admin.topics import create_topic
+from bolide.model.topic import TopicConfig
 from bolide.testing import EmbeddedServer
 from tests.peers.waiting import PATIENCE_SECONDS, wait_until
 from tests.pipeline import sink_query
+from tests.pipeline.test_stream import ask, send
 from tests.pipeline.test_write import bodies, stored
 
 pytestmark = pytest.mark.needs("java")
@@ -60,6 +63,28 @@ def test_a_batch_that_was_not_committed_is_not_stored_again(
         PATIENCE_SECONDS
     )
     assert numbers(server.nameserver, "ws-again") == Counter(range(3100))
+
+
+def test_a_first_batch_of_a_topic_is_stored_once_wherever_the_topic_would_begin_now(
+    spark: SparkSession, server: EmbeddedServer, tmp_path: Path
+) -> None:
+    """As after a retention meanwhile: a queue with fewer parts would give those of the next one other numbers."""
+    ask(server, lambda servers: create_topic(servers, TopicConfig("ws-source", 2, 2)))
+    send(server, "ws-source", range(60))
+    later = '{"ws-source": {"broker-a": {"0": 25, "1": 0}}}'
+    for begin in ("earliest", later):
+        source = spark.readStream.format("rocketmq").options(
+            nameserver=server.nameserver,
+            subscribe="ws-source",
+            startingOffsets=begin,
+            maxRecordsPerPartition="10",
+        )
+        frame = source.load().select("body")
+        query = start(frame, server.nameserver, tmp_path / "cp", topic="ws-copy")
+        assert query.awaitTermination(PATIENCE_SECONDS)
+        assert numbers(server.nameserver, "ws-copy") == Counter(range(60))
+        for committed in (tmp_path / "cp" / "commits").iterdir():
+            committed.unlink()
 
 
 def test_at_least_once_if_the_user_says_so(

@@ -26,6 +26,13 @@ To = Annotated[
 ToParquet = Annotated[
     str | None, typer.Option("--to-parquet", metavar="DIR", help="The folder of Parquet files they go to.")
 ]
+SkipBadRows = Annotated[
+    bool,
+    typer.Option(
+        "--skip-bad-rows",
+        help="With --to: leave out what is no message, such as a tag with blanks; else it ends the pipeline.",
+    ),
+]
 Late = Annotated[
     str | None,
     typer.Option(
@@ -80,6 +87,7 @@ def dedup(
     within: Annotated[
         str, typer.Option("--within", metavar="SPAN", help="How far apart duplicates may be.")
     ] = "1 hour",
+    skip_bad_rows: SkipBadRows = False,
     late: Late = None,
     time: Time = None,
     starting: Starting = "earliest",
@@ -114,6 +122,7 @@ def dedup(
         within=within,
         to_topic=to,
         to_parquet=to_parquet,
+        skip_bad_rows=skip_bad_rows,
         late=late,
         time=time,
         starting=starting,
@@ -139,6 +148,7 @@ def join(
     select: Annotated[
         str | None, typer.Option("--select", metavar="SQL", help="What a row has, as behind SELECT.")
     ] = None,
+    skip_bad_rows: SkipBadRows = False,
     late: Late = None,
     time: Time = None,
     starting: Starting = "earliest",
@@ -174,6 +184,7 @@ def join(
         within=within,
         to_topic=to,
         to_parquet=to_parquet,
+        skip_bad_rows=skip_bad_rows,
         late=late,
         time=time,
         starting=starting,

@@ -1,7 +1,6 @@
 """`bolide pipeline replay`: messages of a topic or an archive, once more into a topic.  What it is asked for."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -145,9 +144,9 @@ def _check_ends(topics: Sequence[str], archive: str | None, to: str, *, same_top
 
 def _place(archive: str | None) -> str | None:
     """A path as Spark wants it, wherever the command is called next time; addresses (`s3://…`) as they are."""
-    if archive is None or "://" in archive:
-        return archive
-    return str(Path(archive).expanduser().absolute())
+    from bolide.pipeline.folders import whole
+
+    return None if archive is None else whole(archive)
 
 
 def _span(since: str | None, until: str | None, now_ms: int) -> tuple[int | None, int | None]:

@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -51,6 +52,19 @@ class Session:
                 session_for("bolide replay", master=self.master, settings=settings)
             )
         return self.spark
+
+    def check_there(self, archive: str) -> None:
+        """Said before Spark starts, of folders of this machine: all else is for Spark to look up."""
+        from bolide.pipeline.folders import may_be_elsewhere
+
+        if may_be_elsewhere(archive, self.settings) or not self.master.startswith("local"):
+            return
+        if any(sign in archive for sign in "*?[{"):
+            return
+        if not Path(archive).exists():
+            raise NothingFound(
+                f"{archive} is not there: --from-archive is the folder of an archive, or Parquet"
+            )
 
     def __enter__(self) -> Self:
         self._ending.__enter__()
@@ -107,6 +121,7 @@ class ReplayWork:
         if asked.archive is None:
             found = plan_topics(self._cluster, asked, self._id, writer, now_ms)
         else:
+            self._session.check_there(asked.archive)
             found = plan_archive(self._session.get(), asked, self._id, writer, now_ms)
         if not found.slices:
             return found

@@ -28,6 +28,7 @@ from bolide.model.offsets import GroupOffset, MessageQueue
 from bolide.model.response_code import ResponseCode
 from bolide.model.topic import Subscription
 from bolide.net.ticks import pause
+from bolide.pipeline.moments import Stored, first_since
 from bolide.pipeline.options import ReadOptions
 from bolide.pipeline.places import Mark
 from bolide.pipeline.ranges import Ends, QueueRange
@@ -61,7 +62,7 @@ class Cluster:
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._instance = options.cluster.instance()
-        self._calls = QueueCalls(self._instance, options.group)
+        self._calls = QueueCalls(self._instance, options.group, masters_only=True)
         self._admin = options.cluster.admin()
         self._at_once = asyncio.Semaphore(AT_ONCE_MAX)
         self._pulls_at_once = asyncio.Semaphore(PULLS_AT_ONCE_MAX)
@@ -149,9 +150,26 @@ class Cluster:
         first, last = await asyncio.gather(self._calls.min_offset(queue), self._calls.max_offset(queue))
         return Ends(first, max(first, last))
 
-    async def offsets_at(self, moments_ms: Mapping[MessageQueue, int]) -> dict[MessageQueue, int]:
-        """The first message stored at or after the moment; the end of the queue where there is none."""
-        return await self._of_each(moments_ms, lambda queue: self._calls.offset_at(queue, moments_ms[queue]))
+    async def offsets_at(
+        self, moments_ms: Mapping[MessageQueue, int], *, is_end: bool = False
+    ) -> dict[MessageQueue, int]:
+        """The first message stored at or after the moment; the end of the queue where there is none.
+
+        `is_end` says that it is where a read ends, which damage must not shorten.
+        """
+
+        async def first_in(queue: MessageQueue) -> int:
+            async def look(offset: int) -> tuple[Stored | None, int]:
+                record, following = await self._pull_one(queue, offset)
+                if record is None or record.queue_offset < offset:
+                    return None, following
+                return Stored(record.queue_offset, record.store_timestamp_ms), following
+
+            moment_ms = moments_ms[queue]
+            ends, told = await asyncio.gather(self._ends_of(queue), self._calls.offset_at(queue, moment_ms))
+            return await first_since(moment_ms, told, ends, look, is_end=is_end)
+
+        return await self._of_each(moments_ms, first_in)
 
     # ---- single messages -----------------------------------------------------------------------------------
 
@@ -178,19 +196,23 @@ class Cluster:
         return await self._of_each(by_queue, size_in)
 
     async def _record(self, queue: MessageQueue, offset: int) -> OpenRecord | None:
-        everything = Subscription.parse(queue.topic, "*")
         if offset < 0:
             return None
+        record, _ = await self._pull_one(queue, offset)
+        return record if record is not None and record.queue_offset == offset else None
+
+    async def _pull_one(self, queue: MessageQueue, offset: int) -> tuple[OpenRecord | None, int]:
+        """The first record that a pull brings, if it brings one, and where the next pull goes on."""
+        everything = Subscription.parse(queue.topic, "*")
         async with self._pulls_at_once:
             block: PullBlock = await self._calls.pull(queue, GroupOffset(offset), everything, messages_max=1)
             if block.status is not PullStatus.FOUND or not block.data:
-                return None
+                return None, block.next_offset
             try:
-                record = open_record(block.data, 0, len(block.data))
+                return open_record(block.data, 0, len(block.data)), block.next_offset
             except MalformedRecord as error:
                 log.warning("%s: the message at offset %d cannot be read: %s", queue, offset, error)
-                return None
-        return record if record.queue_offset == offset else None
+                return None, block.next_offset
 
     # ---- progress ------------------------------------------------------------------------------------------
 

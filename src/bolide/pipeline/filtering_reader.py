@@ -1,4 +1,9 @@
-"""A batch read that looks only where rows can be that a query wants.  Needs a Spark that pushes filters: 4.1."""
+"""A batch read that looks only where rows can be that a query wants.  Needs a Spark that pushes filters: 4.1.
+
+Spark 4.1 to 4.3 keeps what a push has planned with the frame, not with the query: whoever uses the same `load()` next,
+or a second time in one query, reads only that.  No reader can help it, because the uses without filters do not ask it.
+So there is this one only for who says `pushFilters`; everybody else reads everything and lets Spark filter.
+"""
 
 from collections.abc import Iterable
 from dataclasses import replace

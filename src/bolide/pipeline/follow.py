@@ -6,9 +6,10 @@ the last batch was.  How far the stream has come is Spark's to keep (`places.py`
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bolide.model.clock import Clock
+from bolide.model.errors import ConfigError
 from bolide.model.offsets import MessageQueue
 from bolide.pipeline.admission import Backlog, admit, is_enough
 from bolide.pipeline.cluster import Cluster, listed
@@ -37,6 +38,7 @@ class Follower:
         self._options = options
         self._clock = clock
         self._checked: Checked | None = None
+        self._begun: Places | None = None
         self._planned: Places = {}
         self._target: dict[MessageQueue, Ends] | None = None
         self._batch_ms: int | None = None
@@ -46,9 +48,19 @@ class Follower:
         """Where the queues ended when they were last asked."""
 
     async def begin(self) -> Places:
-        """Where a new stream begins."""
+        """Where a new stream begins.
+
+        Spark asks for it when it plans the first batch, and again whenever it runs that, and keeps no answer.  The one
+        that counts is that to the plan: `advance` writes it into the end of the batch.
+        """
         ends = await self._ends()
-        begins = await resolve(self._cluster, self._options.start, ends, self._options)
+        try:
+            begins = await resolve(self._cluster, self._options.start, ends, self._options)
+        except ConfigError as error:  # nobody can tell here whether the batch is planned or run again
+            raise ConfigError(
+                f"{error}. Where the checkpoint has a first batch already, startingOffsets=earliest in place of"
+                f" {self._options.start.name} goes on with that batch as it was planned"
+            ) from error
         fail = self._options.fail_on_data_loss
         for queue, at in begins.items():
             if at < ends[queue].first:  # an offset that was given: words and times are within the ends
@@ -57,10 +69,16 @@ class Follower:
             queue: fit_range(QueueRange(queue, at, at), ends[queue], fail=fail)
             for queue, at in begins.items()
         }
-        return await self._marked({queue: one.begin for queue, one in places.items()}, {})
+        self._begun = await self._marked({queue: one.begin for queue, one in places.items()}, {})
+        return self._begun
 
     async def fix_target(self) -> None:
-        """`AvailableNow`: nothing that comes from now on is read."""
+        """`AvailableNow`: nothing that comes from now on is read.
+
+        Queues of a broker that the name servers have forgotten have no part in it, though the checkpoint has them:
+        nobody can tell them from those of one that was taken out of service for good, without which a run must be able
+        to end.
+        """
         self._target = await self._ends()
 
     async def advance(self, start: Places, rows_max: int | None, *, limited: bool) -> Places:
@@ -93,8 +111,12 @@ class Follower:
             self._batch_ms = self._clock.monotonic_ms()
         # A queue that is another one since is at a new place also where the offset is the same.
         going_on = {queue: place for queue, place in start.items() if begins.get(queue) == place.offset}
-        self._planned = await self._marked(stops, going_on)
-        return {**start, **self._planned}
+        end = {**start, **await self._marked(stops, going_on)}
+        is_first = start == self._begun
+        if is_first or end != start:  # also a first batch without messages says where it begins
+            end = _with_begins(end, start, begins, is_first=is_first)
+        self._planned = end
+        return self._planned
 
     async def ranges(self, start: Places, end: Places) -> list[QueueRange]:
         """What the batch between two places reads, cut into tasks.
@@ -103,18 +125,23 @@ class Follower:
         more: by their numbers a sink knows what each of them has written.  So it is the batch as it was meant that is
         cut, and then what the queues have of it.
         """
-        moved = [queue for queue, place in end.items() if start.get(queue) != place]
+        moved = {
+            queue: place
+            for queue, place in end.items()
+            if start.get(queue) != place and place.begin != place.offset
+        }
         if not moved:
             return []
         ends = await self._cluster.ends(moved)
-        begins = await self._begins({queue: start[queue] for queue in moved if queue in start}, ends)
-        stops = await self._stops({queue: end[queue] for queue in moved}, ends)
+        begins = await self._begins_as_planned(start, moved, ends)
+        stops = await self._stops(moved, ends)
         fail = self._options.fail_on_data_loss
         meant: list[QueueRange] = []
         there: dict[MessageQueue, QueueRange] = {}
         for queue in moved:
-            begin = begins.get(queue, ends[queue].first)
-            wanted = QueueRange(queue, begin, max(begin, stops[queue]))
+            stop = stops[queue]
+            # The batch has nothing of a queue that has become another one further back.
+            wanted = QueueRange(queue, min(begins.get(queue, ends[queue].first), stop), stop)
             there[queue] = fit_range(wanted, ends[queue], fail=fail)
             meant.append(_as_meant(wanted, start.get(queue), end[queue]))
         sizes = None
@@ -145,11 +172,16 @@ class Follower:
         """Later those of a broker that does not answer are left out.
 
         But not while something of them is to be read before `AvailableNow` ends: it would end as if all were done.
+        Queues that have come since that began are the next run's, with all that is to be said of them.
         """
         ends = await self._cluster.ends_there(await self._cluster.queues(start))
         ends |= await self._cluster.ends([queue for queue in self._unfinished(start) if queue not in ends])
         self._keep_latest(ends)
-        return ends
+        return {
+            queue: one
+            for queue, one in ends.items()
+            if self._target is None or queue in self._target or queue in start
+        }
 
     def _keep_latest(self, ends: EndsByQueue) -> None:
         self.latest = {queue: Place(one.last) for queue, one in ends.items()}
@@ -213,6 +245,17 @@ class Follower:
                 report_loss(expired(queue, 0, first), fail=self._options.fail_on_data_loss)
         return begins
 
+    async def _begins_as_planned(
+        self, start: Places, end: Places, ends: EndsByQueue
+    ) -> dict[MessageQueue, int]:
+        """Where a batch begins in each of its queues.  What its end says of that was held against the queue then."""
+        planned = {queue: place.begin for queue, place in end.items() if place.begin is not None}
+        others = [queue for queue in end if queue not in planned]
+        return planned | await self._begins(
+            {queue: start[queue] for queue in others if queue in start},
+            {queue: ends[queue] for queue in others},
+        )
+
     def _was_checked(self, queue: MessageQueue, place: Place) -> bool:
         """Plans are made twice for the same places; the queues are asked once."""
         checked = self._checked
@@ -272,11 +315,27 @@ class Follower:
         self._absent = absent
 
 
+def _with_begins(
+    end: Places, start: Places, begins: Mapping[MessageQueue, int], *, is_first: bool
+) -> dict[MessageQueue, Place]:
+    """Write down where a batch begins in each queue, unless its start will say so whenever the batch is run."""
+    starts = {queue: place.offset for queue, place in start.items()}
+    said = {} if is_first else starts
+    begins = {**starts, **begins}
+    return {
+        queue: place if begins[queue] == said.get(queue) else replace(place, begin=begins[queue])
+        for queue, place in end.items()
+    }
+
+
 def _as_meant(wanted: QueueRange, start: Place | None, end: Place) -> QueueRange:
     """What a batch has of a queue as it was planned first, whatever the queue has of that now."""
-    begin = wanted.begin if start is None else start.offset
-    if wanted.end >= end.offset:  # else the queue is another one since
-        begin = min(begin, wanted.begin)  # it went on further back: the queue had lost something before
+    if end.begin is not None:
+        begin = end.begin
+    else:  # as the start says, or as an earlier version wrote it
+        begin = wanted.begin if start is None else start.offset
+        if wanted.length > 0:
+            begin = min(begin, wanted.begin)  # it went on further back: the queue had lost something before
     return QueueRange(wanted.queue, begin, max(begin, end.offset))
 
 

@@ -70,6 +70,7 @@ OPTIONS = (
     Option("writeTimeout", Use.ANY_WRITE, ("timeout", "sendMsgTimeout", "kafka.delivery.timeout.ms")),
     Option("idempotent", Use.STREAM_WRITE, ("exactlyOnce", "semantics", "kafka.enable.idempotence")),
     Option("maxMessagesPerSecond", Use.ANY_WRITE, ("rate", "rateLimit", "maxRowsPerSecond")),
+    Option("badRows", Use.ANY_WRITE),
     Option("checkpointLocation", Use.STREAM_WRITE),
     Option("queryName", Use.STREAM_WRITE),
     # ---- from where to where
@@ -80,6 +81,7 @@ OPTIONS = (
     Option("endingOffsets", Use.BATCH),
     Option("endingTimestamp", Use.BATCH | Use.STORE),
     Option("endingOffsetsByTimestamp", Use.BATCH),
+    Option("pushFilters", Use.BATCH, ("filterPushdown", "pushDownPredicate")),
     Option("failOnDataLoss", Use.READ | Use.STORE),
     # ---- how much at a time; a batch takes the limits of triggers and leaves them alone, as with Kafka
     Option("maxOffsetsPerTrigger", Use.READ),

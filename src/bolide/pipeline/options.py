@@ -87,6 +87,8 @@ class ReadOptions:
     include_headers: bool = False
     columns: tuple[str, ...] = ()
     """Those that are made; none named makes all."""
+    pushes_filters: bool = False
+    """Whether a batch takes Spark's filters, for a frame that is used once (`filtering_reader.py`)."""
 
 
 def parse_options(given: Mapping[str, str], use: Use = Use.BATCH) -> ReadOptions:
@@ -141,6 +143,7 @@ def _parse(texts: OptionTexts, use: Use) -> ReadOptions:
         layout=layout,
         include_headers=hear(False, _headers, texts, layout),
         columns=hear((), read_columns, texts),
+        pushes_filters=hear(False, _flag, texts, "pushFilters", False),
     )
 
 

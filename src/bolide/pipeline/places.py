@@ -4,6 +4,9 @@ An offset alone does not tell a queue from another one that has its name by now.
 was read, known by where it lies in the log and when it was stored.  If the queue has another message there, or ends
 before it, the topic was made anew or the log has lost its end; which of the two, the age of what the queue has tells.
 
+Where a batch begins is where the one before has ended.  It is in the place itself where that one does not say it: Spark
+keeps no start of a first batch, and asks again whenever it runs that batch.
+
 Spark compares the texts of two places to see whether there is something new, so the same place always is the same text.
 """
 
@@ -17,7 +20,7 @@ from bolide.model.numbers import is_int64, parse_count
 from bolide.model.offsets import MessageQueue
 from bolide.pipeline.ranges import Ends
 
-OFFSET, STORE_TIME, LOG_OFFSET = "offset", "storeTime", "logOffset"
+OFFSET, STORE_TIME, LOG_OFFSET, BEGIN = "offset", "storeTime", "logOffset", "begin"
 
 
 @dataclass(frozen=True, order=True)
@@ -34,6 +37,9 @@ class Place:
 
     offset: int
     mark: Mark | None = None
+    begin: int | None = None
+    """Where the batch that ends here begins, where the place before does not say it: there is none, or the queue had
+    lost something behind it.  It stays until the queue is read on."""
 
 
 Places = Mapping[MessageQueue, Place]
@@ -78,6 +84,8 @@ def encode_places(places: Places) -> dict[str, Any]:
         numbers = {OFFSET: place.offset}
         if place.mark is not None:
             numbers |= {STORE_TIME: place.mark.store_time_ms, LOG_OFFSET: place.mark.log_offset}
+        if place.begin is not None:
+            numbers[BEGIN] = place.begin
         tree.setdefault(queue.topic, {}).setdefault(queue.broker_name, {})[str(queue.queue_id)] = numbers
     return tree
 
@@ -100,9 +108,10 @@ def decode_places(tree: Mapping[str, Any]) -> dict[MessageQueue, Place]:
 
 def _place(numbers: Mapping[str, Any]) -> Place:
     offset = _number(numbers[OFFSET])
+    begin = _number(numbers[BEGIN]) if BEGIN in numbers else None
     if STORE_TIME not in numbers:
-        return Place(offset)
-    return Place(offset, Mark(_number(numbers[STORE_TIME]), _number(numbers[LOG_OFFSET])))
+        return Place(offset, begin=begin)
+    return Place(offset, Mark(_number(numbers[STORE_TIME]), _number(numbers[LOG_OFFSET])), begin)
 
 
 def _number(value: object) -> int:

@@ -22,7 +22,9 @@ from bolide.pipeline.ranges import Ends, QueueRange, fit_range, report_loss, spl
 class Asking(Protocol):
     """What is needed of a `Cluster` here."""
 
-    async def offsets_at(self, moments_ms: Mapping[MessageQueue, int]) -> dict[MessageQueue, int]: ...
+    async def offsets_at(
+        self, moments_ms: Mapping[MessageQueue, int], *, is_end: bool = False
+    ) -> dict[MessageQueue, int]: ...
 
 
 async def plan_read(options: ReadOptions, pushed: Pushed = EVERYTHING) -> list[QueueRange]:
@@ -51,7 +53,7 @@ async def _narrow(cluster: Asking, ranges: list[QueueRange], pushed: Pushed) -> 
         found = await cluster.offsets_at(dict.fromkeys(lows, pushed.time_min_ms))
         lows = {queue: max(low, found[queue]) for queue, low in lows.items()}
     if pushed.time_max_ms is not None:
-        found = await cluster.offsets_at(dict.fromkeys(highs, pushed.time_max_ms + 1))
+        found = await cluster.offsets_at(dict.fromkeys(highs, pushed.time_max_ms + 1), is_end=True)
         highs = {queue: min(high, found[queue]) for queue, high in highs.items()}
     return [
         replace(one, begin=max(one.begin, lows[one.queue]), end=min(one.end, highs[one.queue]))
@@ -66,7 +68,7 @@ async def resolve(
     _check_named(bound, list(ends), options)
     moments = {queue: moment for queue in ends if (moment := bound.moment_of(queue)) is not None}
     if moments:
-        found = await cluster.offsets_at(moments)
+        found = await cluster.offsets_at(moments, is_end=bound is options.end)
         if bound is options.start and options.start_without_match == "error":
             _check_match(bound, found, ends)
         return {queue: ends[queue].clamp(found[queue]) for queue in ends}

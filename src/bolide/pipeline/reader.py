@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from bolide.pipeline.errors import in_plain_words
-from bolide.pipeline.options import parse_options
+from bolide.pipeline.options import ReadOptions, parse_options
 from bolide.pipeline.plan import plan_read
 from bolide.pipeline.pushed import EVERYTHING
 from bolide.pipeline.schema import arrow_schema, check_schema
@@ -24,9 +24,9 @@ PUSHING_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 class RocketMQReader(DataSourceReader):
     """`schema` is the whole one or the columns that the user chose."""
 
-    def __init__(self, options: dict[str, str], schema: StructType) -> None:
-        self._options = parse_options(options)
-        check_schema(schema, self._options)
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options = options
+        check_schema(schema, options)
         self._schema = schema
         self._pushed = EVERYTHING
 
@@ -41,9 +41,10 @@ class RocketMQReader(DataSourceReader):
             yield from read_batches(self._options, partition.value, arrow_schema(self._schema))
 
 
-def batch_reader(options: dict[str, str], schema: StructType) -> RocketMQReader:
+def batch_reader(given: dict[str, str], schema: StructType) -> RocketMQReader:
     """The reader for this session: Spark asks for one that filters in a worker of its own kind."""
-    if PUSHING_WORKER not in sys.modules:
+    options = parse_options(given)
+    if PUSHING_WORKER not in sys.modules or not options.pushes_filters:
         return RocketMQReader(options, schema)
     from bolide.pipeline.filtering_reader import FilteringReader  # its names are newer than Spark's sources
 

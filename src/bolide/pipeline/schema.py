@@ -88,7 +88,17 @@ def _chosen(columns: Mapping[str, DataType], names: Collection[str]) -> StructTy
 
 def check_schema(schema: StructType, options: ReadOptions | None = None) -> None:
     """A schema given by the user chooses columns; it cannot rename or convert them."""
-    columns = columns_of(options)
+    _check(schema, columns_of(options), () if options is None else options.columns)
+
+
+def check_native_schema(schema: StructType, names: Collection[str] = ()) -> None:
+    """Of store files, where the option `columns` has these names."""
+    _check(schema, COLUMNS, names)
+
+
+def _check(schema: StructType, columns: Mapping[str, DataType], names: Collection[str]) -> None:
+    if names and schema.names != _chosen(columns, names).names:
+        raise ConfigError("a schema and the option columns contradict each other: give one of them")
     for field in schema:
         if field.name not in columns:
             known = ", ".join(columns)

@@ -60,11 +60,11 @@ class RocketMQStoreReader(DataSourceReader):
     """One batch read: plain data, because Spark sends it to the tasks."""
 
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
-        from bolide.pipeline.schema import check_schema
+        from bolide.pipeline.schema import check_native_schema
         from bolide.pipeline.store_options import parse_store_options
 
         self._options = parse_store_options(options)
-        check_schema(schema)
+        check_native_schema(schema, self._options.columns)
         self._schema = schema
 
     @in_plain_words()

@@ -29,6 +29,7 @@ from bolide.pipeline.quarantine import Quarantine, damaged_record
 from bolide.pipeline.ranges import report_loss
 from bolide.pipeline.store_options import StoreOptions
 from bolide.pipeline.store_plan import EntryRange, Openings, StorePart, open_store
+from bolide.pipeline.worker import settle_worker
 from bolide.record.layout import HEAD
 from bolide.store.disk import File
 
@@ -44,6 +45,7 @@ Entry = tuple[int, int, int]
 
 def read_part(options: StoreOptions, part: StorePart, schema: pa.Schema) -> Batches:
     """The wanted messages of a part, in the order of the log, or queue by queue where it jumps."""
+    settle_worker()
     store = open_store(options, part.geometry)
     reader = _PartReader(store, options, part, schema)
     try:

@@ -39,10 +39,11 @@ class RocketMQStreamWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         done = [message.written for message in messages if isinstance(message, TaskDone)]
         log.info(
-            "batch %d: %d messages stored, %d were stored before",
+            "batch %d: %d messages stored, %d were stored before, %d rows left out",
             batchId,
             sum(written.rows for written in done),
             sum(written.stored_before for written in done),
+            sum(written.left_out for written in done),
         )
 
 

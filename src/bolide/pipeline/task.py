@@ -28,6 +28,7 @@ from bolide.pipeline.errors import BadRecord, DataLost
 from bolide.pipeline.options import ReadOptions
 from bolide.pipeline.pulls import Block, BlockReader, Piece
 from bolide.pipeline.ranges import QueueRange, report_loss
+from bolide.pipeline.worker import settle_worker
 from bolide.record.layout import open_record
 
 log = logging.getLogger(__name__)
@@ -50,11 +51,13 @@ def read_batches(options: ReadOptions, wanted: QueueRange, schema: pa.Schema) ->
     """The messages of a range, in order."""
     if wanted.length <= 0:
         return
+    settle_worker()
     with asyncio.Runner() as runner:
         # Not Runner.run: it looks at signal handlers, which for some Pythons includes printing the result.
         run = runner.get_loop().run_until_complete
         instance = options.cluster.instance()
-        reader = BlockReader(QueueCalls(instance, options.group), wanted, options)
+        calls = QueueCalls(instance, options.group, masters_only=True)
+        reader = BlockReader(calls, wanted, options)
         run(instance.start())
 
         def every() -> Iterator[Piece]:

@@ -48,6 +48,8 @@ class WriteOptions:
     idempotent: bool = True
     rate: float | None = None
     """How many messages a second a task sends at most."""
+    skip_bad_rows: bool = False
+    """Whether rows that are no messages are left out; else the first one ends the write."""
 
 
 def parse_write(given: Mapping[str, str], schema: StructType, use: Use) -> WriteOptions:
@@ -61,6 +63,7 @@ def parse_write(given: Mapping[str, str], schema: StructType, use: Use) -> Write
         timeout_ms=hear(0, _timeout_ms, texts),
         idempotent=hear(True, _idempotent, texts),
         rate=hear(None, texts.number, "maxMessagesPerSecond", 1, SPARK_WRITE_RATE_MAX, None),
+        skip_bad_rows=hear("", texts.choice, "badRows", ("fail", "skip")) == "skip",
     )
     texts.complaints.extend(_wrong_with(schema, has_topic="topic" in texts))
     texts.say()

@@ -5,6 +5,7 @@ without rows.
 """
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
@@ -23,8 +24,13 @@ from bolide.model.limits import (
 )
 from bolide.pipeline.account import Scope
 from bolide.pipeline.pace import Pace, messages_at_once
+from bolide.pipeline.refused import refused, without
 from bolide.pipeline.sender import Receipts, Sender, Target
 from bolide.pipeline.write_options import WriteOptions
+
+log = logging.getLogger(__name__)
+
+ADVICE = "badRows=skip leaves such rows out"
 
 T = TypeVar("T")
 Run = Callable[[Coroutine[Any, Any, T]], T]
@@ -32,10 +38,11 @@ Run = Callable[[Coroutine[Any, Any, T]], T]
 
 @dataclass(frozen=True)
 class Written:
-    """How many messages a task has stored, and how many were stored already by an attempt before it."""
+    """How many messages a task has stored, how many an attempt before it had stored, and how many rows it left out."""
 
     rows: int = 0
     stored_before: int = 0
+    left_out: int = 0
 
 
 def write_batches(
@@ -59,11 +66,11 @@ def write_batches(
         instance.act_as_producer(options.group)
         delays = not {"delay_level", "deliver_at"}.isdisjoint(first.schema.names)
         sender = Sender(instance, options, scope, delays=delays, receipts=receipts, pace=pace)
-        encoders = _Encoders(scope, messages_at_once(options.rate, SPARK_WRITE_FRAME_ROWS_MAX))
+        encoders = _Encoders(options, scope)
         run(instance.start())
         try:
             for batch in _from(first, batches):
-                for frame in encoders.frames(batch, options.topic, lambda topic: run(sender.target(topic))):
+                for frame in encoders.frames(batch, lambda topic: run(sender.target(topic))):
                     run(sender.send(frame))
             for frame in encoders.rest():
                 run(sender.send(frame))
@@ -71,7 +78,9 @@ def write_batches(
         finally:
             run(sender.close())
             run(instance.close())
-        return Written(sender.rows, encoders.skipped)
+        if encoders.left_out:
+            log.warning("rows left out because they are no messages: %d", encoders.left_out)
+        return Written(sender.rows, encoders.skipped, encoders.left_out)
 
 
 def _from(first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -82,28 +91,33 @@ def _from(first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> Iterator[p
 class _Encoders:
     """An encoder for each topic, and one more for its messages that wait."""
 
-    def __init__(self, scope: Scope | None, frame_rows_max: int) -> None:
+    def __init__(self, options: WriteOptions, scope: Scope | None) -> None:
+        self._options = options
         self._scope = scope
-        self._frame_rows_max = frame_rows_max
+        self._frame_rows_max = messages_at_once(options.rate, SPARK_WRITE_FRAME_ROWS_MAX)
         self._encoders: dict[tuple[str, bool], RowEncoder] = {}
         self._rows = 0
+        self.left_out = 0
 
     @property
     def skipped(self) -> int:
         return sum(encoder.skipped for encoder in self._encoders.values())
 
-    def frames(
-        self, batch: pa.RecordBatch, topic: str | None, target: Callable[[str], Target]
-    ) -> list[Frame]:
+    def frames(self, batch: pa.RecordBatch, target: Callable[[str], Target]) -> list[Frame]:
         """The batch as frames, all of them before the first is sent: a row that is no message is found in time."""
+        topic = self._options.topic
+        wrong = refused(batch, topic) if self._options.skip_bad_rows else {}
         frames: list[Frame] = []
         try:
-            for rows in cut(batch, topic):
+            for rows in cut(without(batch, wrong), topic) if len(wrong) < batch.num_rows else ():
                 encoder = self._encoder(target(rows.topic), delayed=rows.delayed)
                 frames += frames_of(rows, encoder)
         except BadRow as error:
-            raise BadRow(self._rows + error.row, error.column, error.why) from None
+            place = [row for row in range(batch.num_rows) if row not in wrong][error.row]
+            advice = "" if error.column == "queue_id" else f"; {ADVICE}"
+            raise BadRow(self._rows + place, error.column, f"{error.why}{advice}") from None
         self._rows += batch.num_rows
+        self.left_out += len(wrong)
         return frames
 
     def rest(self) -> list[Frame]:

@@ -8,7 +8,7 @@ import pytest
 from bolide import Message, Producer
 from bolide.client.queue_calls import QueueCalls
 from bolide.client.results import PullBlock, PullStatus
-from bolide.model.errors import ConfigError, ConnectionLost
+from bolide.model.errors import ConfigError, ConnectionLost, NoBroker
 from bolide.model.offsets import GroupOffset, MessageQueue, QueueOffset
 from bolide.model.topic import Subscription
 from bolide.pipeline import cluster
@@ -17,6 +17,7 @@ from bolide.pipeline.options import parse_options
 from bolide.pipeline.ranges import Ends, QueueRange
 from bolide.testing import EmbeddedServer
 from tests.unit.arrow.test_columns import record
+from tests.unit.client import scripted
 
 QUEUES = [
     MessageQueue("orders", broker, number) for broker in ("broker-a", "broker-b") for number in range(2)
@@ -193,3 +194,31 @@ def test_a_query_that_begins_again_moves_its_group_back_nowhere_and_shows_itself
             for _ in range(20):
                 producer.send(Message("orders", b"1"))
         assert asyncio.run(go(server.nameserver)) == [2, 2, 3, 1]
+
+
+def test_a_broker_of_which_only_slaves_are_up_counts_as_one_that_is_down(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A slave may end before what was read of its master, as a log does that has lost its end."""
+    monkeypatch.setattr(cluster, "PAUSE_MS", 0)
+
+    async def work() -> None:
+        async with scripted.cluster(brokers=2) as c:
+            c.create("orders", 1)
+            away = c.brokers[1]
+            away.store("orders", 0, b"1")
+            options = parse_options({"nameserver": c.nameserver.address, "subscribe": "orders"})
+            async with Cluster(options) as made:
+                queues = await made.queues()
+                assert await made.ends_there(queues) == {queues[0]: Ends(0, 0), queues[1]: Ends(0, 1)}
+                away.ids = {"1": away}
+                queues = await made.queues()
+                assert await made.ends_there(queues) == {queues[0]: Ends(0, 0)}
+                for ask in (made.ends(queues), made.marks({queues[1]: 0})):
+                    with pytest.raises(NoBroker, match="no master of broker-1 is up"):
+                        await ask
+                away.ids = {"0": away}
+                queues = await made.queues()
+                assert list(await made.ends_there(queues)) == queues
+
+    asyncio.run(work())

@@ -96,6 +96,6 @@ def test_queues_that_no_row_can_come_from_are_left_out() -> None:
 
 
 def test_spark_checks_every_filter_again() -> None:
-    reader = FilteringReader(dict(NEEDED), whole_schema())
+    reader = FilteringReader(parse_options(NEEDED), whole_schema())
     filters = [EqualTo(("tags",), "paid"), EqualTo(("queueId",), 1), EqualTo(("body",), b"x")]
     assert list(reader.pushFilters(list(filters))) == filters

@@ -43,7 +43,9 @@ class Table:
     async def ends_there(self, queues: Collection[MessageQueue]) -> dict[MessageQueue, Ends]:
         return await self.ends([queue for queue in queues if queue not in self.silent])
 
-    async def offsets_at(self, moments_ms: Mapping[MessageQueue, int]) -> dict[MessageQueue, int]:
+    async def offsets_at(
+        self, moments_ms: Mapping[MessageQueue, int], *, is_end: bool = False
+    ) -> dict[MessageQueue, int]:
         return {
             queue: next(
                 (at for at, time in enumerate(self.times[queue]) if time >= moment), len(self.times[queue])
@@ -110,14 +112,73 @@ def test_a_stream_reads_everything_once_in_steps() -> None:
     start = stream.begin()
     assert offsets(start) == [0, 0]
     end = stream.advance(start)
-    assert end == {ONE: Place(3, Mark(30, 3000)), TWO: Place(1, Mark(15, 1500))}
+    assert end == {ONE: Place(3, Mark(30, 3000), begin=0), TWO: Place(1, Mark(15, 1500), begin=0)}
     assert stream.ranges(start, end) == [(0, 0, 3), (1, 0, 1)]
     assert stream.advance(end) == end
     assert stream.ranges(end, end) == []
     table.times[TWO].append(40)
     later = stream.advance(end)
     assert stream.ranges(end, later) == [(1, 1, 2)]
-    assert later[ONE] == end[ONE]
+    assert later == {ONE: end[ONE], TWO: Place(2, Mark(40, 4000))}
+
+
+def test_a_first_batch_has_what_came_before_it_runs_when_it_begins_with_the_latest() -> None:
+    """Spark asks for the beginning when it plans the batch and again when it runs it: another one by then."""
+    table = Table(one=[10, 20], two=[15])
+    stream = Stream(table, startingOffsets="latest")
+    start = stream.begin()
+    table.times[ONE].append(30)
+    end = stream.advance(start)
+    assert stream.ranges(stream.begin(), end) == [(0, 2, 3)]
+    table.times[TWO].append(40)
+    assert stream.ranges(end, stream.advance(end)) == [(1, 1, 2)]
+
+
+def test_a_first_batch_without_messages_begins_a_stream_that_reads_all_that_comes() -> None:
+    table = Table(one=[10, 20])
+    stream = Stream(table, startingOffsets="latest")
+    start = stream.begin()
+    end = stream.advance(start)
+    assert offsets(end) == offsets(start)
+    table.times[ONE].append(30)
+    restarted = Stream(table, startingOffsets="latest")
+    assert all(first == last for _, first, last in restarted.ranges(restarted.begin(), end))
+    later = restarted.advance(end)
+    assert restarted.ranges(end, later) == [(0, 2, 3)]
+    table.times[TWO].append(40)
+    assert restarted.ranges(later, restarted.advance(later)) == [(1, 0, 1)]
+
+
+@pytest.mark.parametrize("first_rows", [3, 0])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"startingOffsets": '{"orders": {"broker-a": {"0": -1}}}'},
+        {"startingOffsetsByTimestamp": '{"orders": {"broker-a": {"0": 25}}}'},
+    ],
+    ids=["offsets", "times"],
+)
+def test_a_first_batch_that_is_planned_is_run_again_from_where_it_began_once_the_option_has_its_way_out(
+    given: dict[str, str], first_rows: int
+) -> None:
+    """What is said by queue is held against the queues whenever Spark asks, and by then there may be more of them."""
+    table = Table(one=[10, 20])
+    del table.times[TWO]
+    stream = Stream(table, None, **given | {"startingOffsetsByTimestampStrategy": "latest"})
+    start = stream.begin()
+    table.times[ONE] += [30] * first_rows
+    end = stream.advance(start)
+    table.times[TWO], table.firsts[TWO] = [15], 0
+    (option,) = given
+    way_out = (
+        rf"{option} leaves out .* has a first batch already, startingOffsets=earliest in place of {option}"
+    )
+    with pytest.raises(ConfigError, match=way_out):
+        Stream(table, None, **given).begin()
+    restarted = Stream(table)
+    again = [part for part in restarted.ranges(restarted.begin(), end) if part[1] < part[2]]
+    assert again == [(0, 2, 2 + first_rows)] * (first_rows > 0)
+    assert restarted.ranges(end, restarted.advance(end)) == [(1, 0, 1)]
 
 
 def test_nothing_new_asks_for_no_message() -> None:
@@ -159,7 +220,7 @@ def test_a_queue_that_comes_later_is_read_from_its_beginning() -> None:
     stream = Stream(table, startingOffsets="latest")
     start = stream.begin()
     table.times[TWO] = []
-    assert stream.advance(start) == start
+    assert offsets(stream.advance(start)) == offsets(start)
     table.times[TWO] = [11, 12]
     end = stream.advance(start)
     assert offsets(end) == [1, 2]
@@ -260,6 +321,39 @@ def test_available_now_ends_where_it_was_when_it_began() -> None:
         places.append(following)
     assert [place[ONE].offset for place in places] == [0, 2, 3]
     assert all(place.get(TWO, Place(0)).offset == 0 for place in places)
+
+
+def test_available_now_leaves_a_queue_that_came_since_to_the_next_run_whatever_it_has_lost() -> None:
+    table = Table(one=[1])
+    del table.times[TWO]
+    stream = Stream(table)
+    asyncio.run(stream.follower.fix_target())
+    start = stream.begin()
+    table.times[TWO], table.firsts[TWO] = [4, 5], 1
+    end = stream.advance(start)
+    assert list(end) == [ONE]
+    assert stream.advance(end) == end
+    with pytest.raises(OffsetsExpired, match=r"orders@broker-a:1: .* from offset 0 to before 1"):
+        Stream(table).advance(end)
+
+
+def test_available_now_ends_without_a_broker_that_was_forgotten_before_and_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Nobody can tell it from one that is gone for good, and without that a run must be able to end."""
+    table = Table(one=[1], two=[2])
+    first = Stream(table)
+    end = first.advance(first.begin())
+    table.times[ONE].append(3)
+    times = [*table.times.pop(TWO), 4]
+    stream = Stream(table)
+    asyncio.run(stream.follower.fix_target())
+    last = stream.advance(end)
+    assert stream.ranges(end, last) == [(0, 1, 2)]
+    assert stream.advance(last) == last
+    assert "are read when they are back: orders@broker-a:1" in caplog.text
+    table.times[TWO] = times
+    assert Stream(table).ranges(last, Stream(table).advance(last)) == [(1, 1, 2)]
 
 
 @pytest.mark.parametrize("is_named", [True, False])

@@ -14,7 +14,7 @@ from bolide.pipeline.ranges import Ends
 NUMBERS = st.integers(0, 2**63 - 1)
 PLACES = st.dictionaries(
     st.builds(MessageQueue, st.sampled_from("ab"), st.sampled_from("xy"), st.integers(0, 30)),
-    st.builds(Place, NUMBERS, st.none() | st.builds(Mark, NUMBERS, NUMBERS)),
+    st.builds(Place, NUMBERS, st.none() | st.builds(Mark, NUMBERS, NUMBERS), st.none() | NUMBERS),
 )
 READ = Mark(1000, 5000)
 
@@ -27,6 +27,15 @@ def test_places_come_back_as_they_were_and_in_one_order(places: dict[MessageQueu
     assert json.dumps(encode_places(backwards)) == text
 
 
+def test_where_a_batch_begins_is_in_a_place_only_if_it_is_said() -> None:
+    """Checkpoints of earlier versions have none."""
+    one = MessageQueue("orders", "b", 0)
+    without = {"offset": 7, "storeTime": 1000, "logOffset": 5000}
+    for place, numbers in ((Place(7, READ), without), (Place(7, READ, 3), without | {"begin": 3})):
+        assert encode_places({one: place}) == {"orders": {"b": {"0": numbers}}}
+        assert decode_places({"orders": {"b": {"0": numbers}}}) == {one: place}
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -36,6 +45,7 @@ def test_places_come_back_as_they_were_and_in_one_order(places: dict[MessageQueu
         '{"orders": {"b": {"0": {"offset": -7}}}}',
         '{"orders": {"b": {"0": {"offset": 1.5}}}}',
         '{"orders": {"b": {"0": {"offset": 1, "storeTime": 4}}}}',
+        '{"orders": {"b": {"0": {"offset": 1, "begin": -1}}}}',
     ],
 )
 def test_a_checkpoint_of_something_else_is_refused_with_a_remedy(text: str) -> None:

@@ -120,7 +120,9 @@ class Told:
     async def ends(self, queues: Collection[MessageQueue]) -> dict[MessageQueue, Ends]:
         return dict.fromkeys(queues, self._ends)
 
-    async def offsets_at(self, moments_ms: Mapping[MessageQueue, int]) -> dict[MessageQueue, int]:
+    async def offsets_at(
+        self, moments_ms: Mapping[MessageQueue, int], *, is_end: bool = False
+    ) -> dict[MessageQueue, int]:
         return dict.fromkeys(moments_ms, self._later)
 
 

@@ -6,7 +6,15 @@ from pyspark.sql.types import StructField, StructType
 from bolide.arrow import batches, columns_twin
 from bolide.arrow.batches import make_batch
 from bolide.model.errors import ConfigError
-from bolide.pipeline.schema import COLUMNS, arrow_schema, check_schema, whole_schema
+from bolide.pipeline.options import parse_options
+from bolide.pipeline.schema import (
+    COLUMNS,
+    arrow_schema,
+    check_native_schema,
+    check_schema,
+    native_schema,
+    whole_schema,
+)
 
 
 def chosen(*names: str, nullable: bool = True) -> StructType:
@@ -30,6 +38,18 @@ def test_any_columns_in_any_order_can_be_chosen() -> None:
 def test_what_a_schema_cannot_do_is_said(schema: StructType, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         check_schema(schema)
+
+
+def test_columns_are_chosen_by_a_schema_or_by_the_option() -> None:
+    options = parse_options({"nameserver": "h:1", "subscribe": "orders", "columns": "body,tags"})
+    check_schema(whole_schema(options), options)
+    check_native_schema(native_schema(["body", "tags"]), ["body", "tags"])
+    with pytest.raises(ConfigError, match="a schema and the option columns contradict each other"):
+        check_schema(chosen("body"), options)
+    with pytest.raises(ConfigError, match="a schema and the option columns contradict each other"):
+        check_native_schema(chosen("body"), ["body", "tags"])
+    with pytest.raises(ConfigError, match="did you mean body"):
+        check_native_schema(chosen("body"), ["boddy"])
 
 
 def test_an_empty_batch_is_a_batch() -> None:

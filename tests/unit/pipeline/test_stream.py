@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows, ReadMinRows
+from pyspark.sql.types import StructType
 
 from bolide import Message, Producer, PullConsumer, PushConsumer
 from bolide.model.errors import ConfigError, NoNameServer
@@ -32,17 +33,19 @@ class Query:
 
     def batch(self) -> list[int]:
         """The next one; what is not new comes as the very same text."""
-        if self.at is None:
-            self.at = json.dumps(self.reader.initialOffset())
-        end = json.dumps(self.reader.latestOffset(json.loads(self.at), self.reader.getDefaultReadLimit()))
-        if end == self.at:
-            return []
+        start = self.start()
+        end = json.dumps(self.reader.latestOffset(json.loads(start), self.reader.getDefaultReadLimit()))
         rows: list[dict[str, Any]] = []
-        for partition in self.reader.partitions(json.loads(self.at), json.loads(end)):
-            rows += [row for batch in self.reader.read(partition) for row in batch.to_pylist()]
-        self.reader.commit(json.loads(end))
+        if end != start:
+            for partition in self.reader.partitions(json.loads(self.start()), json.loads(end)):
+                rows += [row for batch in self.reader.read(partition) for row in batch.to_pylist()]
+            self.reader.commit(json.loads(end))
         self.at = end
         return sorted(int(row["body"]) for row in rows)
+
+    def start(self) -> str:
+        """Of a first batch Spark keeps none: it asks when it plans it, and again when it runs it."""
+        return json.dumps(self.reader.initialOffset()) if self.at is None else self.at
 
     def stop(self) -> None:
         self.reader.stop()
@@ -103,6 +106,13 @@ def test_what_is_wrong_is_said_when_it_is_first_asked_and_not_when_it_is_made(se
         with pytest.raises(ConfigError, match="endingOffsets is for batch reads"):
             ask()
     query.stop()
+
+
+def test_a_schema_and_the_option_columns_contradict_each_other(server: EmbeddedServer) -> None:
+    given = {"nameserver": server.nameserver, "subscribe": "flow", "columns": "tags"}
+    reader = RocketMQStreamReader(given, StructType([whole_schema()["body"]]))
+    with pytest.raises(ConfigError, match="a schema and the option columns contradict each other"):
+        reader.initialOffset()
 
 
 def test_a_server_that_cannot_be_reached_is_named(server: EmbeddedServer) -> None:

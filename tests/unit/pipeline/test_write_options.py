@@ -28,6 +28,13 @@ def test_everything_can_be_said() -> None:
     assert (parsed().group, parsed().timeout_ms) == ("spark-writer", 60_000)
 
 
+def test_bad_rows_end_a_write_unless_they_are_to_be_left_out() -> None:
+    assert [parsed().skip_bad_rows, parsed(badRows="fail").skip_bad_rows] == [False, False]
+    assert parsed(badRows="Skip").skip_bad_rows
+    with pytest.raises(ConfigError, match="badRows is fail or skip, not 'drop'"):
+        parsed(badRows="drop")
+
+
 @pytest.mark.parametrize("text", ["0s", "25h", "soon"])
 def test_a_time_that_makes_no_sense_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="writeTimeout"):

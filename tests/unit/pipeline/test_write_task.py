@@ -5,6 +5,7 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -13,7 +14,7 @@ from bolide import PullConsumer
 from bolide.admin.connection import AdminConnection
 from bolide.admin.topics import TopicChange, create_topic, update_topic
 from bolide.arrow.rows import IdSet
-from bolide.model.errors import BolideError, ConnectionLost
+from bolide.model.errors import BadRow, BolideError, ConnectionLost
 from bolide.model.message import BODY_BYTES_MAX
 from bolide.model.topic import Permission, TopicConfig
 from bolide.pipeline import sender
@@ -267,6 +268,32 @@ def test_a_broker_that_is_gone_and_may_have_stored_rows_is_named(
     monkeypatch.setattr(Account, "begin", begin)
     with pytest.raises(BolideError, match="also to the broker broker-b, which cannot be asked now"):
         write_batches(options(server), Scope("q", 0, 0), iter(batches()))
+
+
+def tagged(tags: list[str], **more: pa.Array) -> pa.RecordBatch:
+    bodies = [b"row %d" % number for number in range(len(tags))]
+    return pa.record_batch({"body": pa.array(bodies, pa.binary()), "tags": pa.array(tags), **more})
+
+
+def test_rows_that_are_no_messages_are_left_out_if_that_is_wished_and_the_others_stored_once(
+    server: EmbeddedServer,
+) -> None:
+    given = [tagged(["a", "a b", "*", "b"] * 100), tagged(["*"] * 10), tagged(["c"] * 100)]
+    skipping = replace(options(server), skip_bad_rows=True)
+    with pytest.raises(Killed):
+        write_batches(skipping, Scope("q", 0, 0), dying(given, 2))
+    assert write_batches(skipping, Scope("q", 0, 0), iter(given)).left_out == 210
+    assert stored(server).total() == 300
+
+
+def test_a_row_that_ends_a_write_is_named_by_its_place_with_what_would_help(server: EmbeddedServer) -> None:
+    given = [tagged(["a"] * 5), tagged(["a", "a b"])]
+    with pytest.raises(BadRow, match=r"row 6: the column tags .*; badRows=skip leaves such rows out"):
+        write_batches(options(server), None, iter(given))
+    queues = pa.array([0, 0, 9_999], pa.int32())
+    skipping = replace(options(server), skip_bad_rows=True)
+    with pytest.raises(BadRow, match=r"row 2: the column queue_id is 9999; the topic has the queues 0 to 3$"):
+        write_batches(skipping, None, iter([tagged(["a", "a b", "a"], queue_id=queues)]))
 
 
 def test_a_partition_without_rows_opens_nothing() -> None:

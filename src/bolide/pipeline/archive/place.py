@@ -17,10 +17,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from bolide.model.errors import BolideError, ConfigError, NothingFound
 from bolide.pipeline.declared.checkpoint import AlreadyRunning, Checkpoint
+from bolide.pipeline.folders import local_folder, scheme_of
 from bolide.pipeline.whole_files import write_whole
 
 PARQUET, DELTA = "parquet", "delta"
@@ -86,12 +86,12 @@ class Place:
 
 def folder_of(text: str | Path) -> Path:
     """A path of this machine; `ConfigError` for an address."""
-    if "://" in str(text):
+    if (folder := local_folder(str(text))) is None:
         raise ConfigError(
             f"{text}: an archive is a folder that this machine and Spark's workers see under the same path;"
-            f" mount the {urlsplit(str(text)).scheme} storage there"
+            f" mount the {scheme_of(str(text))} storage there"
         )
-    return Path(text).expanduser().absolute()
+    return folder.absolute()
 
 
 def open_place(text: str | Path) -> Place:

@@ -42,6 +42,7 @@ from bolide.pipeline.declared.files import MODULE_PREFIX, load_module
 from bolide.pipeline.declared.lateness import said_behind, wanted_of
 from bolide.pipeline.declared.progress import EXPECT, ROWS
 from bolide.pipeline.declared.state_steps import joined, without_duplicates
+from bolide.pipeline.moving import asks_another_query, moving_parts
 from bolide.pipeline.option_table import Use
 from bolide.pipeline.spark_errors import first_words
 from bolide.pipeline.write_options import parse_write
@@ -243,8 +244,27 @@ def _conditions(definition: Definition, part: Source | Step, frame: DataFrame) -
     for one in part.expectations:
         with _told(definition, one.line, f"the expectation {one.name} of {_words(part)}"):
             conditions[one.name] = F.coalesce(F.expr(one.condition).cast("boolean"), F.lit(False))
-            frame.select(conditions[one.name])  # so that an unknown column is told with this line
+            filtered = frame.filter(conditions[one.name])  # so that an unknown column is told with this line
+            if one.action is Action.QUARANTINE:
+                _check_still(filtered, one.condition)
     return conditions
+
+
+def _check_still(filtered: DataFrame, condition: str) -> None:
+    """`ConfigError` for a condition that may tell sink and quarantine something else of one row."""
+    apart = "The quarantine is a query of its own, so a row may end in neither place"
+    if asks_another_query(filtered):
+        raise ConfigError(
+            f"it asks another query (SELECT …), whose rows may be others each time that Spark looks. {apart}: compare"
+            " with what the row has, such as a column that a step before brings by a join, or let action be drop or"
+            " fail"
+        )
+    if moving := moving_parts(filtered, condition):
+        raise ConfigError(
+            f"it asks for {', '.join(moving)}, which is something else each time that Spark looks. {apart}: compare"
+            " with a time that the row has (storeTimestamp, or a column that is made of its own times), or let"
+            " action be drop or fail"
+        )
 
 
 def _quarantine(definition: Definition, part: Source | Step, raw: DataFrame) -> Planned:

@@ -13,6 +13,7 @@ from itertools import pairwise
 from bolide.model.errors import ConfigError
 from bolide.pipeline.declared.check_state import check_state
 from bolide.pipeline.declared.definition import (
+    AVAILABLE_NOW,
     DELTA,
     TOPIC_FORMAT,
     Action,
@@ -29,12 +30,15 @@ from bolide.pipeline.declared.definition import (
 from bolide.pipeline.declared.fields import Problems, nearest
 from bolide.pipeline.declared.sql_names import table_names
 from bolide.pipeline.delta_log import check_library
+from bolide.pipeline.folders import scheme_of
 
 FILE_FORMATS = ("parquet", "json", "csv", "orc", "text", "avro", "xml")
 """Spark's formats of files: as streams they need a schema, and they only take what is appended."""
 
 TOPIC_OPTIONS = ("subscribe", "topic", "subscribePattern", "assign", "retryOf", "dlqOf")
 """Ways to say which topics are read."""
+
+ENDING_OPTIONS = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
 
 WITHOUT_SCHEMA = frozenset({"text"})
 WITH_PATH = (*FILE_FORMATS, DELTA)
@@ -61,6 +65,7 @@ def check_definition(definition: Definition, problems: Problems) -> None:
     is_round = _check_cycles(definition, problems)
     for source in definition.sources.values():
         _check_source(source, problems)
+        _check_table(definition, source, problems)
     for step in definition.steps.values():
         _check_step(step, problems)
     for sink in definition.sinks.values():
@@ -171,6 +176,32 @@ def _check_topic_source(source: Source, what: str, problems: Problems) -> None:
     _hear(lambda: parse_options(options, use), what, source.line, problems)
 
 
+def _check_table(definition: Definition, source: Source, problems: Problems) -> None:
+    """What Spark knows of a topic that is a table is of the moment when a run first needs it."""
+    if source.is_stream or source.format != TOPIC_FORMAT:
+        return
+    what = f"the source {source.name}"
+    if any(name.lower() == "pushfilters" and said.lower() == "true" for name, said in source.options.items()):
+        problems.add(
+            source.line, f"{what}: pushFilters is for a frame that is used once, and each batch uses a table"
+        )
+    if _goes_on(definition) and not _has(source.options, *ENDING_OPTIONS):
+        problems.add(
+            source.line,
+            f"{what} is read once in a run (batch: true): what comes to its topic later is for the next run;"
+            " endingOffsets: latest says that this is meant",
+            is_warning=True,
+        )
+
+
+def _goes_on(definition: Definition) -> bool:
+    """Whether a query of it does when all that was there at its start is read: a sink may have a trigger of its own."""
+    triggers = {sink.trigger or definition.trigger for sink in definition.sinks.values()}
+    if definition.quarantining():
+        triggers.add(definition.trigger)
+    return bool(triggers - {AVAILABLE_NOW})
+
+
 def _hear(check: Callable[[], object], what: str, line: int, problems: Problems) -> None:
     try:
         check()
@@ -246,7 +277,7 @@ def _check_place(place: Sink | Quarantine, what: str, problems: Problems) -> Non
 
 def _check_delta(place: Sink | Quarantine, what: str, problems: Problems) -> None:
     _hear(check_library, what, place.line, problems)
-    if "://" in place.options.get("path", ""):
+    if scheme_of(place.options.get("path", "")):
         problems.add(
             place.line,
             f"{what}: a Delta table is a folder that this machine and Spark's workers see under the same path",

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from bolide.model.errors import ConfigError
 from bolide.model.limits.spark import SPARK_OFFSETS_TEXT_MAX
 from bolide.pipeline.declared.definition import Definition
+from bolide.pipeline.folders import local_folder, scheme_of
 
 DEFAULT_ROOT = "~/.bolide/pipelines"
 LOCK_TRIES = 5
@@ -73,15 +73,13 @@ class Checkpoint:
     @classmethod
     def at(cls, text: str, folder: Path) -> "Checkpoint":
         """A path beside a folder, or an address."""
-        if _scheme(text) not in ("", "file"):
-            return cls(text.rstrip("/"))
-        path = Path(unquote(urlsplit(text).path) if _scheme(text) else text).expanduser()
-        return cls(str(folder / path))
+        path = local_folder(text)
+        return cls(text.rstrip("/") if path is None else str(folder / path))
 
     @property
     def folder(self) -> Path | None:
         """None on another file system, which only Spark reads."""
-        return None if _scheme(self.location) else Path(self.location)
+        return None if scheme_of(self.location) else Path(self.location)
 
     def of_query(self, name: str) -> str:
         return f"{self.location}/queries/{name}"
@@ -196,9 +194,3 @@ def _numbers(folder: Path) -> list[int]:
         return [int(path.name) for path in folder.iterdir() if path.name.isdigit()]
     except FileNotFoundError:
         return []
-
-
-def _scheme(text: str) -> str:
-    """Of `hdfs://host/path`; a path has none."""
-    scheme = urlsplit(text).scheme
-    return scheme if f"{scheme}:/" in text[: len(scheme) + 2] else ""

@@ -60,7 +60,7 @@ class Watermark:
 
 @dataclass(frozen=True)
 class Source:
-    """A stream, or with `is_stream` false a table that is read anew for each batch."""
+    """A stream, or with `is_stream` false a table that is read once for each run."""
 
     name: str
     format: str

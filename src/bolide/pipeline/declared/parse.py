@@ -21,6 +21,7 @@ from bolide.pipeline.declared.parse_steps import (
     parse_watermark,
 )
 from bolide.pipeline.declared.tree import Node
+from bolide.pipeline.folders import whole
 
 PIPELINE_KEYS = (
     "name",
@@ -134,9 +135,7 @@ class _Places:
 
     def resolve(self, path: str) -> str:
         """A path of the file is beside the file, wherever the command is called."""
-        if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", path):
-            return path
-        return str((self.folder / Path(path).expanduser()).absolute())
+        return whole(path, self.folder)
 
 
 def _usual_nameserver(fields: Fields) -> str:

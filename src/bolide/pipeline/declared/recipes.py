@@ -17,6 +17,7 @@ from bolide.pipeline.declared.definition import STORED, Definition
 from bolide.pipeline.declared.fields import Problems
 from bolide.pipeline.declared.parse import parse_definition
 from bolide.pipeline.declared.python_form import node_of
+from bolide.pipeline.folders import whole
 
 SHUFFLED = {"spark.sql.shuffle.partitions": "8"}
 """In how many parts state is kept, which a checkpoint fixes for good.  Spark's 200 take seconds for each batch here."""
@@ -37,6 +38,7 @@ class Asked:
     to_parquet: str | None = None
     late: str | None = None
     time: str | None = None
+    skip_bad_rows: bool = False
     starting: str = "earliest"
     name: str | None = None
     trigger: str | None = None
@@ -85,7 +87,9 @@ def definition_of(recipe: Recipe, folder: Path) -> Definition:
 def _recipe(asked: Asked, what: str, sources: Mapping[str, str], steps: Recipe) -> Recipe:
     options = {"startingOffsets": asked.starting, **asked.options}
     last = list(steps)[-1]
-    sink = {"topic": asked.to_topic} if asked.to_topic is not None else {"path": _folder(asked)}
+    sink: dict[str, Any] = {"path": _folder(asked)} if asked.to_topic is None else {"topic": asked.to_topic}
+    if asked.skip_bad_rows:
+        sink["options"] = {"badRows": "skip"}
     recipe: dict[str, Any] = {
         "name": asked.name or _pipeline_name(what, asked),
         "nameserver": asked.nameserver,
@@ -107,6 +111,8 @@ def _window(asked: Asked) -> dict[str, str]:
 def _check_target(asked: Asked, *topics: str) -> None:
     if (asked.to_topic is None) == (asked.to_parquet is None):
         raise ConfigError("say where the rows go, with --to TOPIC or with --to-parquet DIR")
+    if asked.skip_bad_rows and asked.to_topic is None:
+        raise ConfigError("--skip-bad-rows is for --to TOPIC: Parquet takes every row")
     read = {name.strip() for topic in topics for name in topic.split(",")}
     if asked.to_topic in read:
         raise ConfigError(
@@ -154,5 +160,4 @@ def _pipeline_name(what: str, asked: Asked) -> str:
 
 def _folder(asked: Asked) -> str:
     """Whole, so that a recipe says the same wherever its file is put; an address stays as it is."""
-    text = asked.to_parquet or ""
-    return text if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", text) else str(Path(text).expanduser().absolute())
+    return whole(asked.to_parquet or "")

@@ -17,6 +17,7 @@ from pathlib import Path
 from bolide.model.errors import ConfigError
 from bolide.model.limits.spark import REPLAY_FILE_BYTES_MAX
 from bolide.pipeline.declared.checkpoint import Checkpoint
+from bolide.pipeline.folders import local_folder
 from bolide.pipeline.replay.plan import NAMED_MAX, Replay, decode_replay, encode_replay
 from bolide.pipeline.whole_files import write_whole
 
@@ -53,11 +54,11 @@ class ReplayFolder:
 
     @classmethod
     def of(cls, replay_id: str, root: str | None = None) -> "ReplayFolder":
-        if "://" in (root or ""):
+        if (folder := local_folder(root or DEFAULT_ROOT)) is None:
             raise ConfigError(
                 f"{root}: a replay is kept in a folder of this machine, where two runs see each other"
             )
-        return cls(Path(root or DEFAULT_ROOT).expanduser().absolute() / check_id(replay_id))
+        return cls(folder.absolute() / check_id(replay_id))
 
     @contextmanager
     def held(self) -> Iterator[None]:

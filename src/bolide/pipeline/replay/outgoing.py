@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
 from bolide.model.message import Property
-from bolide.pipeline.refused import refused
+from bolide.pipeline.refused import refused, without
 from bolide.pipeline.replay.plan import NAMED_MAX, Replay
 from bolide.pipeline.replay.source import IS_SENDABLE
 
@@ -58,9 +58,7 @@ class Sieve:
             for row, why in list(found.items())[: NAMED_MAX - len(self.named)]:
                 said = dict(batch.column("properties")[row].as_py())
                 self.named.append(f"{said[REPLAY_OF]} ({said[REPLAY_FROM]}): {why}")
-            if found:
-                batch = batch.filter(pa.array([row not in found for row in range(batch.num_rows)]))
-            yield batch
+            yield without(batch, found)
 
 
 def _shard() -> Column:

@@ -2,10 +2,9 @@
 
 import asyncio
 import json
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from pyspark.errors import PySparkException
@@ -20,6 +19,8 @@ from bolide.pipeline.archive.place import HEAD
 from bolide.pipeline.archive.read import archived
 from bolide.pipeline.cluster import Cluster
 from bolide.pipeline.errors import QueueRecreated
+from bolide.pipeline.folders import local_folder
+from bolide.pipeline.moving import asks_another_query, moving_parts
 from bolide.pipeline.options import ReadOptions, parse_options
 from bolide.pipeline.places import Mark, Place, Verdict, judge
 from bolide.pipeline.plan import plan_read
@@ -39,16 +40,6 @@ IS_SENDABLE = f"bodyError IS NULL AND length(body) BETWEEN 1 AND {BODY_BYTES_MAX
 
 What else a write refuses the tasks find out (`outgoing.py`).
 """
-
-MOVING = {"Now", "CurrentTimestamp", "CurrentDate", "CurrentTime", "LocalTimestamp"}
-"""Spark's expressions that have one value in a query, and another in the next."""
-
-MOVING_WORDS = {"now", "today", "tomorrow", "yesterday"}
-"""Texts that Spark reads as such a time, of a literal before anybody can see it."""
-
-_MOVING_LITERAL = re.compile(
-    rf"\b(?:date|timestamp\w*)\s*'\s*(?:{'|'.join(sorted(MOVING_WORDS))})\s*'", re.IGNORECASE
-)
 
 
 def plan_topics(cluster: ClusterAccess, asked: Asked, replay_id: str, writer: str, made_ms: int) -> Replay:
@@ -145,26 +136,18 @@ def selected(frame: DataFrame, selection: Selection) -> DataFrame:
     if selection.where is None:
         return frame
     frame = chosen_by(frame, selection.where)
-    condition = cast(Any, frame)._jdf.queryExecution().analyzed().condition()
-    if moving := dict.fromkeys((*_MOVING_LITERAL.findall(selection.where), *_moving(condition))):
+    if asks_another_query(frame):
+        raise ConfigError(
+            "--where asks another query (SELECT …), whose rows may be others each time that Spark looks, and what is"
+            " replayed is fixed before the first message: write what it would find into the condition itself"
+        )
+    if moving := moving_parts(frame, selection.where):
         raise ConfigError(
             f"--where asks for {', '.join(moving)}, which is something else each time that Spark looks, and what is"
             " replayed is fixed before the first message: write the moment itself (TIMESTAMP '2026-11-18 10:00:00'),"
             " or use --from and --until"
         )
     return frame
-
-
-def _moving(expression: Any) -> Iterator[str]:
-    """What of an expression of the JVM's is not the same in every query."""
-    kind, children = expression.getClass().getSimpleName(), expression.children()
-    parts = [children.apply(at) for at in range(children.size())]
-    if kind in MOVING or not (expression.deterministic() or any(not part.deterministic() for part in parts)):
-        yield f"{expression.prettyName()}()"
-    if kind == "Cast" and parts[0].toString().strip().lower() in MOVING_WORDS:
-        yield repr(parts[0].toString())
-    for part in parts:
-        yield from _moving(part)
 
 
 def chosen_by(frame: DataFrame, where: str | None) -> DataFrame:
@@ -184,8 +167,8 @@ def _archive(spark: SparkSession, asked: Asked) -> DataFrame:
     place = asked.archive
     assert place is not None
     topics = asked.topics or None
-    if "://" not in place and (Path(place) / HEAD).exists():
-        return archived(spark, place, topics)
+    if (folder := local_folder(place)) is not None and (folder / HEAD).exists():
+        return archived(spark, folder, topics)
     try:
         frame = spark.read.parquet(place)
     except Exception as error:  # of the JVM and of PySpark

@@ -161,6 +161,44 @@ def test_what_no_sink_gets_is_a_warning(tmp_path: Path) -> None:
     assert problems(tmp_path, text) == ["8: warning: no sink gets rows of the step lost"]
 
 
+def test_a_topic_that_is_a_table_is_read_once_and_that_is_told_unless_it_is_meant(tmp_path: Path) -> None:
+    table = "\n      names: {topic: names, batch: true, options: {OPTION}}"
+    text = SOUND.replace("{topic: orders}", "{topic: orders}" + table).replace(
+        QUERY, "sql: SELECT * FROM orders JOIN names"
+    )
+    (told,) = problems(tmp_path, text.replace("OPTION", ""))
+    assert told.startswith("5: warning: the source names is read once in a run (batch: true)")
+    assert problems(tmp_path, text.replace("OPTION", "endingOffsets: latest")) == []
+    assert problems(tmp_path, "    trigger: available-now\n" + text.replace("OPTION", "")) == []
+    (told,) = problems(tmp_path, text.replace("OPTION", "endingOffsets: latest, pushFilters: true"))
+    assert told.startswith("5: the source names: pushFilters is for a frame that is used once")
+    assert problems(tmp_path, text.replace("OPTION", "endingOffsets: latest, pushFilters: false")) == []
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "sink", "goes_on"),
+    [
+        ("1 second", "", True),
+        ("1 second", ", trigger: available-now", False),
+        ("available-now", "", False),
+        ("available-now", ", trigger: 1 minute", True),
+    ],
+)
+def test_a_table_of_a_run_that_goes_on_is_told_whoever_says_that_it_does(
+    tmp_path: Path, pipeline: str, sink: str, goes_on: bool
+) -> None:
+    text = SOUND.replace(
+        "{topic: orders}", "{topic: orders}\n      names: {topic: names, batch: true}"
+    ).replace(QUERY, "sql: SELECT * FROM orders JOIN names")
+    text = f"    trigger: {pipeline}\n" + text.replace("path: out", f"path: out{sink}")
+    assert [one[:42] for one in problems(tmp_path, text)] == [
+        "6: warning: the source names is read once "
+    ] * goes_on
+    held = "JOIN names\n        expect: {good: {condition: flag > 0, action: quarantine}}"
+    text = text.replace("JOIN names", held) + "    quarantine: {path: bad}\n"
+    assert len(problems(tmp_path, text)) == (goes_on or pipeline == "1 second")
+
+
 def test_a_quarantine_must_be_somewhere(tmp_path: Path) -> None:
     wanted = SOUND.replace(
         "    sinks:",
@@ -222,5 +260,8 @@ def test_a_delta_table_is_a_folder_that_grows_and_takes_no_options_of_others(tmp
         "9: the sink archive: a Delta table is a folder that this machine and Spark's workers see under the same path",
         "9: the sink archive: a Delta table takes no options but path, and not mergeSchema",
     ]
+    one_slash = "{from: paid, format: delta, path: 'file:/lake/t'}"
+    (told,) = problems(tmp_path, SOUND.replace("{from: paid, path: out}", one_slash))
+    assert "a Delta table is a folder" in told
     sound = "{from: paid, format: delta, path: table, partition_by: [tags]}"
     assert problems(tmp_path, SOUND.replace("{from: paid, path: out}", sound)) == []

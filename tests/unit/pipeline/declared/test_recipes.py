@@ -58,6 +58,15 @@ def test_messages_keep_what_they_say_and_parquet_has_all_columns(tmp_path: Path)
     assert joined.select is None
 
 
+def test_bad_rows_are_left_out_of_a_topic_and_never_of_files(tmp_path: Path) -> None:
+    skipping = replace(ASKED, skip_bad_rows=True)
+    assert (
+        definition_of(dedup_recipe("a", "id", skipping), tmp_path).sinks["out"].options["badRows"] == "skip"
+    )
+    with pytest.raises(ConfigError, match="--skip-bad-rows is for --to TOPIC"):
+        dedup_recipe("a", "id", replace(skipping, to_topic=None, to_parquet="files"))
+
+
 def test_another_target_is_another_pipeline() -> None:
     def name(asked: Asked, topic: str = "orders") -> str:
         return str(dedup_recipe(topic, "id", asked)["name"])
