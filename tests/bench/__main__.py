@@ -3,6 +3,7 @@
 import argparse
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from tests.bench import report
@@ -21,6 +22,8 @@ BUSY_LOAD = 0.7
 def main() -> int:
     options = _parser().parse_args()
     scale = SMOKE if options.smoke else QUICK if options.quick else FULL
+    if options.rounds is not None:
+        scale = replace(scale, rounds=max(1, options.rounds))
     chosen, sides = _listed(options.rows, KEYS), _listed(options.sides, SIDES)
     attacks = _listed(options.attacks, tuple(ATTACKS))
     if report.LOAD_AT_START > BUSY_LOAD:
@@ -48,6 +51,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--smoke", action="store_true", help="only whether the benchmark runs; figures mean nothing"
+    )
+    parser.add_argument(
+        "--rounds", type=int, metavar="N", help="how often what has rounds is measured, where medians count"
     )
     parser.add_argument("--rows", default=",".join(KEYS), help=f"workloads to run, of {', '.join(KEYS)}")
     parser.add_argument(

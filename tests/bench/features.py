@@ -34,6 +34,10 @@ def consume_by_sql(side: Side, scale: Scale) -> Figures:
     return _consume(side, scale, ONE_IN, sql="mark = 0")
 
 
+def consume_by_sql_unhindered(side: Side, scale: Scale) -> Figures:
+    return _consume(side, scale, ONE_IN, sql="mark = 0", span=str(WIDE_SPAN))
+
+
 def consume_in_order(side: Side, scale: Scale) -> Figures:
     return _consume(side, scale, 1, order="true")
 

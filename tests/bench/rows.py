@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tests.bench import breadth, durable, features, pending, rolls, workloads
 from tests.bench.attacks.kinds import ATTACKS
+from tests.bench.bare import measure as bare
 from tests.bench.callbacks.kinds import KINDS
 from tests.bench.scale import Scale
 from tests.bench.sides import ASYNC_FLUSH, KAFKA, THEIRS, Side
@@ -22,6 +23,7 @@ WORKLOADS: dict[str, Workload] = {
     "sync1": workloads.sync_1_thread,
     "async": workloads.async_1024_in_flight,
     "batch": workloads.batches_of_32,
+    "batch_many": workloads.batches_of_32_from_many,
     "consume": workloads.push_consume,
     "latency": workloads.send_to_listener,
     "memory": workloads.memory_after_all_runs,
@@ -36,12 +38,17 @@ FRESH_WORKLOADS: dict[str, tuple[Mapping[str, str], Workload]] = {
     "tags": (features.FILTERS, features.consume_by_tag),
     "span": (features.FILTERS, features.consume_by_tag_unhindered),
     "sql": (features.FILTERS, features.consume_by_sql),
+    "span_sql": (features.FILTERS, features.consume_by_sql_unhindered),
     "order": (ASYNC_FLUSH, features.consume_in_order),
     "transactions": (ASYNC_FLUSH, features.send_in_transactions),
     "levels": (ASYNC_FLUSH, features.send_with_a_level),
     "times": (ASYNC_FLUSH, features.send_with_a_time),
     "late_levels": (ASYNC_FLUSH, features.lateness_of_levels),
     "late_times": (ASYNC_FLUSH, features.lateness_of_times),
+    "bare_batch": (ASYNC_FLUSH, bare.send_batches),
+    "bare_pull": (ASYNC_FLUSH, bare.pull_all),
+    "bare_tags": (features.FILTERS, bare.pull_by_tag),
+    "bare_sql": (features.FILTERS, bare.pull_by_sql),
 }
 # On our side only, each on a fresh server.
 OWN_WORKLOADS: dict[str, Workload] = {
@@ -121,6 +128,14 @@ def _late(workload: str, title: str) -> tuple[Row, ...]:
     )
 
 
+def _bare(workload: str, title: str, at_least_ratio: float) -> tuple[Row, ...]:
+    """The same bar as that of the Java client's row, of which the client has most of the machine."""
+    return (
+        Row(workload, "per_second", f"bare sockets: {title}", "msg/s", bar=ratio_at_least(at_least_ratio)),
+        Row(workload, "cpu_us", f"bare sockets: broker CPU per message, {title}", "µs", 2),
+    )
+
+
 def _attacked(key: str, title: str) -> tuple[Row, ...]:
     """What 64 honest senders notice, and what the server is made to keep."""
     return (
@@ -162,8 +177,17 @@ ROWS = (
     Row("async", "per_second", "async send, 1,024 in flight", "msg/s", bar=ratio_at_least(2.0)),
     Row("async", "p99_ms", "async send, 1,024 in flight, p99", "ms", 2),
     Row("async", "cpu_us", "broker CPU per message, async send", "µs", 1, ratio_at_most(0.2)),
-    Row("batch", "per_second", "batches of 32, stored as separate records", "msg/s", bar=ratio_at_least(2.5)),
+    Row(
+        "batch",
+        "per_second",
+        "batches of 32 from 4 threads, stored as separate records",
+        "msg/s",
+        bar=ratio_at_least(2.5),
+    ),
     Row("batch", "cpu_us", "broker CPU per message, batches of 32", "µs", 2),
+    Row("batch_many", "per_second", "batches of 32 from 32 threads", "msg/s", bar=ratio_at_least(2.5)),
+    Row("batch_many", "p99_ms", "batches of 32 from 32 threads, p99", "ms", 2),
+    Row("batch_many", "cpu_us", "broker CPU per message, batches of 32 from 32 threads", "µs", 2),
     Row("consume", "per_second", "push consume of stored messages", "msg/s", bar=ratio_at_least(1.3)),
     Row("consume", "cpu_us", "broker CPU per message, push consume", "µs", 2),
     Row("latency", "p50_ms", "send to listener at 100 msg/s, p50", "ms", 3, below_theirs()),
@@ -183,6 +207,7 @@ ROWS = (
         *("tags", "per_second", "push consume, a tag keeps 1 in 10: messages looked at", "msg/s"),
         bar=ratio_at_least(1.5),
     ),
+    Row("tags", "cpu_us", "broker CPU per message looked at, tag", "µs", 2),
     Row(
         *(
             "span",
@@ -196,13 +221,28 @@ ROWS = (
         *("sql", "per_second", "push consume, SQL keeps 1 in 10: messages looked at", "msg/s"),
         bar=ratio_at_least(1.5),
     ),
+    Row(
+        *("span_sql", "per_second", "the same with the wider span: messages looked at", "msg/s"),
+        bar=ratio_at_least(1.5),
+    ),
+    Row("span", "cpu_us", "broker CPU per message looked at, the same with the wider span", "µs", 2),
+    Row("sql", "cpu_us", "broker CPU per message looked at, SQL", "µs", 2),
+    Row("span_sql", "cpu_us", "broker CPU per message looked at, SQL with the wider span", "µs", 2),
     Row("order", "per_second", "ordered push consume", "msg/s", bar=ratio_at_least(1.5)),
     Row("transactions", "per_second", "transactional send, 64 threads", "msg/s", bar=ratio_at_least(1.5)),
     Row("transactions", "p99_ms", "transactional send, 64 threads, p99", "ms", 2),
+    Row("transactions", "cpu_us", "broker CPU per transaction", "µs", 1),
     Row("levels", "per_second", "delayed send (a level), 64 threads", "msg/s", bar=ratio_at_least(1.5)),
     Row("times", "per_second", "delayed send (a time), 64 threads", "msg/s", bar=ratio_at_least(1.5)),
+    Row("levels", "cpu_us", "broker CPU per delayed message (a level)", "µs", 1),
+    Row("times", "cpu_us", "broker CPU per delayed message (a time)", "µs", 1),
     *_late("late_levels", "1,000 due per second, by level"),
     *_late("late_times", "1,000 due per second, by time"),
+    *_bare("bare_batch", "batches of 32, until readers see them", 2.5),
+    Row("bare_batch", "acknowledged_per_second", "bare sockets: batches of 32, until acknowledged", "msg/s"),
+    *_bare("bare_pull", "pull of stored messages", 1.3),
+    *_bare("bare_tags", "pull, a tag keeps 1 in 10: looked at", 1.5),
+    *_bare("bare_sql", "pull, SQL keeps 1 in 10: looked at", 1.5),
     Row(
         "breadth",
         "after_over_before",
@@ -238,8 +278,9 @@ ROWS = (
         for key, title in KINDS.items()
     ),
     *itertools.chain.from_iterable(_attacked(key, attack.title) for key, attack in ATTACKS.items()),
-    _of_spark("noop", "a topic to noop", 2.5),
+    _of_spark("noop", "a topic to noop, all columns", 2.5),
     _of_spark("parquet", "a topic to Parquet, all columns", 1.5),
+    _of_spark("kafka_noop", "a topic to noop, Kafka's columns on both sides", 2.5),
     _of_spark("kafka_columns", "a topic to Parquet, Kafka's columns on both sides", 2.0),
     _of_spark("stream", "a stream (AvailableNow) to Parquet", 1.5),
     _of_spark("store", "store files to noop, beside a topic of Kafka's", 2.0),

@@ -5,9 +5,12 @@ from typing import Any
 from tests.bench.memory import touch_free_memory
 from tests.bench.scale import Scale
 from tests.bench.sides import QUEUES, Side, Untrustworthy
+from tests.peers.waiting import wait_until
 
 Figures = dict[str, float]
 BODY_BYTES = 128
+SHOWN_S = 60
+"""The original acknowledges before it files: under much load its readers see messages seconds later."""
 
 
 def warm_up(side: Side, scale: Scale) -> None:
@@ -33,6 +36,11 @@ def async_1024_in_flight(side: Side, scale: Scale) -> Figures:
 def batches_of_32(side: Side, scale: Scale) -> Figures:
     """Also proves that every message of a batch became a record of its own."""
     return send(side, scale, mode="batch", threads=4, batch=32)
+
+
+def batches_of_32_from_many(side: Side, scale: Scale) -> Figures:
+    """From so many threads that they load the server: four mostly wait for the way there and back."""
+    return send(side, scale, shown_s=SHOWN_S, mode="batch", threads=32, batch=32)
 
 
 def push_consume(side: Side, scale: Scale) -> Figures:
@@ -71,8 +79,9 @@ def memory_after_all_runs(side: Side, scale: Scale) -> Figures:
     return {"rss_anon_mb": side.server.rss_anon_bytes() / 1e6}
 
 
-def send(side: Side, scale: Scale, *, stored_in: str = "", **options: object) -> Figures:
-    """As fast as it goes; `stored_in` is the topic where messages wait that are not for readers yet."""
+def send(side: Side, scale: Scale, *, stored_in: str = "", shown_s: float = 0, **options: object) -> Figures:
+    """As fast as it goes; `stored_in` is the topic where messages wait that are not for readers yet, `shown_s` how long
+    after the last answer the last message may be shown to readers."""
     topic = side.topic()
     before_all = side.stored(stored_in) if stored_in else 0
     load = {"topic": topic, "size": BODY_BYTES, **options}
@@ -81,6 +90,9 @@ def send(side: Side, scale: Scale, *, stored_in: str = "", **options: object) ->
     before = side.server.cpu_seconds()
     answer = side.ask("load-send", seconds=scale.run_seconds, **load)
     cpu = side.server.cpu_seconds() - before
+    if shown_s:
+        sent = warm["sent"] + answer["sent"]
+        wait_until(lambda: side.stored(topic) >= sent, shown_s, "what is stored is not shown to readers")
     check_stored(side, stored_in or topic, warm, answer, more=before_all)
     return {
         "per_second": answer["per_second"],

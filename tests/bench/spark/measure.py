@@ -24,7 +24,8 @@ def spark_figures(name: str, scale: Scale, home: Path) -> Figures:
     with running_kafkas(home) as theirs:
         figures = _of_both(theirs, scale)[0]
     # What they do not have is held against what comes nearest: the same columns in files, all messages once.
-    return figures | {"kafka_columns": figures["parquet"], "store": figures["noop"]}
+    noop, parquet = figures["noop"], figures["parquet"]
+    return figures | {"kafka_columns": parquet, "kafka_noop": noop, "store": noop}
 
 
 def _of_ours(side: Ours, scale: Scale) -> Figures:
@@ -32,6 +33,7 @@ def _of_ours(side: Ours, scale: Scale) -> Figures:
     messages = scale.spark_messages
     kafkas = {**side.reading(topic), "schema": "kafka"}
     figures["kafka_columns"] = _to_parquet(side, kafkas, messages)
+    figures["kafka_noop"] = _to_noop(side, kafkas, messages)
     stored = {"topic": topic, "path": str(side.store)}
     _expect(side.spark.ask("count", source="rocketmq-store", options=stored)["rows"], messages)
     seconds = side.spark.ask("read", source="rocketmq-store", options=stored, sink="noop", folder="")
