@@ -34,9 +34,10 @@ NO_TIME = -1
 def query_group_offset(state: BrokerState, link: Link, request: Command) -> Command:
     """14: where a group goes on in a queue.
 
-    "None stored" makes a client begin at the end of the queue.  While the queue is young, its first message not yet
-    deleted and still in memory, the answer is 0 instead: a group that is a moment late would lose the first messages
-    of a new topic.  A client may forbid that with `setZeroIfNotFound=false`.
+    "None stored" makes a client begin at the end of the queue, for which it asks next.  While the queue is young, its
+    first message not yet deleted and still in memory, the answer is 0 instead: a group that is a moment late would lose
+    the first messages of a new topic.  So would one that hears "none" of a queue without messages, if one came before
+    its next question; the original leaves it to that.  A client may forbid it with `setZeroIfNotFound=false`.
     """
     header = QueryGroupOffset.decode(request.fields)
     offset = state.offsets.query(header.consumer_group, header.topic, header.queue_id)
@@ -111,12 +112,14 @@ def topics_of_group(state: BrokerState, link: Link, request: Command) -> Awaitab
 
 
 def _is_young(state: BrokerState, header: QueryGroupOffset) -> bool:
-    start, _ = _bounds(state, header.topic, header.queue_id)
-    return (
-        start == 0
-        and header.topic in state.topics
-        and state.store.reader.first_is_recent(header.topic, header.queue_id, state.recent_bytes)
-    )
+    topic, queue_id = header.topic, header.queue_id
+    config = state.topics.get(topic)
+    if config is None:
+        return False
+    start, end = _bounds(state, topic, queue_id)
+    if end == 0:
+        return 0 <= queue_id < config.queues
+    return start == 0 and state.store.reader.first_is_recent(topic, queue_id, state.recent_bytes)
 
 
 def _topics_asked_for(state: BrokerState, header: ConsumeStatsRequest) -> Iterable[str]:

@@ -49,7 +49,7 @@ def test_a_negative_offset_is_no_progress(orders: Desk) -> None:
     """A Node client commits -1 for an empty queue."""
     assert commit(orders, -1, queue_id=1) == 0
     with pytest.raises(NothingFound):
-        query(orders, queue_id=1)
+        query(orders, queue_id=1, setZeroIfNotFound=False)
 
 
 def test_a_commit_needs_a_group_a_topic_and_a_queue(orders: Desk) -> None:
@@ -79,8 +79,15 @@ def test_a_new_group_on_a_young_queue_begins_at_its_first_message(orders: Desk) 
         query(orders, setZeroIfNotFound=False)
 
 
-@pytest.mark.parametrize("queue_id", [1, 2, -1])
-def test_a_group_without_an_offset_in_an_empty_or_missing_queue_has_none(orders: Desk, queue_id: int) -> None:
+def test_a_new_group_in_a_queue_that_was_never_written_to_misses_nothing(orders: Desk) -> None:
+    """Were it sent to ask for the end, a message could come in between, and it would begin behind it."""
+    assert query(orders, queue_id=1) == 0
+    with pytest.raises(NothingFound):
+        query(orders, queue_id=1, setZeroIfNotFound=False)
+
+
+@pytest.mark.parametrize("queue_id", [2, -1])
+def test_a_group_has_no_offset_in_a_queue_that_is_not_there(orders: Desk, queue_id: int) -> None:
     with pytest.raises(NothingFound):
         query(orders, queue_id=queue_id)
 

@@ -105,7 +105,7 @@ def test_a_deleted_topic_leaves_nothing_behind(desk: Desk) -> None:
     desk.topic("orders", 2)
     assert desk.ask(30, topic="orders", queueId=0).fields == {"offset": "0"}
     with pytest.raises(NothingFound):
-        desk.ask(14, consumerGroup="billing", topic="orders", queueId=0)
+        desk.ask(14, consumerGroup="billing", topic="orders", queueId=0, setZeroIfNotFound=False)
 
 
 def test_a_hostile_name_is_refused_before_anything_is_deleted(desk: Desk) -> None:
