@@ -42,6 +42,11 @@ class Slices:
         self._slice = slice_
         self._waiting: asyncio.Handle | None = None
 
+    @property
+    def is_going(self) -> bool:
+        """Whether some is left."""
+        return self._waiting is not None
+
     def go(self) -> None:
         if self._waiting is None:
             self._turn()

@@ -1,6 +1,6 @@
 """The table of groups: create, change, delete, describe."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
 from dataclasses import replace
 
 from bolide.broker.config_lists import judging, put_each
@@ -12,6 +12,7 @@ from bolide.model.config_json import group_as_json, group_from_json
 from bolide.model.errors import InvalidRequest, PermissionDenied
 from bolide.model.limits import CONFIG_BYTES_MAX, TOPIC_QUEUES_MAX
 from bolide.model.names import SYSTEM_GROUPS, check_group
+from bolide.model.steps import slices
 from bolide.model.topic import GroupConfig
 from bolide.net.link import Link
 from bolide.net.registry import Handler, bound
@@ -34,9 +35,9 @@ class Groups(Part):
 
     def __init__(self, state: BrokerState) -> None:
         self._state = state
-        self._left: list[str] = []  # to be looked at
         self._unused: set[str] = set()  # when they were looked at last
-        self._looking = Slices(self._look_at_some)
+        self._look: Iterator[None] = iter(())
+        self._looking = Slices(self._look_on)
 
     def handlers(self) -> dict[RequestCode, Handler]:
         return bound(
@@ -58,21 +59,29 @@ class Groups(Part):
 
     def forget_unused(self) -> None:
         """Whoever was unused the last time, and still is: a client may be between its pull and its first commit."""
-        if not self._left:
-            if self._state.settings.now.auto_create_group and self._state.groups.is_crowded:
-                self._left = [group.name for group in self._state.groups]
-            else:
+        if not self._looking.is_going:
+            if not (self._state.settings.now.auto_create_group and self._state.groups.is_crowded):
                 self._unused.clear()
+                return
+            self._look = self._look_at([group.name for group in self._state.groups])
         self._looking.go()
 
-    def _look_at_some(self) -> bool:
-        some, self._left[-LOOKED_AT_PER_TURN:] = self._left[-LOOKED_AT_PER_TURN:], []
-        unused = {name for name in some if _is_unused(self._state, name)}
-        for name in unused & self._unused:
-            _forget(self._state, name)
-        self._unused.difference_update(some)
-        self._unused.update(name for name in unused if name in self._state.groups)
-        return bool(self._left)
+    def _look_on(self) -> bool:
+        for _ in self._look:
+            return True
+        return False
+
+    def _look_at(self, names: list[str]) -> Iterator[None]:
+        """In steps: some groups, or some topics that one of them has read."""
+        for some in slices(names, LOOKED_AT_PER_TURN):
+            unused = {name for name in some if _is_unused(self._state, name)}
+            for name in unused & self._unused:
+                yield from self._state.offsets.dropping_pulls(name)
+                if _is_unused(self._state, name):  # nobody has come for it meanwhile
+                    _forget(self._state, name)
+            self._unused.difference_update(some)
+            self._unused.update(name for name in unused if name in self._state.groups)
+            yield
 
 
 def update_group(state: BrokerState, link: Link, request: Command) -> Command:

@@ -203,6 +203,14 @@ class OffsetTable(PersistedTable):
             self._drop([(topic, group) for topic in some if topic in known])
             yield
 
+    def dropping_pulls(self, group: str) -> Steps[None]:
+        """Forget from where the group pulled in topics in which it has committed nothing, some in each step."""
+        for some in slices(list(self._topics.get(group, ())), DROPPED_PER_STEP):
+            known = self._topics.get(group, {})
+            pulled = (topic for topic in some if topic in known and f"{topic}@{group}" not in self._offsets)
+            self._drop([(topic, group) for topic in pulled])
+            yield
+
     def members(self) -> dict[str, Any]:
         return {
             "dataVersion": self.version.as_json(),

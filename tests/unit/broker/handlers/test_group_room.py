@@ -6,12 +6,13 @@ from bolide.broker.handlers import group as handlers
 from bolide.broker.handlers.group import Groups
 from bolide.model import java_json
 from bolide.model.errors import GroupNotFound, TableFull
+from bolide.model.offsets import GroupOffset
 from bolide.model.topic import GroupConfig, Subscription
 from bolide.store.tables import groups, offsets
 from bolide.wire.bodies.group import ConsumerData, HeartbeatData
 from bolide.wire.headers.pull import PullFlag
 from tests.unit.broker.handlers.desk import Desk
-from tests.unit.net.stage import eventually
+from tests.unit.net.stage import eventually, next_turn
 from tests.unit.net.turns import Turns, counted_by_turn
 
 STRANGER, HONEST = "10.6.6.6", "10.0.0.1:5000"
@@ -46,7 +47,7 @@ def look(desk: Desk, times: int = 2) -> None:
 
     async def look_once() -> None:
         part.forget_unused()
-        await eventually(lambda: not part._left)
+        await eventually(lambda: not part._looking.is_going)
 
     for _ in range(times):
         desk.run(look_once())
@@ -113,13 +114,60 @@ def test_what_others_did_in_a_retry_topic_that_nobody_would_miss_is_forgotten_a_
     async def look_again() -> Turns:
         with counted_by_turn(offsets, "_bytes_of", lambda key, queues: key.startswith(topic)) as dropped:
             part.forget_unused()
-            await eventually(lambda: not part._left and not list(desk.offsets.groups_of(topic)))
+            await eventually(lambda: not part._looking.is_going and not list(desk.offsets.groups_of(topic)))
         return dropped
 
     dropped = desk.run(look_again())
     assert topic not in desk.topics
     assert dropped.total == 2 * 40  # of both tables
     assert dropped.most <= 2 * 4
+
+
+def test_where_a_group_that_nobody_would_miss_has_pulled_is_forgotten_a_slice_per_turn(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(offsets, "DROPPED_PER_STEP", 4)
+    part = desk.part(Groups)
+    create(desk, "idle")
+    for number in range(40):
+        desk.offsets.note_pull("idle", f"t{number}", 0, GroupOffset(1))
+    fill(desk, "created")
+    look(desk, 1)
+
+    async def look_again() -> Turns:
+        with counted_by_turn(offsets, "_bytes_of", lambda key, queues: key.endswith("@idle")) as dropped:
+            part.forget_unused()
+            await eventually(lambda: not part._looking.is_going)
+        return dropped
+
+    dropped = desk.run(look_again())
+    assert "idle" not in desk.groups
+    assert dropped.total == 2 * 40  # of both tables
+    assert dropped.most <= 2 * 4
+
+
+def test_a_group_that_commits_while_it_is_being_forgotten_stays_with_its_progress(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(offsets, "DROPPED_PER_STEP", 4)
+    part = desk.part(Groups)
+    create(desk, "idle")
+    for number in range(40):
+        desk.offsets.note_pull("idle", f"t{number}", 0, GroupOffset(1))
+    fill(desk, "created")
+    look(desk, 1)
+
+    async def commit_meanwhile() -> None:
+        part.forget_unused()
+        while desk.offsets.last_pull("idle", "t0", 0) is not None:
+            await next_turn()
+        assert desk.offsets.last_pull("idle", "t39", 0) == 1
+        desk.offsets.commit("idle", "t39", 0, 1, 1)
+        await eventually(lambda: not part._looking.is_going)
+
+    desk.run(commit_meanwhile())
+    assert "idle" in desk.groups
+    assert desk.offsets.query("idle", "t39", 0) == 1
 
 
 def test_what_somebody_configured_consumes_or_committed_stays(desk: Desk) -> None:

@@ -243,3 +243,28 @@ def test_a_topic_that_is_deleted_while_its_reset_waits_is_not_found(wide: Desk) 
             await reset
 
     wide.run(main())
+
+
+def test_a_reset_of_a_topic_that_is_deleted_and_made_again_meanwhile_does_not_move_its_group_in_the_new_one(
+    wide: Desk,
+) -> None:
+    """It would stand where the old one ended, behind all that comes."""
+    wide.write("wide", 0, 3)
+
+    async def main() -> None:
+        with counted_by_turn(wide.store.reader, "queue_range") as looked:
+            reset = asked(wide, 222, MODEST, **RESET)
+            while not looked.total:
+                await next_turn()
+            delete = asked(wide, 215, MODEST, topic="wide")
+            await asyncio.gather(
+                delete,
+                asked(wide, 17, MODEST, topic="wide", readQueueNums=WIDE, writeQueueNums=WIDE, perm=6,
+                      defaultTopic="TBW102", topicFilterType="SINGLE_TAG", topicSysFlag=0, order=False),
+            )  # fmt: skip
+        with pytest.raises(TopicNotFound):
+            await reset
+
+    wide.run(main())
+    assert "wide" in wide.topics
+    assert not wide.offsets.offsets_of("billing", "wide")
