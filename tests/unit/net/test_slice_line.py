@@ -29,10 +29,17 @@ class Works:
             self.note(request.fields["who"])
             self.clock.ms += int(request.fields.get("ms", 1))
             await next_turn()
+        for _ in range(int(request.fields.get("heavy", 0))):
+            self.heavy()
+            self.clock.ms += TURN_MS_MAX
+            await next_turn()
         return request.answer()
 
     def note(self, who: str) -> None:
         self.order.append(who)
+
+    def heavy(self) -> None:
+        """A slice that takes all of a turn."""
 
 
 def test_however_many_long_requests_are_under_way_a_turn_does_few_of_their_slices() -> None:
@@ -84,6 +91,49 @@ def test_slices_that_take_no_time_go_on_in_every_turn() -> None:
                 wire.send(*(Command(1, {"who": "x", "ms": "0"}, opaque=number) for number in range(50)))
                 assert sorted([(await wire.next()).opaque for _ in range(50)]) == list(range(50))
             assert slices.most >= 50
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("light", [0, 3])
+def test_many_who_find_all_at_once_that_their_slices_take_long_have_their_turns_one_after_the_other(
+    light: int,
+) -> None:
+    """How long a slice takes nobody knows before: they were let on together, or went on in every turn."""
+    connections, requests, heavy = 10, 20, 3
+
+    async def main() -> None:
+        works = Works()
+        async with serving({1: works.serve}, clock=works.clock) as (_, _, address):
+            wires = [await Wire.connect(address) for _ in range(connections)]
+            fields = {"who": "x", "ms": "0", "slices": str(light), "heavy": str(heavy)}
+            with counted_by_turn(works, "heavy") as slices:
+                for wire in wires:
+                    wire.send(*(Command(1, fields, opaque=number) for number in range(requests)))
+                for wire in wires:
+                    assert sorted([(await wire.next()).opaque for _ in range(requests)]) == list(
+                        range(requests)
+                    )
+            assert slices.total == connections * requests * heavy
+            assert slices.most <= 2  # of who was let on, and of who comes
+
+    asyncio.run(main())
+
+
+def test_who_was_let_on_and_found_no_time_comes_first_in_the_next_turn() -> None:
+    async def main() -> None:
+        line, order = SliceLine(), list[str]()
+
+        async def wait(who: str) -> None:
+            await _Going(line, who)
+            order.append(who)
+            line.took(TURN_MS_MAX if who == "d" else 0)
+
+        waiting = [asyncio.create_task(wait(who)) for who in "abcdefgh"]
+        line.took(TURN_MS_MAX)
+        await asyncio.gather(*waiting)
+        assert order == sorted(order)
+        assert not line._put_back
 
     asyncio.run(main())
 
