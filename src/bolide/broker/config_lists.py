@@ -7,7 +7,7 @@ before: whoever finds it otherwise when its turn comes judges again.  Whether th
 from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from bolide.model.errors import InvalidRequest, TableFull
+from bolide.model.errors import InvalidRequest, TableFull, TooBusy
 from bolide.model.steps import Steps
 from bolide.model.topic import GroupConfig, TopicConfig
 from bolide.net.turns import next_turn
@@ -44,15 +44,15 @@ def judging(sent: Iterable[C], judge: Judge[C], find: Find[C]) -> Steps[list[Jud
 async def put_each(
     configs: Sequence[Judged[C]], judge: Judge[C], find: Find[C], put: Callable[[C], None]
 ) -> None:
-    """Others make some in between, so that the table may be full before all are there, and change some, so that a
-    change fits no more: then it is said how many are made."""
+    """Others make some in between, so that the table may be full before all are there, and change or delete some, so
+    that a change fits no more: then it is said how many are made."""
     for number, (sent, known, altered) in enumerate(configs):
         if number and number % PER_TURN == 0:
             await next_turn()
         try:
             now = find(sent.name)
             put(altered if now == known else judge(sent, now))
-        except (InvalidRequest, TableFull) as error:
+        except (InvalidRequest, TableFull, TooBusy) as error:
             raise type(error)(
                 f"{error}; the first {number} of {len(configs)} are made: send the others again"
             ) from None

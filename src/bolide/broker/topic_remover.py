@@ -70,6 +70,10 @@ class TopicRemover:
         """Whether the topic is deleted and not gone yet."""
         return topic in self._leaving
 
+    def when_gone(self, topic: str, tell: Callable[[], None]) -> None:
+        """Be called once when a topic that is leaving is gone."""
+        self._leaving[topic].add_done_callback(lambda _: tell())
+
     async def gone(self, topic: str) -> None:
         """Wait until the topic is gone, if it is leaving."""
         gone = self._leaving.get(topic)

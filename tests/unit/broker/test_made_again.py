@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from bolide.wire.command import Command
 from bolide.wire.headers.retry import SendBack
 from tests.unit.broker.stage import connect, fill, send_request, serving
 from tests.unit.broker.test_delete_topic import CREATE, DELETE
-from tests.unit.net.stage import DEADLINE_S, Wire, eventually
+from tests.unit.net.stage import DEADLINE_S, Wire, eventually, next_turn
 from tests.unit.net.turns import counted_by_turn
 
 GROUPS = 40
@@ -68,6 +69,12 @@ async def deleting(
             yield broker, wire, disk
         finally:
             disk.goes_on.set()
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is; tests of the wait itself have their own."""
+    monkeypatch.setattr(new_topics, "FREE_WAIT_S", DEADLINE_S)
 
 
 def play(act: Callable[[], Awaitable[None]]) -> None:
@@ -142,6 +149,35 @@ def test_a_topic_made_by_hand_waits_for_the_one_before_it_and_so_does_a_send_beh
             assert {answer.code for answer in found.values()} == {0}
             assert found[2].fields["queueOffset"] == "0"
             assert broker.state.topics.require("T").queues == queues
+
+    play(act)
+
+
+def test_sends_that_waited_for_a_name_are_stored_in_their_order_and_before_those_that_come_when_it_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also before plain ones, which would take the fast path as soon as there is a topic."""
+    monkeypatch.setattr(new_topics, "SERVED_PER_TURN", 3)
+    early = 200
+
+    async def act() -> None:
+        sent = iter(range(100, 5_000))
+        first = [send_request(b"%d" % number, number) for number in islice(sent, early)]
+        async with deleting(tmp_path, *first) as (broker, wire, disk):
+            await eventually(lambda: len(broker.state.dispatcher._tasks) == early + 1)
+            disk.goes_on.set()
+            count = early
+            while (queue := broker.state.store.queues.find("T", 0)) is None or queue.end < early:
+                wire.send(send_request(b"%d" % (number := next(sent)), number))
+                count += 1
+                await next_turn()
+            found = await answers(wire, count + 1)
+            assert {answer.code for answer in found.values()} == {0}
+            del found[DELETE.opaque]
+            assert [int(found[number].fields["queueOffset"]) for number in sorted(found)] == list(
+                range(count)
+            )
+            assert not broker.state.new_topics._lines
 
     play(act)
 

@@ -1,8 +1,10 @@
 """Cleaning on an operator's word: 306, 316 and 329.
 
-306 and 316 look through all queues and topics, so all who ask share a run (`net/shared_run.py`).
+306 and 316 look through all queues and topics, so all who ask share a run (`net/shared_run.py`).  They ask for it when
+they come, and not when they have a turn: on a busy loop each would have a run of its own by then.
 """
 
+from collections.abc import Awaitable
 from functools import partial
 
 from bolide.broker.cleaner import Cleaner, RetentionFigures
@@ -68,19 +70,17 @@ class Cleaning(Part):
         self.cleaner.ask()
         return request.answer()
 
-    async def clean_expired_queues(self, link: Link, request: Command) -> Command:
+    def clean_expired_queues(self, link: Link, request: Command) -> Awaitable[Command]:
         """306: delete queue files whose messages are gone.
 
         The original also forgets queues that have no message left, and their next message gets offset 0 again: a group
         that had consumed them would miss it.  Here a queue keeps its number for as long as its topic lives.
         """
-        await self._expired.done()
-        return request.answer()
+        return _answer_after(request, self._expired.done())
 
-    async def clean_unused_topics(self, link: Link, request: Command) -> Command:
+    def clean_unused_topics(self, link: Link, request: Command) -> Awaitable[Command]:
         """316: forget the queues of topics that do not exist any more."""
-        await self._unused.done()
-        return request.answer()
+        return _answer_after(request, self._unused.done())
 
     async def _clean_expired(self) -> None:
         await self.cleaner.clean_queues()
@@ -117,3 +117,8 @@ def retention_state(figures: RetentionFigures) -> dict[str, str]:
     if figures.refusal is not None:
         state["putMessageRefusal"] = figures.refusal
     return state
+
+
+async def _answer_after(request: Command, done: Awaitable[None]) -> Command:
+    await done
+    return request.answer()

@@ -170,7 +170,7 @@ class Clients(Part):
         known = state.topics.get(name)
         if known is None:
             wanted = any(one.topic == name for one in consumer.subscriptions)
-            wanted = wanted and not state.new_topics.is_leaving(name)
+            wanted = wanted and not state.new_topics.must_wait(name)
             if not wanted or self._retry_topics[link] >= RETRY_TOPICS_PER_CONNECTION_MAX:
                 return
         ordered = (state.topics.get(one.topic) for one in consumer.subscriptions)

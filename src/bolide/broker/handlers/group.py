@@ -124,14 +124,21 @@ def one_group(state: BrokerState, link: Link, request: Command) -> Command:
     return request.answer(body=java_json.dumps(group_as_json(state.groups.require(name))))
 
 
-async def delete_group(state: BrokerState, link: Link, request: Command) -> Command:
+def delete_group(state: BrokerState, link: Link, request: Command) -> Command | Awaitable[Command]:
     """207: forget the group, and its offsets when asked to.  A group that is not there is no error."""
     header = DeleteGroup.decode(request.fields)
     if header.group_name in SYSTEM_GROUPS:
         raise PermissionDenied(f"{header.group_name} is the broker's own, and stays")
     state.groups.delete(header.group_name)
-    if header.clean_offset:
-        await in_turns(state.offsets.dropping_group(header.group_name))
+    return (
+        _answer_without_offsets(state, request, header.group_name)
+        if header.clean_offset
+        else request.answer()
+    )
+
+
+async def _answer_without_offsets(state: BrokerState, request: Command, group: str) -> Command:
+    await in_turns(state.offsets.dropping_group(group))
     return request.answer()
 
 

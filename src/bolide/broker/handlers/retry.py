@@ -61,7 +61,7 @@ class Retrying(Part):
         level = retry.next_level(header.delay_level, message.reconsume_times, times_max)
         if level is None:
             topic = dead_letters_of(state, group.name)
-        if state.new_topics.is_leaving(topic.name):
+        if state.new_topics.must_wait(topic.name):
             return state.new_topics.when_free(topic.name, lambda: self.send_back(link, request))
         message = self._to_come_again(link, message, topic, level)
         if topic.name not in state.topics:

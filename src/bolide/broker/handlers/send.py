@@ -121,7 +121,7 @@ class Sending(Part):
         else:
             header = SendRequest.decode(request.fields)
         check_numbers(header)
-        if state.new_topics.is_leaving(header.topic):
+        if state.new_topics.must_wait(header.topic):
             return state.new_topics.when_free(header.topic, lambda: self.send(link, request))
         topic = self._writable_topic(header)
         least = max(0, header.queue_id)  # who leaves the choice to us needs a queue, too
@@ -185,7 +185,8 @@ class Sending(Part):
 
     def _may_run(self, topic: TopicConfig) -> bool:
         """Whether plain messages to this topic need no decision at the moment."""
-        if self._state.new_topics.is_unwritten(topic.name):
+        new_topics = self._state.new_topics
+        if new_topics.is_unwritten(topic.name) or new_topics.must_wait(topic.name):
             return False
         return self._state.settings.now.writable or not topic.order
 

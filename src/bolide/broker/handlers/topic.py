@@ -1,9 +1,10 @@
 """Topics: create, change, delete, describe."""
 
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from bolide.broker.config_lists import judging, put_each
+from bolide.broker.new_topics import Place
 from bolide.broker.part import Part
 from bolide.broker.state import BrokerState
 from bolide.model import names
@@ -14,7 +15,7 @@ from bolide.model.topic import Permission, TopicConfig
 from bolide.net.link import Link
 from bolide.net.registry import Handler, Outcome, bound
 from bolide.net.turns import in_turns
-from bolide.wire.bodies.admin import decode_topic_list
+from bolide.wire.bodies.admin import TopicRows, decode_topic_list
 from bolide.wire.bodies.route import TopicList
 from bolide.wire.bodies.topic import (
     QueueBounds,
@@ -47,7 +48,7 @@ def update_topic(state: BrokerState, link: Link, request: Command) -> Awaitable[
     when the number grows again.
     """
     header = UpdateTopic.decode(request.fields)
-    if state.new_topics.is_leaving(header.topic):
+    if state.new_topics.must_wait(header.topic):
         return state.new_topics.when_free(header.topic, lambda: update_topic(state, link, request))
     known = state.topics.get(header.topic)
     config = TopicConfig(
@@ -66,12 +67,18 @@ def update_topic(state: BrokerState, link: Link, request: Command) -> Awaitable[
     return _answer_when_registered(state, request)
 
 
-async def update_topics(state: BrokerState, link: Link, request: Command) -> Command:
+def update_topics(state: BrokerState, link: Link, request: Command) -> Awaitable[Command]:
     """18: several at once.  All are looked at before the first one is made, so that a mistake makes none.
 
     Only a table that becomes full stops it midway, or somebody who changes or deletes one of them meanwhile.
     """
+    rows = decode_topic_list(request.body)
+    return _update_topics(state, request, rows, state.new_topics.line_up(rows.names))
 
+
+async def _update_topics(
+    state: BrokerState, request: Command, rows: TopicRows, places: Sequence[Place]
+) -> Command:
     def altered(config: TopicConfig, known: TopicConfig | None) -> TopicConfig:
         state.topics.check(config)
         _check_settings(state, config)
@@ -79,9 +86,9 @@ async def update_topics(state: BrokerState, link: Link, request: Command) -> Com
         _check_attributes(known, attributes)
         return replace(config, attributes=attributes)
 
-    judged = await in_turns(judging(decode_topic_list(request.body), altered, state.topics.get))
-    await state.new_topics.free(one.sent.name for one in judged)
-    await put_each(judged, altered, state.topics.get, state.new_topics.put)
+    async with state.new_topics.let_in(places):
+        judged = await in_turns(judging(rows, altered, state.topics.get))
+        await put_each(judged, altered, state.topics.get, state.new_topics.put)
     return await _answer_when_registered(state, request)
 
 

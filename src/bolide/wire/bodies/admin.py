@@ -239,9 +239,24 @@ def encode_subscription(group: str, topic: str, subscription: Subscription | Non
 # ---- lists of topics and groups (18, 225) ------------------------------------------------------------------------
 
 
-def decode_topic_list(body: bytes) -> Iterator[TopicConfig]:
-    """RocketMQ: CreateTopicListRequestBody.  Each topic is looked at when it is asked for: they are many."""
-    return map(topic_from_json, _listed(body, "the topic list", "topicConfigList"))
+class TopicRows:
+    """Topics that are made by one request; each is looked at when it is asked for: they are many."""
+
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        self._rows = rows
+
+    def __iter__(self) -> Iterator[TopicConfig]:
+        return map(topic_from_json, self._rows)
+
+    @property
+    def names(self) -> Iterator[str]:
+        """What stands there for names."""
+        return (str(row.get("topicName")) for row in self._rows)
+
+
+def decode_topic_list(body: bytes) -> TopicRows:
+    """RocketMQ: CreateTopicListRequestBody."""
+    return TopicRows(_listed(body, "the topic list", "topicConfigList"))
 
 
 def decode_group_list(body: bytes) -> Iterator[GroupConfig]:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -10,7 +11,7 @@ from bolide.broker.config_lists import PER_TURN
 from bolide.broker.handlers import group as group_handlers
 from bolide.broker.handlers import topic as topic_handlers
 from bolide.model import java_json
-from bolide.model.errors import InvalidRequest
+from bolide.model.errors import InvalidRequest, TooBusy
 from bolide.model.limits import CONFIG_LIST_MAX
 from bolide.model.topic import GroupConfig, TopicConfig
 from bolide.net.turns import next_turn
@@ -140,3 +141,23 @@ def test_one_that_comes_twice_in_a_list_has_both_changes_and_a_mistake_of_the_se
         desk.ask(kind.code, kind.body(kind.entry("other"), twice, twice))
     assert attributes(kind, desk, "n") == {first: one, second: two}
     assert kind.find(desk, "other") is None
+
+
+def test_a_topic_that_is_deleted_while_a_list_is_made_stops_it_with_how_many_are_made(desk: Desk) -> None:
+    desk.topic("n1")
+    desk.write("n1", 0)
+    body = Topics.body(*(Topics.entry(f"n{number}") for number in range(2)))
+
+    def deleted_behind_the_first(config: TopicConfig) -> object:
+        if config.name == "n0":
+            desk.state.remover.delete("n1")
+            desk.topics.delete("n1")
+        return mock.DEFAULT
+
+    async def act() -> None:
+        new_topics = desk.state.new_topics
+        with mock.patch.object(new_topics, "put", wraps=new_topics.put, side_effect=deleted_behind_the_first):
+            await desk.asked(18, body)
+
+    with pytest.raises(TooBusy, match=r"still being deleted.*the first 1 of 2 are made"):
+        desk.run(act())
