@@ -311,9 +311,11 @@ def _what_exists(topic: str, there: Mapping[str, TopicConfig], targets: int) -> 
         ]
     )
     content = "is content with it" if len(there) == targets else "makes it only where it is missing"
+    change = "it belongs to the broker and cannot be changed"
+    if not is_system_topic(topic):
+        change = f"`bolide topic update {topic}` changes it"
     return (
-        f"the topic {topic!r} exists on {places} and was left as it is:"
-        f" `bolide topic update {topic}` changes it, --if-not-exists {content}"
+        f"the topic {topic!r} exists on {places} and was left as it is: {change}, --if-not-exists {content}"
     )
 
 

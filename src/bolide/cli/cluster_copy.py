@@ -116,6 +116,8 @@ def _new_file(name: str) -> BufferedWriter:
         return Path(name).open("xb")
     except FileExistsError:
         raise ConfigError(f"{name} exists: name a new file") from None
+    except OSError as error:
+        raise ConfigError(f"cannot write {name}: {error.strerror}") from error
 
 
 def _read(file: str) -> "dict[str, BrokerMetadata]":

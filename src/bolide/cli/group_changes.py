@@ -43,7 +43,11 @@ Orderly = Annotated[
 Retries = Annotated[
     int | None,
     typer.Option(
-        "--retries", min=0, max=INT32_MAX, metavar="N", help="So often a failed message comes again."
+        "--retries",
+        min=0,
+        max=INT32_MAX,
+        metavar="N",
+        help="So often a failed message comes again; a limit that its members have goes first.",
     ),
 ]
 RetryQueues = Annotated[

@@ -107,12 +107,12 @@ def exit_code_of(error: BaseException) -> ExitCode:
 
 def explain(error: BaseException) -> str:
     """One line: what happened, then what to do."""
-    text = " ".join(_words(error).split()) or type(error).__name__
+    text = " ".join(words(error).split()) or type(error).__name__
     hint = _hint(error)
     return text if not hint or hint in text else f"{text.rstrip('.')}. {hint}"
 
 
-def _words(error: BaseException) -> str:
+def words(error: BaseException) -> str:
     """An error of the system without its number: what is wrong, and with which file."""
     if not isinstance(error, OSError) or isinstance(error, BolideError) or not error.strerror:
         return str(error)
@@ -137,6 +137,8 @@ def _hint(error: BaseException) -> str:
             "The log grows in steps of mappedFileSizeCommitLog, 1 GiB by default: free some space,"
             " choose another disk (--data, storePathRootDir), or set smaller steps."
         )
+    if isinstance(error, CannotStart) and isinstance(error.__cause__, OSError):
+        return "Mend that, or choose another place (--data, storePathRootDir)."
     if isinstance(error, CallTimeout):
         return "Is the server busy or behind a firewall? `bolide doctor` looks."
     if isinstance(error, RemoteError) and error.response_code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:

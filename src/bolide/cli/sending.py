@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from bolide.cli.doorbell import Doorbell
@@ -76,7 +77,7 @@ class Sending:
         self._bell = Doorbell()
         self._receipts: deque[SendReceipt] = deque()
         self._failures: deque[tuple[int, Exception]] = deque()
-        self._failed: tuple[str, Trouble] | None = None
+        self._failed: tuple[float, str, Trouble] | None = None
         self._unanswered: list[int] = []
         self._refused: list[int] = []
         self._given = 0
@@ -134,7 +135,7 @@ class Sending:
                 self._bad(number, error)
             except BolideError as error:
                 self._refused.append(number)
-                self._fail(f"{self._unit} {number} failed", error)
+                self._fail(f"{self._unit} {number} failed", error, number)
             self._last = number
 
     def _pace(self, rate: float) -> None:
@@ -177,7 +178,7 @@ class Sending:
             return
         may_be_stored = isinstance(error, UNANSWERED) and not isinstance(error, NoNameServer)
         (self._unanswered if may_be_stored else self._refused).append(number)
-        self._fail(f"{self._unit} {number} failed", error)
+        self._fail(f"{self._unit} {number} failed", error, number)
 
     def _bad(self, number: int, error: BolideError) -> None:
         if self._skips:
@@ -185,11 +186,13 @@ class Sending:
             say(f"{self._unit} {number} is skipped: {explain(error)}")
         else:
             self._refused.append(number)
-            self._fail(f"{self._unit} {number} failed", error)
+            self._fail(f"{self._unit} {number} failed", error, number)
 
-    def _fail(self, what: str, error: Trouble) -> None:
-        if self._failed is None:
-            self._failed = (what, error)
+    def _fail(self, what: str, error: Trouble, number: float = inf) -> None:
+        """The first one of the input is told of: outcomes come later than what cannot be read, and who goes on goes on
+        there."""
+        if self._failed is None or number < self._failed[0]:
+            self._failed = (number, what, error)
 
     # ---- the last word -------------------------------------------------------------------------------------
 
@@ -207,7 +210,7 @@ class Sending:
 
     def _end(self) -> None:
         if self._failed is not None:
-            what, trouble = self._failed
+            _, what, trouble = self._failed
             said = f"{what}, {self._stored()}: {explain(trouble)}"
             raise Partly(said + self._way_on(said)) from trouble
         if self._bell.is_interrupted:

@@ -21,7 +21,7 @@ import typer
 
 from bolide.cli.logs import set_up_logging
 from bolide.cli.options import DEFAULT_DATA, Data, Settings, Verbose
-from bolide.cli.outcome import CannotStart, ExitCode, StoreFailed
+from bolide.cli.outcome import CannotStart, ExitCode, StoreFailed, words
 from bolide.cli.output import say
 from bolide.cli.settings import parse_assignments
 from bolide.model.errors import BolideError, RecoveryInterrupted, StoreError
@@ -233,7 +233,7 @@ async def _serve(
             say(str(error))
             raise typer.Exit(ExitCode.INTERRUPTED) from error
         except (BolideError, OSError) as error:
-            raise CannotStart(str(error)) from error
+            raise CannotStart(words(error)) from error
         for number in STOP_SIGNALS:
             loop.add_signal_handler(number, _on_signal, stop, interrupt)
         before.pop_all()  # the loop hears them from now on, and cleans up behind itself

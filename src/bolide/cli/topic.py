@@ -23,6 +23,7 @@ from bolide.cli.silent import end_for
 from bolide.cli.since import format_moment
 from bolide.model.errors import ConfigError
 from bolide.model.limits import TOPIC_QUEUES_MAX
+from bolide.model.names import is_system_topic
 
 if TYPE_CHECKING:
     from bolide.admin.connection import AdminConnection
@@ -242,6 +243,8 @@ def update(
         raise ConfigError(
             "nothing to change: give --queues, --read-queues, --write-queues, --perm or --order"
         )
+    if is_system_topic(topic):
+        raise ConfigError(f"the topic {topic} belongs to the broker and cannot be changed")
     wait = Wait(yes=yes, for_groups=not force, quiet_ms=1000 * quiet_s)
     changed = change_topic(nameserver, topic, change, broker, wait, preview=preview)
     if as_json:

@@ -54,6 +54,14 @@ def test_an_export_has_topics_groups_and_offsets_and_overwrites_nothing(
     assert "exists" in command("cluster", "export", str(exported), "-n", source.nameserver, code=2).err
 
 
+def test_an_export_into_a_folder_that_is_not_there_is_wrong_usage(
+    command: Command, source: EmbeddedServer, tmp_path: Path
+) -> None:
+    path = tmp_path / "none" / "cluster.json"
+    said = command("cluster", "export", str(path), "-n", source.nameserver, code=2).err
+    assert f"cannot write {path}: No such file or directory" in said
+
+
 def test_an_import_makes_what_is_missing_under_the_new_names(
     command: Command, target: EmbeddedServer, exported: Path
 ) -> None:

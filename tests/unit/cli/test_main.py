@@ -60,6 +60,7 @@ def test_the_help_lists_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> No
         (["tail", "t", "-n", "nowhere"], "host:port"),
         (["topic", "create", "a b"], "'a b'"),
         (["topic", "update", "t"], "nothing to change"),
+        (["topic", "update", "TBW102", "--queues", "4"], "belongs to the broker"),
         (["topic", "update", "t", "--perm", "x"], "rw"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

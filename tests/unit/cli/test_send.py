@@ -120,6 +120,18 @@ def test_what_was_refused_or_never_sent_is_not_said_to_be_stored_perhaps(error: 
     assert "line 6 failed, 4 messages are stored, lines 6-7 are not, nothing" in _sent_until(error)
 
 
+def test_of_several_failures_the_first_of_the_input_is_told_of_and_not_the_first_that_was_seen() -> None:
+    """A line that is no message is known at once, and what a broker says of one before it comes later."""
+    with pytest.raises(Partly) as failed:
+        Sending(text, "line").run(
+            cast("Producer", _Answering(2, NoNameServer("nobody there"))),
+            [[(number, b"bad" if number == 5 else b"x") for number in (1, 2, 3, 4, 5)]],
+        )
+    said = str(failed.value)
+    assert "line 3 failed, 2 messages are stored, lines 3-5 are not" in said
+    assert "nobody there" in said
+
+
 @pytest.mark.parametrize("error", [CallTimeout("x"), NoNameServer("x")])
 def test_who_sends_lines_hears_from_which_one_to_go_on(error: BolideError) -> None:
     assert (

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from bolide.cli import serve
-from bolide.cli.outcome import CannotStart, ExitCode, StoreFailed, exit_code_of
+from bolide.cli.outcome import CannotStart, ExitCode, StoreFailed, exit_code_of, explain
 from bolide.model.errors import ConfigError, StoreError
 
 
@@ -69,6 +69,15 @@ def test_what_does_not_start_is_never_announced(error: Exception) -> None:
     service = FakeService(start_error=error)
     with pytest.raises(CannotStart, match=r"in use|No space"):
         run(service, lambda: pytest.fail("announced"))
+
+
+def test_a_directory_that_cannot_be_made_is_named_with_what_to_do() -> None:
+    error = FileNotFoundError(2, "No such file or directory", "/proc/x")
+    with pytest.raises(CannotStart) as refused:
+        run(FakeService(start_error=error), lambda: None)
+    assert explain(refused.value) == (
+        "/proc/x: No such file or directory. Mend that, or choose another place (--data, storePathRootDir)."
+    )
 
 
 def test_a_store_that_cannot_be_trusted_ends_the_process_with_words() -> None:
