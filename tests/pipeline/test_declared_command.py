@@ -76,6 +76,28 @@ def test_sigterm_ends_a_run_in_order_and_the_next_one_goes_on(tmp_path: Path) ->
     assert json.loads(status.communicate()[0])["state"] == "finished"
 
 
+def test_a_terminal_that_closes_ends_a_run_in_order(tmp_path: Path) -> None:
+    """The whole group hears of it, and so does who is stopped by a supervisor: Spark's JVM must not end first."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "rows.yaml").write_text(PIPELINE)
+    add(tmp_path, 1)
+    running = bolide(tmp_path, "run", "rows.yaml")
+    try:
+        wait_until(
+            lambda: (tmp_path / "cp/queries/out/commits/0").exists() or running.poll() is not None,
+            PATIENCE_SECONDS,
+            "the first batch is done",
+        )
+        os.killpg(running.pid, signal.SIGHUP)
+        told = running.communicate()[1]
+    finally:
+        running.kill()
+        running.communicate()
+    assert running.returncode == 0, told
+    assert "out: 1 row in 1 batch" in told
+    assert "Traceback" not in told
+
+
 JAVA = """\
 #!/bin/sh
 # The JVM of Spark begins with Ctrl-C for the command, which is its parent; the one before it only puts words together.

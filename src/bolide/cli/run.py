@@ -70,10 +70,18 @@ def _failed(error: Exception, words: Sequence[str]) -> int:
         say_error(NO_TEXT)
         return ExitCode.USAGE
     say_error(
-        f"unforeseen {type(error).__name__}: {' '.join(str(error).split())}."
+        f"unforeseen {type(error).__name__}: {_text_of(error)}."
         " This is a fault in bolide: run it again with BOLIDE_DEBUG=1 and report what that prints."
     )
     return ExitCode.FAILED
+
+
+def _text_of(error: Exception) -> str:
+    """In one line.  An error of Spark's asks the JVM for its text, which may be gone."""
+    try:
+        return " ".join(str(error).split())
+    except Exception as no_text:
+        return f"(its text cannot be had: {type(no_text).__name__})"
 
 
 def _usage(error: Any) -> int:
