@@ -392,30 +392,32 @@ class _Rebuild:
             self._pass_over(jump)
             if tail.next_offset == jump.next_offset == record.offset - 1:  # the number between was that one's
                 # This record stands in: before others the next start would see it, and believe the wrong number.
-                head = self._log.head_at(record.log_offset)
-                assert head is not None
-                tail.append(head.log_offset, head.size, head.tags_code)
+                tail.append(*self._entry_of(record))
                 self._stand_ins += 1
         return tail.next_offset == record.offset
 
     def _take(self, jump: _Jump) -> None:
         """Give a record that has jumped its entry."""
-        tail, log_offset = jump.tail, jump.log_offset
         self._check_begin(jump)
-        queue = tail.owner
+        queue, entry = jump.tail.owner, self._entry_of(jump)
         assert isinstance(queue, ConsumeQueue)
         self._write_many(coming=queue.gap_to(jump.offset))
-        self._stand_ins += queue.skip_to(jump.offset, self._stand_in(queue, log_offset))
+        self._stand_ins += queue.skip_to(jump.offset, self._stand_in(queue, entry))
+        jump.tail.append(*entry)
+        self._placed += 1
+
+    def _entry_of(self, record: _Jump) -> tuple[int, int, int]:
+        """The entry of a record under its number."""
+        log_offset = record.log_offset
         segment, head = self._log.segment_of(log_offset), self._log.head_at(log_offset)
         assert segment is not None
         assert head is not None
-        at = log_offset - segment.base + head.properties_at
-        code = head.tags_code
-        if tail.key[0] == SCHEDULE_TOPIC:
+        at, code = log_offset - segment.base + head.properties_at, head.tags_code
+        if record.tail.key[0] == SCHEDULE_TOPIC:
             properties = bytes(segment.view[at : at + head.properties_length])
-            code = self._deliver(tail, properties, head.store_timestamp_ms, log_offset, head.size)
-        tail.append(log_offset, head.size, code)
-        self._placed += 1
+            stored_ms = head.store_timestamp_ms
+            code = self._due(record.tail, record.offset, properties, stored_ms, log_offset, head.size)
+        return log_offset, head.size, code
 
     def _is_first(self, tail: QueueTail) -> bool:
         """Whether the walk has given this queue nothing yet."""
@@ -434,30 +436,34 @@ class _Rebuild:
         log.error("the message at %d in the log has a wrong queue offset, %d", place, offset)
         return False
 
-    def _stand_in(self, queue: ConsumeQueue, log_offset: int) -> tuple[int, int, int]:
-        """What stands for lost entries before the record at `log_offset`.
+    def _stand_in(self, queue: ConsumeQueue, following: tuple[int, int, int]) -> tuple[int, int, int]:
+        """What stands for lost entries before this one.
 
         We pass over any gap.  RocketMQ 5.5.0 goes on behind the segment that a gap names, and fails for ever where it
         does not name the beginning of one; so it names the segment before the record's.  Where that would be out of
-        order the record itself stands in, which RocketMQ gives out once more.
+        order the record itself stands in, which RocketMQ gives out once more; we see that its number is another one.
         """
-        segment, head = self._log.segment_of(log_offset), self._log.head_at(log_offset)
+        segment = self._log.segment_of(following[0])
         assert segment is not None
-        assert head is not None
         previous = queue.entry(queue.end - 1)
         base = segment.base - segment.size
         if base >= (0 if previous is None else previous[0] + (previous[1] if previous[1] != GAP_SIZE else 0)):
             return base, GAP_SIZE, 0
-        return head.log_offset, head.size, head.tags_code
+        return following
 
     def _deliver(self, tail: QueueTail, properties: bytes, stored_ms: int, log_offset: int, size: int) -> int:
+        return self._due(tail, int(tail.next_offset), properties, stored_ms, log_offset, size)
+
+    def _due(
+        self, tail: QueueTail, offset: int, properties: bytes, stored_ms: int, log_offset: int, size: int
+    ) -> int:
         """When a delayed message is due.  Who wrote its entry knew the delays better, if the entry is still there.
 
         An entry that crosses the end of a sector may have lost its last four bytes, or eight: such a time is too early.
         """
         queue = tail.owner
         assert isinstance(queue, ConsumeQueue)
-        *place, code = queue.filed(tail.next_offset) or (0, 0, 0)
+        *place, code = queue.filed(offset) or (0, 0, 0)
         if place == [log_offset, size] and code % (1 << 32):
             return code
         return entry_code(tail.key[0], properties, stored_ms, self._levels)

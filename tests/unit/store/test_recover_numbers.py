@@ -130,6 +130,34 @@ def test_a_queue_that_goes_on_behind_a_gap_does_so_with_all_its_messages(tmp_pat
         killed(store)
 
 
+@pytest.mark.parametrize("damaged", [(1,), (1, 2)])
+@pytest.mark.parametrize("topic", ["T", SCHEDULE_TOPIC])
+def test_what_stands_for_a_lost_message_is_the_entry_of_one_behind_it(
+    tmp_path: Path, topic: str, damaged: tuple[int, ...]
+) -> None:
+    """Also when that is delayed: RocketMQ gives it out when the entry says, which is not at once."""
+    store = opened(tmp_path, segment_bytes=BIG)
+    put(store, message("Other", bytes(90_000)))
+    delayed = message(topic, properties=b"DELAY\x011\x02TAGS\x01t\x02")
+    appended = put(store, *[delayed] * 3)
+    queue = store.queues.get(topic, 0)
+    first, second, third = (queue.entry(number) for number in range(3))
+    assert third is not None
+    killed(store)
+    shutil.rmtree(tmp_path / "consumequeue")
+    for number in damaged:
+        flip(tmp_path, appended[number], 4)
+    expected = [first, third, third] if damaged == (1,) else [first, *[second] * 17, third]
+    for _ in range(2):
+        store = opened(tmp_path, segment_bytes=BIG)
+        queue = store.queues.get(topic, 0)
+        assert [queue.entry(number) for number in range(int(queue.end))] == expected
+        assert (
+            store.reader.entry_at(topic, 0, 1, (expected[1] or third)[0], third[1]) is None
+        )  # it is not number 1
+        killed(store)
+
+
 def test_a_jump_at_the_end_of_a_queue_is_believed_and_one_that_was_deleted_is_not(tmp_path: Path) -> None:
     """Nothing is behind it that could be hidden; and a topic that was made again begins at 0."""
     store = opened(tmp_path, segment_bytes=BIG)
