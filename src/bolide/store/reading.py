@@ -227,7 +227,7 @@ class StoreReader:
         An entry may lead to another one: a copy of its neighbour's stands in the place of one that is lost.
         """
         head = self.head_at(log_offset)
-        return self._read(log_offset, head) if head is not None and _is_of(head, queue, offset) else None
+        return self._read(log_offset, head) if head is not None and queue.is_own(offset, head) else None
 
     def _read(self, log_offset: int, head: RecordHead) -> bytes | None:
         if self._queues.deletions.covers(head.topic, log_offset):
@@ -271,7 +271,7 @@ class StoreReader:
             return None
         record = self._log.read(log_offset, entry[1])
         head = None if record is None else self.inspect(record, log_offset)
-        return record if head is not None and _is_of(head, queue, offset) else None
+        return record if head is not None and queue.is_own(offset, head) else None
 
     def queue_range(self, topic: str, queue_id: int) -> tuple[QueueOffset, QueueOffset]:
         """First and next offset of a queue; (0, 0) for one that was never written."""
@@ -358,9 +358,3 @@ class StoreReader:
     def head_at(self, log_offset: int) -> RecordHead | None:
         """The fixed part of the record that begins at this place of the log."""
         return self._log.head_at(log_offset) if self._log.start <= log_offset < self._log.end else None
-
-
-def _is_of(head: RecordHead, queue: ConsumeQueue, offset: int) -> bool:
-    """Whether a record says itself that it is this message of the queue."""
-    topic, queue_id = queue.tail.key
-    return (head.topic, head.queue_id, head.queue_offset) == (topic.encode(), queue_id, offset)

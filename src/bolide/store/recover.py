@@ -357,6 +357,7 @@ class _Rebuild:
         missing = offset - tail.next_offset
         is_first = self._is_first(tail)
         if is_first and missing < 0 and queue.start == queue.end:
+            self._leave_jump(tail)
             queue.begin_anew()  # nothing but the name of a file says otherwise, and the file before it may be lost
             self._loaded[tail.key] = QueueOffset(0)
             missing = offset
@@ -368,17 +369,17 @@ class _Rebuild:
         elif is_first and queue.points_at(offset, log_offset):
             return False  # it has its entry
         elif is_first and offset > 0 and not self._is_true(queue, offset):
-            queue.tail.reset(offset)  # what the file says from here on is wrong
+            self._leave_jump(tail)
+            tail.reset(offset)  # what the file says from here on is wrong
             return True
         elif may_be_torn(self._log, log_offset) and (offset > 0 or self._was_there(queue, log_offset)):
             raise _Torn(log_offset)
         elif offset == 0:  # the topic was deleted and made again
+            self._leave_jump(tail)
             self._restarts[tail.key] = (int(tail.next_offset), log_offset)
             queue.begin_anew()
             return True
         elif not 0 < missing <= GAP_ENTRIES_MAX:
-            if jump is not None and jump.next_offset == tail.next_offset:
-                self._jumps[tail.key] = jump  # this one says nothing about it
             return self._pass_over(record)
         self._jumps[tail.key] = record._replace(next_offset=int(tail.next_offset))
         return False
@@ -394,7 +395,15 @@ class _Rebuild:
                 # This record stands in: before others the next start would see it, and believe the wrong number.
                 tail.append(*self._entry_of(record))
                 self._stand_ins += 1
+        else:
+            self._jumps[tail.key] = jump  # this one says nothing about it
         return tail.next_offset == record.offset
+
+    def _leave_jump(self, tail: QueueTail) -> None:
+        """The queue goes on elsewhere: nothing tells any more what a jump of it was."""
+        jump = self._jumps.pop(tail.key, None)
+        if jump is not None:
+            self._pass_over(jump)
 
     def _take(self, jump: _Jump) -> None:
         """Give a record that has jumped its entry."""
@@ -472,12 +481,7 @@ class _Rebuild:
         """Whether an entry points at a record that says the same."""
         entry = queue.entry(offset)
         head = None if entry is None else self._log.head_at(entry[0])
-        if head is None:
-            return False
-        return (head.topic.decode("utf-8", "replace"), head.queue_id, head.queue_offset) == (
-            *queue.tail.key,
-            offset,
-        )
+        return head is not None and queue.is_own(offset, head)
 
     def _was_there(self, queue: ConsumeQueue, log_offset: int) -> bool:
         """Whether the files show that the queue did not begin with this record, although that has the number 0.

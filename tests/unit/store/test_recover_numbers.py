@@ -152,9 +152,9 @@ def test_what_stands_for_a_lost_message_is_the_entry_of_one_behind_it(
         store = opened(tmp_path, segment_bytes=BIG)
         queue = store.queues.get(topic, 0)
         assert [queue.entry(number) for number in range(int(queue.end))] == expected
-        assert (
-            store.reader.entry_at(topic, 0, 1, (expected[1] or third)[0], third[1]) is None
-        )  # it is not number 1
+        found = expected[1]
+        assert found is not None
+        assert store.reader.entry_at(topic, 0, 1, found[0], found[1]) is None  # that one is not number 1
         killed(store)
 
 
@@ -173,6 +173,27 @@ def test_a_jump_at_the_end_of_a_queue_is_believed_and_one_that_was_deleted_is_no
     assert store.reader.queue_range("T", 0) == (0, 259)
     assert bodies(store)[-1] == b"00002"
     assert store.reader.queue_range("Again", 0) == (0, 1)
+    killed(store)
+
+
+def test_a_jump_whose_queue_begins_anew_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing behind it tells what it was.  In a queue that goes on, the next record that can tell does."""
+    store = opened(tmp_path, segment_bytes=BIG)
+    put(store, message("Other", bytes(90_000)))
+    appended = put_many(store, 6)
+    more = put_many(store, 6, "More")
+    killed(store)
+    shutil.rmtree(tmp_path / "consumequeue")
+    assert flip(tmp_path, appended[3], 8) == 259
+    give_number(tmp_path, int(appended[4].log_offset), 0)
+    give_number(tmp_path, int(appended[5].log_offset), 1)
+    assert flip(tmp_path, more[3], 8) == 259
+    give_number(tmp_path, int(more[4].log_offset), 1)
+    store = opened(tmp_path, segment_bytes=BIG)
+    assert store.reader.queue_range("T", 0) == (0, 2)
+    assert bodies(store) == [b"00004", b"00005"]
+    assert caplog.text.count("wrong queue offset, 259") == 2
+    assert store.reader.queue_range("More", 0) == (0, 6)
     killed(store)
 
 
