@@ -478,10 +478,10 @@ class _Rebuild:
         return entry_code(tail.key[0], properties, stored_ms, self._levels)
 
     def _is_true(self, queue: ConsumeQueue, offset: int) -> bool:
-        """Whether an entry points at a record that says the same."""
-        entry = queue.entry(offset)
-        head = None if entry is None else self._log.head_at(entry[0])
-        return head is not None and queue.is_own(offset, head)
+        """Whether an entry, or the last one, before which all others came, points at a record that says the same."""
+        entries = ((one, queue.entry(one)) for one in (offset, queue.end - 1))
+        heads = ((one, self._log.head_at(entry[0])) for one, entry in entries if entry is not None)
+        return any(head is not None and queue.is_own(one, head) for one, head in heads)
 
     def _was_there(self, queue: ConsumeQueue, log_offset: int) -> bool:
         """Whether the files show that the queue did not begin with this record, although that has the number 0.

@@ -197,6 +197,33 @@ def test_a_jump_whose_queue_begins_anew_is_told(tmp_path: Path, caplog: pytest.L
     killed(store)
 
 
+@pytest.mark.parametrize("number", [12, 100, 139])
+def test_a_number_that_is_too_low_hides_no_message_before_it_whatever_has_expired(
+    tmp_path: Path, number: int
+) -> None:
+    """The first record behind the mark.  The message of this number has expired, is lost, or is there."""
+    store = opened(tmp_path)
+    before = put_many(store, 140)
+    killed(store)
+    shutil.rmtree(tmp_path / "consumequeue")
+    flip(tmp_path, before[100], 4, segments=1)
+    opened(tmp_path).close()
+    for base in range(2):
+        segment(tmp_path, base).unlink()
+    first = next(number for number, one in enumerate(before) if one.log_offset >= 2 * SEGMENT_BYTES)
+    assert 12 < first < 100
+    store = opened(tmp_path)
+    appended = put_many(store, 10)
+    killed(store)
+    give_number(tmp_path, int(appended[0].log_offset), number, segments=1)
+    for _ in range(2):
+        store = opened(tmp_path)
+        assert store.reader.queue_range("T", 0) == (first, 150)
+        expected = [*range(first, 100), *range(101, 140), *range(1, 10)]
+        assert bodies(store) == [b"%05d" % one for one in expected]
+        killed(store)
+
+
 def test_what_fills_gaps_is_written_before_it_takes_much_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
