@@ -36,7 +36,7 @@ def first_undelivered(
         number += 1
         if number % (STEP_ENTRIES // 8) == 0:
             yield
-        record = None if entry[1] == GAP_SIZE else store.reader.read_at(entry[0])
+        record = None if entry[1] == GAP_SIZE else store.reader.message_of(queue, number - 1, entry[0])
         if record is None:
             continue
         try:
@@ -73,7 +73,7 @@ def _find(
     while queue is not None and (entries := queue.read(first, STEP_ENTRIES)):
         for number, entry in enumerate(ENTRY.iter_unpack(entries), first):
             if abs(entry[1] - size) <= RECORD_CHECKSUM_BYTES:
-                record = store.reader.read_at(entry[0])
+                record = store.reader.message_of(queue, number, entry[0])
                 if record is not None and _identity_of(record) == wanted:
                     return number
         first += len(entries) // ENTRY.size

@@ -248,7 +248,7 @@ class Deliveries:
             if due and taken + size > room and size != GAP_SIZE:
                 return room
             offset += 1
-            message = self._message(level, offset - 1, log_offset, size)
+            message = self._message(level, queue, offset - 1, log_offset, size)
             due.append(_Due(level, offset, message))
             taken += 0 if message is None else size
         return taken
@@ -290,14 +290,17 @@ class Deliveries:
             self._lead_ms = lead_ms
         return now_ms
 
-    def _message(self, level: _Level, offset: int, log_offset: int, size: int) -> NewMessage | None:
+    def _message(
+        self, level: _Level, queue: ConsumeQueue, offset: int, log_offset: int, size: int
+    ) -> NewMessage | None:
         """The message as it goes to its own queue; None for one that cannot."""
         if size == GAP_SIZE:
             return None
-        record = self._store.reader.read_at(log_offset)
+        record = self._store.reader.message_of(queue, offset, log_offset)
+        if record is None:
+            self._store.reader.pass_over(queue, offset)
+            return None
         try:
-            if record is None:
-                raise Undeliverable("it is damaged, or not where it should be")
             message = delivered(record)
             if self._gone.had(message.topic, log_offset):
                 return None

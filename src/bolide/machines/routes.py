@@ -5,13 +5,11 @@ closes or its time is up.  The table never talks to anyone, keeps nothing on dis
 Time comes in as `now_ms`, a connection as an opaque token.
 
 What grows with topics goes in steps.  A broker that leaves is gone at once; its topics are swept out afterwards by
-`tidy`, and count as nobody's until then.
-
-Nobody can take the table from the others (`route_shares.py`).
+`tidy`, and count as nobody's until then.  Nobody can take the table from the others (`route_shares.py`).
 
 Invariants: a broker name exists exactly while at least one address holds it; an address holds one id of a name and
-is alive under that name; a broker's queue data is live exactly while the broker lists it.  An address may be alive
-without an id: another one has taken it.  Start reading at `registering`.
+is alive under that name; a broker's queue data is live exactly while the broker lists it; a topic has a place exactly
+while it has queues.  An address may be alive without an id: another one has taken it.  Start at `registering`.
 """
 
 import sys
@@ -429,11 +427,12 @@ class RouteTable:
             else:
                 changed[id(before)] = queue
             broker.topics[name] = queue
-        queues = self._queues.get(name, ())
+        queues = (*self._queues.get(name, ()), *new)
         if changed:
             queues = tuple(changed.get(id(one), one) for one in queues)
         self._entries += len(new)
-        self._queues[name] = (*queues, *new)
+        if queues:  # or nobody would ever take the topic out again
+            self._queues[name] = queues
 
     def _drop(self, topic: str, queue: QueueData) -> None:
         """A broker's queues of a topic, which it does not list any more.  Its next life may have other ones."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from bolide.model.delay_levels import DEFAULT_LEVELS, DELAY_MS_MAX
+from bolide.model.names import SCHEDULE_TOPIC
 from bolide.model.numbers import INT64_MAX
 from bolide.offline.damage import Findings
 from bolide.offline.files import EMPTY_ENTRY, OfflineQueue, QueueKey, StoreFiles
@@ -173,14 +174,20 @@ class QueueCheck:
         """
         queue = tail.owner
         assert isinstance(queue, _Queue)
-        found = (0, 0, 0) if queue.disk is None else queue.disk.entry(tail.next_offset)
+        return self._due(queue, int(tail.next_offset), properties, stored_ms, log_offset, size)
+
+    def _due(
+        self, queue: _Queue, number: int, properties: bytes, stored_ms: int, log_offset: int, size: int
+    ) -> int:
+        """The same, for the message of this number."""
+        found = (0, 0, 0) if queue.disk is None else queue.disk.entry(number)
         if found[:2] == (log_offset, size):
             if 0 <= found[2] - stored_ms <= DELAY_MS_MAX:
                 queue.delay_ms = found[2] - stored_ms
             return found[2]
         if queue.delay_ms is not None:
             return stored_ms + queue.delay_ms
-        return entry_code(tail.key[0], properties, stored_ms, DEFAULT_LEVELS)
+        return entry_code(queue.key[0], properties, stored_ms, DEFAULT_LEVELS)
 
     def compare_some(self) -> None:
         """Hold what has come together against the files, so that memory stays bounded."""
@@ -198,7 +205,7 @@ class QueueCheck:
         if found and found[0] == place != found[1]:  # with both it is the copy that stands for a lost one
             _extend(queue.faults, "belongs to a record that says another number", wanted)
             self.renumbered.append((head.log_offset, wanted))
-            queue.tail.append(head.log_offset, head.size, head.tags_code)
+            queue.tail.append(*place, self._code(queue, wanted, head))
             return False
         if number > wanted:
             self._compare(queue)
@@ -312,7 +319,17 @@ class QueueCheck:
         """A record's entry: as it is, if it is right but for what stands in the place of the tags."""
         found = (0, 0, 0) if queue.disk is None else queue.disk.entry(head.queue_offset)
         place = (head.log_offset, head.size)
-        return found if found[:2] == place else (*place, head.tags_code)
+        return found if found[:2] == place else (*place, self._code(queue, head.queue_offset, head))
+
+    def _code(self, queue: _Queue, number: int, head: RecordHead) -> int:
+        """What the entry of this number has to say of the record, beside its place."""
+        if queue.key[0] != SCHEDULE_TOPIC:
+            return head.tags_code
+        base = self._store.log.base_of(head.log_offset)
+        assert base is not None
+        at = head.log_offset - base + head.properties_at
+        properties = bytes(self._store.log.view(base)[at : at + head.properties_length])
+        return self._due(queue, number, properties, head.store_timestamp_ms, head.log_offset, head.size)
 
     def _hole_at(self, log_offset: int) -> Hole | None:
         at = bisect.bisect_right(self._holes, log_offset, key=lambda hole: hole.at) - 1

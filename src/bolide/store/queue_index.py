@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from bolide.model.errors import StoreError
 from bolide.model.limits import STORE_FILE_BYTES_MAX
 from bolide.model.offsets import QueueOffset
+from bolide.record.codec import RecordHead
 from bolide.store.append import QueueTail
 from bolide.store.deletions import Deletions
 from bolide.store.disk import Disk
@@ -98,6 +99,11 @@ class ConsumeQueue:
     def points_at(self, offset: int, log_offset: int) -> bool:
         entry = self.entry(offset)
         return entry is not None and entry[0] == log_offset
+
+    def is_own(self, offset: int, head: RecordHead) -> bool:
+        """Whether a record says itself that it is this message of the queue."""
+        topic, queue_id = self.tail.key
+        return (head.topic, head.queue_id, head.queue_offset) == (topic.encode(), queue_id, offset)
 
     def filed(self, offset: int) -> tuple[int, int, int] | None:
         """What the file holds in the place of an entry, whether that counts or not."""

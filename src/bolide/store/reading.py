@@ -221,6 +221,14 @@ class StoreReader:
         head = self.head_at(log_offset)
         return None if head is None else self._read(log_offset, head)
 
+    def message_of(self, queue: ConsumeQueue, offset: int, log_offset: int) -> bytes | None:
+        """The sound record there, if it is this message of the queue.
+
+        An entry may lead to another one: a copy of its neighbour's stands in the place of one that is lost.
+        """
+        head = self.head_at(log_offset)
+        return self._read(log_offset, head) if head is not None and queue.is_own(offset, head) else None
+
     def _read(self, log_offset: int, head: RecordHead) -> bytes | None:
         if self._queues.deletions.covers(head.topic, log_offset):
             return None
@@ -262,7 +270,8 @@ class StoreReader:
         ):
             return None
         record = self._log.read(log_offset, entry[1])
-        return None if record is None or self.inspect(record, log_offset) is None else record
+        head = None if record is None else self.inspect(record, log_offset)
+        return record if head is not None and queue.is_own(offset, head) else None
 
     def queue_range(self, topic: str, queue_id: int) -> tuple[QueueOffset, QueueOffset]:
         """First and next offset of a queue; (0, 0) for one that was never written."""

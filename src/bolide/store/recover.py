@@ -357,6 +357,7 @@ class _Rebuild:
         missing = offset - tail.next_offset
         is_first = self._is_first(tail)
         if is_first and missing < 0 and queue.start == queue.end:
+            self._leave_jump(tail)
             queue.begin_anew()  # nothing but the name of a file says otherwise, and the file before it may be lost
             self._loaded[tail.key] = QueueOffset(0)
             missing = offset
@@ -368,17 +369,17 @@ class _Rebuild:
         elif is_first and queue.points_at(offset, log_offset):
             return False  # it has its entry
         elif is_first and offset > 0 and not self._is_true(queue, offset):
-            queue.tail.reset(offset)  # what the file says from here on is wrong
+            self._leave_jump(tail)
+            tail.reset(offset)  # what the file says from here on is wrong
             return True
         elif may_be_torn(self._log, log_offset) and (offset > 0 or self._was_there(queue, log_offset)):
             raise _Torn(log_offset)
         elif offset == 0:  # the topic was deleted and made again
+            self._leave_jump(tail)
             self._restarts[tail.key] = (int(tail.next_offset), log_offset)
             queue.begin_anew()
             return True
         elif not 0 < missing <= GAP_ENTRIES_MAX:
-            if jump is not None and jump.next_offset == tail.next_offset:
-                self._jumps[tail.key] = jump  # this one says nothing about it
             return self._pass_over(record)
         self._jumps[tail.key] = record._replace(next_offset=int(tail.next_offset))
         return False
@@ -392,30 +393,40 @@ class _Rebuild:
             self._pass_over(jump)
             if tail.next_offset == jump.next_offset == record.offset - 1:  # the number between was that one's
                 # This record stands in: before others the next start would see it, and believe the wrong number.
-                head = self._log.head_at(record.log_offset)
-                assert head is not None
-                tail.append(head.log_offset, head.size, head.tags_code)
+                tail.append(*self._entry_of(record))
                 self._stand_ins += 1
+        else:
+            self._jumps[tail.key] = jump  # this one says nothing about it
         return tail.next_offset == record.offset
+
+    def _leave_jump(self, tail: QueueTail) -> None:
+        """The queue goes on elsewhere: nothing tells any more what a jump of it was."""
+        jump = self._jumps.pop(tail.key, None)
+        if jump is not None:
+            self._pass_over(jump)
 
     def _take(self, jump: _Jump) -> None:
         """Give a record that has jumped its entry."""
-        tail, log_offset = jump.tail, jump.log_offset
         self._check_begin(jump)
-        queue = tail.owner
+        queue, entry = jump.tail.owner, self._entry_of(jump)
         assert isinstance(queue, ConsumeQueue)
         self._write_many(coming=queue.gap_to(jump.offset))
-        self._stand_ins += queue.skip_to(jump.offset, self._stand_in(queue, log_offset))
+        self._stand_ins += queue.skip_to(jump.offset, self._stand_in(queue, entry))
+        jump.tail.append(*entry)
+        self._placed += 1
+
+    def _entry_of(self, record: _Jump) -> tuple[int, int, int]:
+        """The entry of a record under its number."""
+        log_offset = record.log_offset
         segment, head = self._log.segment_of(log_offset), self._log.head_at(log_offset)
         assert segment is not None
         assert head is not None
-        at = log_offset - segment.base + head.properties_at
-        code = head.tags_code
-        if tail.key[0] == SCHEDULE_TOPIC:
+        at, code = log_offset - segment.base + head.properties_at, head.tags_code
+        if record.tail.key[0] == SCHEDULE_TOPIC:
             properties = bytes(segment.view[at : at + head.properties_length])
-            code = self._deliver(tail, properties, head.store_timestamp_ms, log_offset, head.size)
-        tail.append(log_offset, head.size, code)
-        self._placed += 1
+            stored_ms = head.store_timestamp_ms
+            code = self._due(record.tail, record.offset, properties, stored_ms, log_offset, head.size)
+        return log_offset, head.size, code
 
     def _is_first(self, tail: QueueTail) -> bool:
         """Whether the walk has given this queue nothing yet."""
@@ -434,44 +445,43 @@ class _Rebuild:
         log.error("the message at %d in the log has a wrong queue offset, %d", place, offset)
         return False
 
-    def _stand_in(self, queue: ConsumeQueue, log_offset: int) -> tuple[int, int, int]:
-        """What stands for lost entries before the record at `log_offset`.
+    def _stand_in(self, queue: ConsumeQueue, following: tuple[int, int, int]) -> tuple[int, int, int]:
+        """What stands for lost entries before this one.
 
         We pass over any gap.  RocketMQ 5.5.0 goes on behind the segment that a gap names, and fails for ever where it
         does not name the beginning of one; so it names the segment before the record's.  Where that would be out of
-        order the record itself stands in, which RocketMQ gives out once more.
+        order the record itself stands in, which RocketMQ gives out once more; we see that its number is another one.
         """
-        segment, head = self._log.segment_of(log_offset), self._log.head_at(log_offset)
+        segment = self._log.segment_of(following[0])
         assert segment is not None
-        assert head is not None
         previous = queue.entry(queue.end - 1)
         base = segment.base - segment.size
         if base >= (0 if previous is None else previous[0] + (previous[1] if previous[1] != GAP_SIZE else 0)):
             return base, GAP_SIZE, 0
-        return head.log_offset, head.size, head.tags_code
+        return following
 
     def _deliver(self, tail: QueueTail, properties: bytes, stored_ms: int, log_offset: int, size: int) -> int:
+        return self._due(tail, int(tail.next_offset), properties, stored_ms, log_offset, size)
+
+    def _due(
+        self, tail: QueueTail, offset: int, properties: bytes, stored_ms: int, log_offset: int, size: int
+    ) -> int:
         """When a delayed message is due.  Who wrote its entry knew the delays better, if the entry is still there.
 
         An entry that crosses the end of a sector may have lost its last four bytes, or eight: such a time is too early.
         """
         queue = tail.owner
         assert isinstance(queue, ConsumeQueue)
-        *place, code = queue.filed(tail.next_offset) or (0, 0, 0)
+        *place, code = queue.filed(offset) or (0, 0, 0)
         if place == [log_offset, size] and code % (1 << 32):
             return code
         return entry_code(tail.key[0], properties, stored_ms, self._levels)
 
     def _is_true(self, queue: ConsumeQueue, offset: int) -> bool:
-        """Whether an entry points at a record that says the same."""
-        entry = queue.entry(offset)
-        head = None if entry is None else self._log.head_at(entry[0])
-        if head is None:
-            return False
-        return (head.topic.decode("utf-8", "replace"), head.queue_id, head.queue_offset) == (
-            *queue.tail.key,
-            offset,
-        )
+        """Whether an entry, or the last one, before which all others came, points at a record that says the same."""
+        entries = ((one, queue.entry(one)) for one in (offset, queue.end - 1))
+        heads = ((one, self._log.head_at(entry[0])) for one, entry in entries if entry is not None)
+        return any(head is not None and queue.is_own(one, head) for one, head in heads)
 
     def _was_there(self, queue: ConsumeQueue, log_offset: int) -> bool:
         """Whether the files show that the queue did not begin with this record, although that has the number 0.

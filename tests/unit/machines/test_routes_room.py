@@ -165,6 +165,16 @@ def test_a_topic_told_of_many_brokers_at_once_needs_room_for_all_of_them(
     assert small.route("t1").queues == tuple(rows)
 
 
+def test_a_topic_told_of_no_broker_takes_no_place_in_the_table(small: RouteTable) -> None:
+    small.register(0, registration("a"), "c1")
+    for name in many(limits.ROUTE_TOPICS_MAX, "nobody-"):
+        small.register_topic(name, [])
+    small.register_topic("t1", [])
+    assert len(small.route("t1").queues) == 1
+    small.register(0, registration("b", ["new", "newer"]), "c2")
+    assert topics(small) == {"t1", "t2", "new", "newer"}
+
+
 def test_a_topic_of_many_brokers_costs_as_much_for_each_as_one_of_few() -> None:
     """Registered, changed and forgotten by hand: each took one step, and all rows for every row."""
     table, names, calls = RouteTable(), many(400, "b"), Counter[str]()

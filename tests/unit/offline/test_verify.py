@@ -11,8 +11,9 @@ from bolide.model.errors import StoreError
 from bolide.offline.damage import Damage
 from bolide.offline.files import Geometry
 from bolide.offline.verify import verify
-from bolide.record.layout import MAGIC_BLANK
+from bolide.record.layout import MAGIC_BLANK, QUEUE_ID_AT, QUEUE_OFFSET_AT
 from bolide.store.disk_os import OsDisk
+from bolide.store.queue_entry import ENTRY_BYTES
 from tests.unit.offline.damaged import (
     MESSAGES,
     examine,
@@ -28,6 +29,7 @@ from tests.unit.store.stage import SEGMENT_BYTES, HeldClock, killed, message, op
 
 __all__ = ["original", "root"]  # fixtures
 
+DELAYED = message("SCHEDULE_TOPIC_XXXX", properties=b"DELAY\x011\x02TAGS\x01t\x02")
 RECORD_BYTES = struct.Struct(">i")
 
 
@@ -178,6 +180,30 @@ def test_the_lost_entry_of_a_delayed_message_has_the_delay_of_those_before_it(
     write_at(path, 20 * lost, bytes(20))
     (fix,) = examine(tmp_path).fixes
     assert bytes(fix.entries) == whole[20 * lost : 20 * lost + 20]
+
+
+def test_a_delayed_message_that_says_a_wrong_number_stays_due_when_it_was(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    wrong = put(store, *[DELAYED] * 4)[2]
+    store.close()
+    write_at(segment(tmp_path, 0), int(wrong.log_offset) + QUEUE_OFFSET_AT, struct.pack(">q", 64))
+    found = examine(tmp_path)
+    assert [number for _, number in found.renumbered] == [2]
+    assert list(found.fixes) == []
+
+
+def test_what_stands_for_lost_delayed_messages_says_when_the_one_behind_them_is_due(tmp_path: Path) -> None:
+    """Also where that one's entry is lost, too: RocketMQ gives the message out once more, and when it is due."""
+    store = opened(tmp_path)
+    appended = put(store, *[DELAYED] * 6)
+    store.close()
+    path = queue_file(tmp_path, DELAYED.topic)
+    entry = path.read_bytes()[4 * ENTRY_BYTES : 5 * ENTRY_BYTES]
+    for one in appended[2:4]:
+        write_at(segment(tmp_path, 0), int(one.log_offset) + QUEUE_ID_AT, struct.pack(">i", 1))
+    write_at(path, 4 * ENTRY_BYTES, bytes(ENTRY_BYTES))
+    fixes = [fix for fix in examine(tmp_path).fixes if fix.key == (DELAYED.topic, 0)]
+    assert b"".join(bytes(fix.entries) for fix in fixes) == entry * 3
 
 
 def test_a_running_broker_is_noticed(tmp_path: Path) -> None:

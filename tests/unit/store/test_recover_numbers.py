@@ -130,6 +130,34 @@ def test_a_queue_that_goes_on_behind_a_gap_does_so_with_all_its_messages(tmp_pat
         killed(store)
 
 
+@pytest.mark.parametrize("damaged", [(1,), (1, 2)])
+@pytest.mark.parametrize("topic", ["T", SCHEDULE_TOPIC])
+def test_what_stands_for_a_lost_message_is_the_entry_of_one_behind_it(
+    tmp_path: Path, topic: str, damaged: tuple[int, ...]
+) -> None:
+    """Also when that is delayed: RocketMQ gives it out when the entry says, which is not at once."""
+    store = opened(tmp_path, segment_bytes=BIG)
+    put(store, message("Other", bytes(90_000)))
+    delayed = message(topic, properties=b"DELAY\x011\x02TAGS\x01t\x02")
+    appended = put(store, *[delayed] * 3)
+    queue = store.queues.get(topic, 0)
+    first, second, third = (queue.entry(number) for number in range(3))
+    assert third is not None
+    killed(store)
+    shutil.rmtree(tmp_path / "consumequeue")
+    for number in damaged:
+        flip(tmp_path, appended[number], 4)
+    expected = [first, third, third] if damaged == (1,) else [first, *[second] * 17, third]
+    for _ in range(2):
+        store = opened(tmp_path, segment_bytes=BIG)
+        queue = store.queues.get(topic, 0)
+        assert [queue.entry(number) for number in range(int(queue.end))] == expected
+        found = expected[1]
+        assert found is not None
+        assert store.reader.entry_at(topic, 0, 1, found[0], found[1]) is None  # that one is not number 1
+        killed(store)
+
+
 def test_a_jump_at_the_end_of_a_queue_is_believed_and_one_that_was_deleted_is_not(tmp_path: Path) -> None:
     """Nothing is behind it that could be hidden; and a topic that was made again begins at 0."""
     store = opened(tmp_path, segment_bytes=BIG)
@@ -146,6 +174,54 @@ def test_a_jump_at_the_end_of_a_queue_is_believed_and_one_that_was_deleted_is_no
     assert bodies(store)[-1] == b"00002"
     assert store.reader.queue_range("Again", 0) == (0, 1)
     killed(store)
+
+
+def test_a_jump_whose_queue_begins_anew_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing behind it tells what it was.  In a queue that goes on, the next record that can tell does."""
+    store = opened(tmp_path, segment_bytes=BIG)
+    put(store, message("Other", bytes(90_000)))
+    appended = put_many(store, 6)
+    more = put_many(store, 6, "More")
+    killed(store)
+    shutil.rmtree(tmp_path / "consumequeue")
+    assert flip(tmp_path, appended[3], 8) == 259
+    give_number(tmp_path, int(appended[4].log_offset), 0)
+    give_number(tmp_path, int(appended[5].log_offset), 1)
+    assert flip(tmp_path, more[3], 8) == 259
+    give_number(tmp_path, int(more[4].log_offset), 1)
+    store = opened(tmp_path, segment_bytes=BIG)
+    assert store.reader.queue_range("T", 0) == (0, 2)
+    assert bodies(store) == [b"00004", b"00005"]
+    assert caplog.text.count("wrong queue offset, 259") == 2
+    assert store.reader.queue_range("More", 0) == (0, 6)
+    killed(store)
+
+
+@pytest.mark.parametrize("number", [12, 100, 139])
+def test_a_number_that_is_too_low_hides_no_message_before_it_whatever_has_expired(
+    tmp_path: Path, number: int
+) -> None:
+    """The first record behind the mark.  The message of this number has expired, is lost, or is there."""
+    store = opened(tmp_path)
+    before = put_many(store, 140)
+    killed(store)
+    shutil.rmtree(tmp_path / "consumequeue")
+    flip(tmp_path, before[100], 4, segments=1)
+    opened(tmp_path).close()
+    for base in range(2):
+        segment(tmp_path, base).unlink()
+    first = next(number for number, one in enumerate(before) if one.log_offset >= 2 * SEGMENT_BYTES)
+    assert 12 < first < 100
+    store = opened(tmp_path)
+    appended = put_many(store, 10)
+    killed(store)
+    give_number(tmp_path, int(appended[0].log_offset), number, segments=1)
+    for _ in range(2):
+        store = opened(tmp_path)
+        assert store.reader.queue_range("T", 0) == (first, 150)
+        expected = [*range(first, 100), *range(101, 140), *range(1, 10)]
+        assert bodies(store) == [b"%05d" % one for one in expected]
+        killed(store)
 
 
 def test_what_fills_gaps_is_written_before_it_takes_much_memory(
