@@ -156,6 +156,8 @@ def test_what_is_not_as_expected_is_counted_dropped_or_put_aside_with_its_reason
         ("amount < rand()", "rand"),
         ("id < unix_seconds(timestamp'now')", "'now'"),
         ("'id < unix_seconds(timestamp\"now\")'", '"now"'),
+        ("id < unix_seconds(to_timestamp('now'))", "'now'"),
+        ("id < unix_seconds(timestamp /* x */ 'now')", "'now'"),
     ],
 )
 def test_a_quarantine_is_not_decided_by_what_is_something_else_in_each_query(

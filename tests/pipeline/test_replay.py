@@ -144,6 +144,25 @@ def test_tags_keys_and_sql_choose(bolide: Bolide, server: EmbeddedServer) -> Non
         ("storeTimestamp < TIMESTAMP_LTZ r'now'", "'now'"),
         ("storeTimestamp < timestamp'today UTC'", "'today UTC'"),
         ("storeTimestamp < cast('today UTC' AS timestamp)", "'today UTC'"),
+        ("storeTimestamp < cast('today+01:00' AS timestamp)", "'today"),
+        ("storeTimestamp < timestamp'today+01:00'", "'today"),
+        ("storeTimestamp < to_timestamp('now')", "'now'"),
+        ("date(storeTimestamp) = to_date('today')", "'today'"),
+        ("storeTimestamp < try_to_timestamp('now')", "'now'"),
+        ("storeTimestamp < to_timestamp_ltz('now')", "'now'"),
+        ("to_timestamp('now') BETWEEN storeTimestamp AND bornTimestamp", "'now'"),
+        ("coalesce(storeTimestamp, to_timestamp('now')) > bornTimestamp", "'now'"),
+        ("storeTimestamp < cast(concat('no', 'w') AS timestamp)", "'now'"),
+        ("storeTimestamp < timestamp /* x */ 'now'", "'now'"),
+        ("storeTimestamp < timestamp /* '2026 */ 'now'", "'now'"),
+        ("storeTimestamp < timestamp -- '2026\n'now'", "'now'"),
+        ("storeTimestamp < timestamp -- '2026\\\n'2026\n'now'", "'now'"),
+        (r"storeTimestamp < timestamp 'n\u006fw'", r"'n\u006fw'"),
+        ("exists(keys, key -> storeTimestamp < timestamp'now')", "'now'"),
+        ("identifier('now')() > storeTimestamp", "now"),
+        ("storeTimestamp > '10:30'", "'10:30'"),
+        ("storeTimestamp > timestamp'10:30'", "'10:30'"),
+        ("storeTimestamp BETWEEN 'T9:00' AND 'T10:00'", "'T9:00', 'T10:00'"),
     ],
 )
 def test_a_condition_that_is_another_one_in_each_slice_is_refused(
@@ -172,6 +191,11 @@ def test_a_condition_that_asks_another_query_is_refused(spark: SparkSession, whe
 def test_a_condition_that_stays_what_it_is_may_name_times_and_words(spark: SparkSession) -> None:
     where = (
         "storeTimestamp < TIMESTAMP '2026-11-18 10:00:00' AND storeTimestamp > DATE 'epoch'"
+        " AND storeTimestamp > 'epoch' AND storeTimestamp > to_timestamp('epoch UTC')"
+        " AND storeTimestamp > timestamp /* a 'word' */ -- and one\n ' 2026-11-18' AND properties['😀'] = 'x'"
+        " AND date_format(storeTimestamp, 'HH:mm') > '10:30' AND to_timestamp('10:30', 'HH:mm') < storeTimestamp"
+        " AND cast(properties['at'] AS timestamp) < storeTimestamp"
+        " AND storeTimestamp > timestamp_ntz '-0001-01-01' AND current_timezone() <> 'now'"
         " AND properties['when'] IN ('now', 'today')"
         " AND hash(body) % 10 = 0 AND coalesce(properties['now'], 'tomorrow') <> 'rand()'"
     )
