@@ -1,5 +1,6 @@
 """How Spark is set up for messages, and what its end is called."""
 
+import logging
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +10,8 @@ from bolide.model.errors import ConfigError
 from bolide.pipeline import session
 from bolide.pipeline.session import MEMORY, SparkDied, for_messages, session_for
 from bolide.pipeline.spark_errors import NoPython
+
+PySparkLogger = pytest.importorskip("pyspark.logger").PySparkLogger
 
 
 class Jvm:
@@ -79,6 +82,20 @@ def test_a_jvm_that_is_about_to_end_is_waited_for(monkeypatch: pytest.MonkeyPatc
 
     with pytest.raises(SparkDied, match="no memory left"):
         ended(monkeypatch, Ending(None), RuntimeError("Job 1 cancelled because SparkContext was shut down"))
+
+
+@pytest.mark.parametrize("name", ["SQLQueryContextLogger", "DataFrameQueryContextLogger"])
+def test_what_pyspark_logs_of_an_error_that_it_raises_is_not_shown_while_a_command_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """It is told in our own words; a session of somebody else's, later in this process, is as loud as it was."""
+    monkeypatch.delitem(logging.Logger.manager.loggerDict, name, raising=False)
+    monkeypatch.setattr(session, "local_session", lambda *words, **named: Jvm(None))
+    with session_for("test", master="local[1]"):
+        PySparkLogger.getLogger(name).error("no such column", errorClass="UNRESOLVED_COLUMN")
+    assert capsys.readouterr().err == ""
+    PySparkLogger.getLogger(name).error("no such column", errorClass="UNRESOLVED_COLUMN")
+    assert "no such column" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
