@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
@@ -100,6 +100,10 @@ def session_for(
         try:
             with _errors_told_once():
                 yield spark
+        except KeyboardInterrupt:
+            with suppress(Exception):  # what its threads say when jobs are ended under them
+                spark.sparkContext.setLogLevel("OFF")
+            raise
         except Exception as error:
             if (told := _death(spark, error, memory) or in_one_line(error)) is not None:
                 raise told from error

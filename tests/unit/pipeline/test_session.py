@@ -20,11 +20,15 @@ class Jvm:
     def __init__(self, code: int | None) -> None:
         self.returncode = code
         self.is_stopped = False
+        self.level = "ERROR"
         self._gateway = SimpleNamespace(proc=self)
         self.sparkContext = self
 
     def poll(self) -> int | None:
         return self.returncode
+
+    def setLogLevel(self, level: str) -> None:  # noqa: N802 - Spark's name
+        self.level = level
 
     def getConf(self) -> dict[str, str]:  # noqa: N802 - Spark's name
         return {MEMORY: "480m"}
@@ -42,7 +46,7 @@ class Dying(Jvm):
         raise ConnectionResetError(104, "Connection reset by peer")
 
 
-def ended(monkeypatch: pytest.MonkeyPatch, jvm: Jvm, error: Exception) -> None:
+def ended(monkeypatch: pytest.MonkeyPatch, jvm: Jvm, error: BaseException) -> None:
     monkeypatch.setattr(session, "local_session", lambda *words, **named: jvm)
     with session_for("test", master="local[1]"):
         raise error
@@ -140,3 +144,10 @@ def test_a_local_spark_has_memory_for_all_of_its_tasks_unless_somebody_has_chose
     assert memory("spark://host:7077") is None
     monkeypatch.setenv("SPARK_CONF_DIR", "/etc/spark")
     assert memory("local[16]") is None
+
+
+def test_a_spark_that_is_interrupted_ends_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    jvm = Jvm(None)
+    with pytest.raises(KeyboardInterrupt):
+        ended(monkeypatch, jvm, KeyboardInterrupt())
+    assert (jvm.level, jvm.is_stopped) == ("OFF", True)
