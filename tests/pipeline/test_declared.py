@@ -5,6 +5,7 @@ Files are the sources here, so that batches are what the test says; topics are i
 
 import asyncio
 import json
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import dedent
@@ -21,6 +22,7 @@ from bolide.pipeline.declared.files import load
 from bolide.pipeline.declared.progress import QueryProgress, unmet_of_all
 from bolide.pipeline.declared.run import PipelineFailed, Stop, Watch, run
 from bolide.pipeline.declared.status import pipeline_status
+from tests.pipeline.conftest import Bolide
 
 pytestmark = pytest.mark.needs("java")
 
@@ -156,6 +158,8 @@ def test_what_is_not_as_expected_is_counted_dropped_or_put_aside_with_its_reason
         ("amount < rand()", "rand"),
         ("id < unix_seconds(timestamp'now')", "'now'"),
         ("'id < unix_seconds(timestamp\"now\")'", '"now"'),
+        ("id < unix_seconds(to_timestamp('now'))", "'now'"),
+        ("id < unix_seconds(timestamp /* x */ 'now')", "'now'"),
     ],
 )
 def test_a_quarantine_is_not_decided_by_what_is_something_else_in_each_query(
@@ -334,3 +338,17 @@ def test_explain_shows_columns_and_plans_and_reads_nothing(pipeline: Pipeline) -
     assert parts["good"].plan
     assert "_failed" in parts["quarantine.checked"].columns
     assert not (pipeline.folder / "cp").exists()
+
+
+def test_a_wrong_column_is_told_in_one_line_without_the_log_and_the_plan_of_spark(
+    bolide: Bolide, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(logging.Logger.manager.loggerDict, "SQLQueryContextLogger", raising=False)
+    (tmp_path / "in").mkdir()
+    text = dedent(EXPECTING).replace("SELECT *", "SELECT id, amuont")
+    (tmp_path / "rows.yaml").write_text(text)
+    told, end = bolide("explain", "rows.yaml", code=2).split("\n")
+    assert (told.split(":")[0], end) == ("error", "")
+    assert "amuont" in told
+    assert "Did you mean one of the following? [`amount`, `id`]" in told
+    assert "View" not in told

@@ -127,3 +127,31 @@ def test_ctrl_c_while_spark_starts_ends_with_one_line_and_leaves_no_jvm(
         raise
     assert running.returncode == 130
     assert [line for line in told.splitlines() if not line.startswith("WARNING: ")] == [STOPPED]
+
+
+IN_A_JOB = """\
+import os, signal, sys
+from threading import Thread
+from bolide.pipeline.session import session_for
+from tests.peers.waiting import PATIENCE_SECONDS, wait_until
+
+def press() -> None:
+    jobs = spark.sparkContext.statusTracker()
+    wait_until(jobs.getActiveJobsIds, PATIENCE_SECONDS, "the job runs")
+    os.kill(os.getpid(), signal.SIGINT)
+
+try:
+    with session_for("test", master="local[1]") as spark:
+        Thread(target=press, daemon=True).start()
+        spark.range(10**13).selectExpr("sum(hash(id))").collect()
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+def test_ctrl_c_in_a_job_leaves_no_traceback_of_spark() -> None:
+    """Its own handler speaks to the JVM in the middle of what is being said to it."""
+    program = [sys.executable, "-c", IN_A_JOB]
+    ended = subprocess.run(program, check=False, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
+    assert ended.returncode == 130, ended.stderr
+    assert [line for line in ended.stderr.splitlines() if not line.startswith("WARNING: ")] == []

@@ -4,7 +4,7 @@ from bolide.admin.brokers import settings_of
 from bolide.admin.cluster import broker_settings, listed, masters
 from bolide.admin.connection import AdminConnection
 from bolide.model.delay_levels import DelayLevels, parse_delay
-from bolide.model.errors import ConfigError, PermissionDenied, ProtocolError, RemoteError
+from bolide.model.errors import BolideError, ConfigError, PermissionDenied, ProtocolError, RemoteError
 from bolide.model.printable import printable
 
 RECALLS = "recallMessageEnable"
@@ -32,14 +32,20 @@ async def level_of(servers: AdminConnection, delay: str) -> int:
     return levels.delays_ms.index(delay_ms) + 1
 
 
-async def check_recalls(servers: AdminConnection, broker: str) -> None:
-    """`PermissionDenied` where a broker would refuse to recall any message, as far as it tells."""
+async def check_recalls(servers: AdminConnection, broker: str) -> BolideError | None:
+    """`PermissionDenied` where a broker would refuse to recall any message, as far as it tells.
+
+    Gives why it could not be asked, where it could not.
+    """
     try:
         settings = await settings_of(servers, broker)
     except (RemoteError, ProtocolError):  # it keeps them to itself
-        return
+        return None
+    except BolideError as error:
+        return error
     if settings.get(RECALLS) == "false":
         raise PermissionDenied(
             f"{printable(broker)} would refuse: messages cannot be recalled there while {RECALLS} is false"
             f" (`bolide broker config set {printable(broker)} {RECALLS}=true` changes that)"
         )
+    return None

@@ -39,6 +39,7 @@ def recall(
 
     called = decode_handle(handle)
     due = format_moment(called.time_ms)
+    untold = None
     if not preview:
         confirm(
             f"Recall the message of {called.topic} that is due at {due}?",
@@ -48,7 +49,7 @@ def recall(
         )
         asyncio.run(_recall(nameserver, handle))
     else:
-        ask(nameserver, lambda servers: check_recalls(servers, called.broker_name))
+        untold = ask(nameserver, lambda servers: check_recalls(servers, called.broker_name))
     if as_json:
         write_json(
             {
@@ -66,6 +67,8 @@ def recall(
         )
     else:
         say(f"recalled {called.unique_key} of {called.topic}, which was due at {due}")
+    if untold is not None:
+        say(f"{called.broker_name} could not be asked whether it permits that: {untold}")
 
 
 async def _recall(nameserver: str, handle: str) -> None:

@@ -8,7 +8,6 @@ import secrets
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -55,13 +54,13 @@ class Session:
 
     def check_there(self, archive: str) -> None:
         """Said before Spark starts, of folders of this machine: all else is for Spark to look up."""
-        from bolide.pipeline.folders import may_be_elsewhere
+        from bolide.pipeline.folders import local_folder, may_be_elsewhere
 
         if may_be_elsewhere(archive, self.settings) or not self.master.startswith("local"):
             return
         if any(sign in archive for sign in "*?[{"):
             return
-        if not Path(archive).exists():
+        if (folder := local_folder(archive)) is not None and not folder.exists():
             raise NothingFound(
                 f"{archive} is not there: --from-archive is the folder of an archive, or Parquet"
             )

@@ -20,7 +20,7 @@ from bolide.client.offsets import Offsets
 from bolide.client.queue_calls import QueueCalls
 from bolide.client.reader import Reading, read_queue
 from bolide.client.shares import Shares, everything
-from bolide.client.start import first_start
+from bolide.client.start import begin_at
 from bolide.machines.consumer import Cache, ProcessQueue
 from bolide.machines.orderly import OrderedQueue
 from bolide.model.errors import BolideError
@@ -120,7 +120,7 @@ class Assignment(Shares[HeldQueue]):
         try:
             if locking is not None and (lock := await locking.lock_one(queue)) is None:
                 return None
-            start = await self._begin(queue)
+            start = await begin_at(self._calls, queue, self._sharing.start_from, self._offsets.stored)
         except BaseException as error:
             if locking is not None and (lock is not None or not isinstance(error, BolideError)):
                 self._unlocking.add(queue)  # who was cancelled may not have heard that he has got it
@@ -140,13 +140,6 @@ class Assignment(Shares[HeldQueue]):
             await locking.unlock(queue)
         finally:
             self._unlocking.discard(queue)
-
-    async def _begin(self, queue: MessageQueue) -> GroupOffset:
-        """The stored offset; where there is none, where the consumer was told to begin."""
-        stored = await self._offsets.stored(queue)
-        if stored is not None:
-            return stored
-        return await first_start(self._calls, queue, self._sharing.start_from)
 
     async def _let_go(self, held: HeldQueue, offset: GroupOffset | None = None) -> None:
         """It is not ours any more; its offset is stored, or this one instead.

@@ -1,9 +1,10 @@
 """Where a group begins to read: at its offset, and without one where the consumer was told to."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 
 from bolide.client import checks
 from bolide.client.queue_calls import QueueCalls
@@ -22,6 +23,8 @@ _MEANT = {
     **dict.fromkeys((LAST, "latest", "end", "newest"), f'"{LAST}", or datetime.now() for new messages alone'),
 }
 """By the words of other systems."""
+
+Stored = Callable[[MessageQueue], Awaitable[GroupOffset | None]]
 
 _TOLD: Mapping[str | int, ConsumeFrom] = {FIRST: ConsumeFrom.FIRST_OFFSET, LAST: ConsumeFrom.LAST_OFFSET}
 
@@ -46,13 +49,11 @@ def told(start: str | int) -> ConsumeFrom:
 
 async def group_start(calls: QueueCalls, queue: MessageQueue, start: str | int) -> GroupOffset:
     """The first message of a queue that a group wants: by its offset, or where it is to begin."""
-    stored = await calls.committed_offset(queue, zero_for_young=start == LAST)
-    if stored is None:
-        return await first_start(calls, queue, start)
-    if start == LAST and stored == 0:
+    begin = await begin_at(calls, queue, start, partial(calls.committed_offset, zero_for_young=start == LAST))
+    if start == LAST and begin == 0:
         with suppress(BolideError):  # it is only for the log
             await _say_old_messages(calls, queue)
-    return stored
+    return begin
 
 
 async def _say_old_messages(calls: QueueCalls, queue: MessageQueue) -> None:
@@ -68,10 +69,15 @@ async def _say_old_messages(calls: QueueCalls, queue: MessageQueue) -> None:
         )
 
 
-async def first_start(calls: QueueCalls, queue: MessageQueue, start: str | int) -> GroupOffset:
-    """Where to begin in a queue without an offset."""
+async def begin_at(calls: QueueCalls, queue: MessageQueue, start: str | int, stored: Stored) -> GroupOffset:
+    """The stored offset; where there is none, where the consumer was told to begin."""
+    if (offset := await stored(queue)) is not None:
+        return offset
     if start == FIRST or queue.topic.startswith(RETRY_PREFIX):
         return GroupOffset(0)  # where the queue begins later, the broker corrects it
     if isinstance(start, int):
         return GroupOffset(await calls.offset_at(queue, start))
-    return GroupOffset(await calls.max_offset(queue))
+    if (end := await calls.max_offset(queue)) == 0:
+        return GroupOffset(0)
+    # Apache's brokers know no offset of a queue without messages: what was the first one may have come since
+    return GroupOffset(end) if (offset := await stored(queue)) is None else offset

@@ -55,8 +55,8 @@ def whole(text: str, folder: Path | None = None) -> str:
 
 def may_be_elsewhere(text: str, settings: Mapping[str, str]) -> bool:
     """Whether Spark may look up a path on another file system; `settings` are those of its session."""
-    return (
-        bool(scheme_of(text))
-        or any(name.endswith(DEFAULT_SYSTEM) for name in settings)
-        or any(os.environ.get(name) for name in CONFIGURED_BY)
+    if scheme := scheme_of(text):
+        return scheme != "file"
+    return any(name.endswith(DEFAULT_SYSTEM) for name in settings) or any(
+        os.environ.get(name) for name in CONFIGURED_BY
     )

@@ -48,8 +48,8 @@ def interrupted_in_one_piece() -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, alarm)
-        if signal.getsignal(signal.SIGINT) is heard:  # else Spark has taken it
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+        # Spark has taken it, to end its jobs by a call in the middle of another one, which py4j cannot
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if is_asked:
         raise Interrupted(STOPPED)
 

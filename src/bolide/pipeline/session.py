@@ -4,11 +4,12 @@
 `python3` is on the path.
 """
 
+import logging
 import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
@@ -52,6 +53,9 @@ OUT_OF_MEMORY = 52
 SHUT_DOWN = "SparkContext was shut down"
 """So it ends what still runs when its JVM is about to end."""
 
+LOGGED_AND_RAISED = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+"""PySpark's loggers of errors that it raises as well."""
+
 EXIT_LOOKS, EXIT_LOOK_S = 100, 0.1
 """For a JVM that no longer answers, until it is gone."""
 
@@ -94,13 +98,37 @@ def session_for(
             spark = local_session(name, master=master, settings=settings)
         memory = str(spark.sparkContext.getConf().get(MEMORY, "1g"))
         try:
-            yield spark
+            with _errors_told_once():
+                yield spark
+        except KeyboardInterrupt:
+            with suppress(Exception):  # what its threads say when jobs are ended under them
+                spark.sparkContext.setLogLevel("OFF")
+            raise
         except Exception as error:
             if (told := _death(spark, error, memory) or in_one_line(error)) is not None:
                 raise told from error
             raise
         finally:
             _stop(spark)
+
+
+@contextmanager
+def _errors_told_once() -> Iterator[None]:
+    """PySpark logs errors of queries, with the stack of the JVM, that it also raises."""
+    from pyspark.logger import PySparkLogger
+
+    loggers = [PySparkLogger.getLogger(name) for name in LOGGED_AND_RAISED]
+    for logger in loggers:
+        logger.addFilter(_is_told)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(_is_told)
+
+
+def _is_told(record: logging.LogRecord) -> bool:
+    return False
 
 
 def _stop(spark: "SparkSession") -> None:

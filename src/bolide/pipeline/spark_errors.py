@@ -49,9 +49,8 @@ def in_one_line(error: BaseException) -> BolideError | None:
 def first_words(error: BaseException) -> str:
     """What Spark says, without the plan and the stack of the JVM."""
     text = str(error).split("JVM stacktrace:")[0].strip()
-    lines = [
-        line.strip() for line in text.splitlines() if line.strip() and not line.startswith(("'", "+-", "==="))
-    ]
+    lines = [line.lstrip(" :").rstrip() for line in text.splitlines()]  # a plan is a tree, drawn with both
+    lines = [line for line in lines if line and not line.startswith(("'", "+-", "==="))]
     return " ".join(lines[:4]) or type(error).__name__
 
 

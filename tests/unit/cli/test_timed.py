@@ -5,9 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from bolide import PullConsumer
-from bolide.model.recall import decode_handle
+from bolide.model.recall import RecallHandle, decode_handle
 from bolide.net.clock import SystemClock
 from bolide.testing import EmbeddedServer
+from tests.peers.ports import free_port
 from tests.unit.cli.conftest import Command
 
 
@@ -104,3 +105,20 @@ def test_a_broker_that_permits_no_recall_says_so(command: Command) -> None:
     assert "bolide broker config set broker-a recallMessageEnable=true" in refused.err
     assert refused.out == ""
     assert "recallMessageEnable" in command("message", "recall", handle, "--yes", code=1).err
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["no such broker", "no name server"])
+def test_a_preview_of_a_recall_says_what_the_handle_means_also_where_no_broker_can_be_asked(
+    command: Command, at: tuple[str, str], is_there: bool
+) -> None:
+    handle = RecallHandle("orders", "broker-z", 1_800_000_000_000, "0A0B").encode()
+    where = at if is_there else ("-n", f"127.0.0.1:{free_port()}")
+    shown = command("message", "recall", handle, "--preview", *where).err
+    meant, untold = shown.split(" Nothing was recalled")
+    assert "the message 0A0B of orders, due at " in meant
+    assert "on broker-z, would not come" in meant
+    assert "broker-z could not be asked whether it permits that: " in untold
+    assert ("broker-a" if is_there else where[1]) in untold
+    as_json = command("message", "recall", handle, "--preview", "--json", *where)
+    assert as_json.json["broker"] == "broker-z"
+    assert "could not be asked" in as_json.err

@@ -127,6 +127,8 @@ class ScriptedBroker(Node):
         self.heartbeats: list[dict[str, object]] = []
         self.members: list[str] = []
         self.first: defaultdict[tuple[str, int], int] = defaultdict(int)  # first offset still there
+        self.gives_young_queues_whole = False  # as brokers of Apache, to a group that has no offset in them
+        self.before_ends: Callable[[str, int], None] | None = None  # before it says where a queue ends
         self.locks: dict[MessageQueue, str] = {}
         self.lock_requests = 0
         self._arrived = asyncio.Event()
@@ -262,6 +264,9 @@ class ScriptedBroker(Node):
     def _query_offset(self, link: Link, request: Command) -> Command:
         header = QueryGroupOffset.decode(request.fields)
         offset = self.offsets.get((header.consumer_group, header.topic, header.queue_id))
+        if offset is None and self.gives_young_queues_whole and header.set_zero_if_not_found is not False:
+            queue = header.topic, header.queue_id
+            offset = 0 if self.queues[queue] and self.first[queue] == 0 else None
         if offset is None:
             return request.answer(ResponseCode.QUERY_NOT_FOUND)
         return request.answer(fields={"offset": str(offset)})
@@ -294,6 +299,8 @@ class ScriptedBroker(Node):
 
     def _max_offset(self, link: Link, request: Command) -> Command:
         header = QueueRequest.decode(request.fields)
+        if self.before_ends is not None:
+            self.before_ends(header.topic, header.queue_id)
         return request.answer(fields={"offset": str(len(self.queues[header.topic, header.queue_id]))})
 
     def _stats(self, link: Link, request: Command) -> Command:

@@ -21,9 +21,25 @@ def _no_settings_of_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_an_archive_with_a_scheme_is_left_to_spark_however_many_slashes_it_has(address: str) -> None:
+def test_an_archive_with_a_scheme_is_an_address_however_many_slashes_it_has(address: str) -> None:
     assert pipeline_replay._place(address) == address
+
+
+@pytest.mark.parametrize("address", ADDRESSES[2:])
+def test_an_archive_of_another_file_system_is_left_to_spark(address: str) -> None:
     Session("local[1]", {}).check_there(address)
+
+
+@pytest.mark.parametrize("slashes", ["", "//"])
+def test_an_address_of_a_folder_that_is_not_here_is_told_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slashes: str
+) -> None:
+    """Whatever files configure Spark: no other file system can be meant."""
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    (tmp_path / "an archive").mkdir()
+    Session("local[1]", {}).check_there(f"file:{slashes}{tmp_path}/an%20archive")
+    with pytest.raises(NothingFound, match=f"^file:{slashes}{tmp_path}/missing is not there"):
+        Session("local[1]", {}).check_there(f"file:{slashes}{tmp_path}/missing")
 
 
 @pytest.mark.parametrize("name", ["missing", "a:b", "~nobody/x"])

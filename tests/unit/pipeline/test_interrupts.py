@@ -67,12 +67,14 @@ def test_what_breaks_because_of_an_interrupt_is_the_interrupt(monkeypatch: pytes
         broken()
 
 
-def test_the_handler_that_spark_sets_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_handler_that_spark_sets_does_not_stay() -> None:
+    """It calls the JVM while another call may be on its way."""
+
     def of_spark(number: int, frame: object) -> None: ...
 
     with interrupted_in_one_piece():
         signal.signal(signal.SIGINT, of_spark)
-    assert signal.getsignal(signal.SIGINT) is of_spark
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_only_interrupts_are_kept_from_the_log(caplog: pytest.LogCaptureFixture) -> None:

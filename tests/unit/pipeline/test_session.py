@@ -1,5 +1,6 @@
 """How Spark is set up for messages, and what its end is called."""
 
+import logging
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,8 @@ from bolide.pipeline import session
 from bolide.pipeline.session import MEMORY, SparkDied, for_messages, session_for
 from bolide.pipeline.spark_errors import NoPython
 
+PySparkLogger = pytest.importorskip("pyspark.logger").PySparkLogger
+
 
 class Jvm:
     """A process, and the session that has it; no Spark is started."""
@@ -17,11 +20,15 @@ class Jvm:
     def __init__(self, code: int | None) -> None:
         self.returncode = code
         self.is_stopped = False
+        self.level = "ERROR"
         self._gateway = SimpleNamespace(proc=self)
         self.sparkContext = self
 
     def poll(self) -> int | None:
         return self.returncode
+
+    def setLogLevel(self, level: str) -> None:  # noqa: N802 - Spark's name
+        self.level = level
 
     def getConf(self) -> dict[str, str]:  # noqa: N802 - Spark's name
         return {MEMORY: "480m"}
@@ -39,7 +46,7 @@ class Dying(Jvm):
         raise ConnectionResetError(104, "Connection reset by peer")
 
 
-def ended(monkeypatch: pytest.MonkeyPatch, jvm: Jvm, error: Exception) -> None:
+def ended(monkeypatch: pytest.MonkeyPatch, jvm: Jvm, error: BaseException) -> None:
     monkeypatch.setattr(session, "local_session", lambda *words, **named: jvm)
     with session_for("test", master="local[1]"):
         raise error
@@ -79,6 +86,20 @@ def test_a_jvm_that_is_about_to_end_is_waited_for(monkeypatch: pytest.MonkeyPatc
 
     with pytest.raises(SparkDied, match="no memory left"):
         ended(monkeypatch, Ending(None), RuntimeError("Job 1 cancelled because SparkContext was shut down"))
+
+
+@pytest.mark.parametrize("name", ["SQLQueryContextLogger", "DataFrameQueryContextLogger"])
+def test_what_pyspark_logs_of_an_error_that_it_raises_is_not_shown_while_a_command_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """It is told in our own words; a session of somebody else's, later in this process, is as loud as it was."""
+    monkeypatch.delitem(logging.Logger.manager.loggerDict, name, raising=False)
+    monkeypatch.setattr(session, "local_session", lambda *words, **named: Jvm(None))
+    with session_for("test", master="local[1]"):
+        PySparkLogger.getLogger(name).error("no such column", errorClass="UNRESOLVED_COLUMN")
+    assert capsys.readouterr().err == ""
+    PySparkLogger.getLogger(name).error("no such column", errorClass="UNRESOLVED_COLUMN")
+    assert "no such column" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -123,3 +144,10 @@ def test_a_local_spark_has_memory_for_all_of_its_tasks_unless_somebody_has_chose
     assert memory("spark://host:7077") is None
     monkeypatch.setenv("SPARK_CONF_DIR", "/etc/spark")
     assert memory("local[16]") is None
+
+
+def test_a_spark_that_is_interrupted_ends_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    jvm = Jvm(None)
+    with pytest.raises(KeyboardInterrupt):
+        ended(monkeypatch, jvm, KeyboardInterrupt())
+    assert (jvm.level, jvm.is_stopped) == ("OFF", True)

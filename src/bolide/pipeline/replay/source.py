@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
-from bolide.model.errors import ConfigError
+from bolide.model.errors import ConfigError, NothingFound
 from bolide.model.limits.spark import REPLAY_SLICES_MAX
 from bolide.model.message import BODY_BYTES_MAX
 from bolide.pipeline.access import ClusterAccess
@@ -172,6 +172,8 @@ def _archive(spark: SparkSession, asked: Asked) -> DataFrame:
     try:
         frame = spark.read.parquet(place)
     except Exception as error:  # of the JVM and of PySpark
+        if isinstance(error, PySparkException) and error.getCondition() == "PATH_NOT_FOUND":
+            raise NothingFound(f"{place} is not there, says Spark") from error
         raise in_one_line(error) or ConfigError(
             f"{place} cannot be read as an archive: {first_words(error)}"
         ) from error
