@@ -123,8 +123,8 @@ class TopicRemover:
                 await self._files.saved(self._offsets)
 
     async def _clear(self) -> None:
-        """One topic after the other, unless somebody waits for a sync: that is short and goes first."""
-        while not self._wanted.is_set() and await self._thread.write(self._trash.clear_one):
+        """A piece at a time, and when somebody waits for a sync no more than one: that is short and goes first."""
+        while await self._thread.write(self._trash.clear_some) and not self._wanted.is_set():
             pass
 
     def close(self) -> None:

@@ -467,7 +467,7 @@ class MessageStore:
     def delete_topic(self, topic: str, *, others_wait: bool = False) -> None:
         """Forget a topic's queues; its records stay in the log until they expire, and nobody sees them any more.
 
-        The files are moved away here and deleted later: somebody runs `queues.trash.settle` and `clear_one` on a
+        The files are moved away here and deleted later: somebody runs `queues.trash.settle` and `clear_some` on a
         thread.  Until `settle` has worked power loss may bring the topic back, as it was; from then on nothing does.
 
         A topic that has no messages leaves nothing to remember, unless others wait elsewhere, perhaps for it.
