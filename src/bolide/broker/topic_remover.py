@@ -52,10 +52,12 @@ class TopicRemover:
         self._wanted = asyncio.Event()
         self._trouble = Trouble(log, "the files of deleted topics stay for the moment")
 
-    def delete(self, topic: str, *, others_wait: bool = False) -> "asyncio.Future[None]":
-        """Forget the topic's queues now, and what waits for it, if any messages wait; the result comes when that is
-        durable, and nobody's progress in the topic is left."""
-        self._store.delete_topic(topic, others_wait=others_wait)
+    def delete(
+        self, topic: str, *, others_wait: bool = False, host: str | None = None
+    ) -> "asyncio.Future[None]":
+        """Forget the topic's queues now, and what waits for it, if any messages do; the result comes when that is
+        durable, and nobody's progress in the topic is left.  `host` is who wants it."""
+        self._store.delete_topic(topic, others_wait=others_wait, host=host)
         return self.forget(topic)
 
     def forget(self, topic: str) -> "asyncio.Future[None]":

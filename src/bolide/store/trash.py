@@ -47,7 +47,7 @@ class Trash:
     def is_settled(self) -> bool:
         return self._settled == self._begun
 
-    def take(self, topic: str, place: int) -> None:
+    def take(self, topic: str, place: int, host: str | None = None) -> None:
         """Delete a topic whose newest message lies before this place in the log; its folder, if it has one, goes."""
         folder = os.path.join(self._queues_folder, topic)
         has_folder = self._disk.exists(folder)
@@ -60,7 +60,7 @@ class Trash:
             ) from error
         if self.is_settled:
             self._leaving.clear()
-        self._deletions.note(topic, place)
+        self._deletions.note(topic, place, host)
         self._begun += 1
         self._leaving[topic] = self._begun
         try:
