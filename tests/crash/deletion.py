@@ -92,7 +92,7 @@ class Scene:
         assert self.life.store.log.end % SECTOR_BYTES == place
 
     def clear(self) -> None:
-        while self.life.store.queues.trash.clear_one():
+        while self.life.store.queues.trash.clear_some():
             pass
 
     def fill_the_disk(self) -> None:
@@ -119,7 +119,7 @@ class Scene:
             store = self._opened(disk)
             found = _bodies(store)
             expect(found in self.allowed, f"the topic has {found}")
-            while store.queues.trash.clear_one():
+            while store.queues.trash.clear_some():
                 pass
             expect(disk.list(f"{ROOT}/deleted") == [], "the trash is not cleared")
             store.append([NewMessage("T", 0, b"next", KEY, 0, 0, 1, V4)])

@@ -217,6 +217,16 @@ class SimDisk:
             self.delete_tree(os.path.join(path, name))
         self.delete(path)
 
+    def delete_part(self, path: str, names_max: int) -> int:
+        node = self._find(path)
+        gone = 0
+        for name in list(node.names) if isinstance(node, FolderNode) else []:
+            gone += self.delete_part(os.path.join(path, name), names_max - gone)
+            if gone == names_max:
+                return gone
+        self.delete(path)
+        return gone + 1
+
     def sync_dir(self, path: str) -> None:
         folder = self._find(path)
         if not isinstance(folder, FolderNode):

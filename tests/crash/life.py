@@ -331,7 +331,7 @@ class Life:
         self._sync(self.store.queues.trash.settle)
 
     def clear_trash(self) -> None:
-        self.store.queues.trash.clear_one()
+        self.store.queues.trash.clear_some()
 
     def index_some(self) -> None:
         """The index follows what readers may see, in parts."""

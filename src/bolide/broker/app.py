@@ -32,6 +32,7 @@ from bolide.broker.state import BrokerState
 from bolide.broker.statistics import BrokerStatistics
 from bolide.broker.table_files import TableFiles
 from bolide.broker.topic_remover import TopicRemover
+from bolide.broker.waited_for import WaitedFor
 from bolide.broker.write_behind import WriteBehind
 from bolide.machines.clients import ClientTable
 from bolide.machines.traffic import Traffic
@@ -144,6 +145,7 @@ class Broker:
         self._behind = WriteBehind(store)
         self._checkpointer = Checkpointer(store, now, surroundings, self._flusher.wake)
         self._segments = SegmentMaker(store, surroundings, self._flusher.wake)
+        waited_for = WaitedFor(int(store.log.end))
         self._remover = TopicRemover(store, tables.offsets, files, surroundings, self._flusher.wake)
         self.state = BrokerState(
             identity=identity,
@@ -152,7 +154,8 @@ class Broker:
             disk=self._disk,
             root=root,
             store=store,
-            door=Door(store, self._safety, self._behind, self._flusher.wake),
+            door=Door(store, self._safety, self._behind, waited_for, self._flusher.wake),
+            waited_for=waited_for,
             checkpointer=self._checkpointer,
             remover=self._remover,
             topics=tables.topics,

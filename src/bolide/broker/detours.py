@@ -85,6 +85,7 @@ class Detours:
         delay_ms, handle = -1, None
         if aside.topic == SCHEDULE_TOPIC:
             delay_ms = entry_code(aside.topic, aside.properties, 0, state.settings.now.delay_levels)
+        state.waited_for.note(example.topic)  # before it is stored; the topic's lanes last no longer than it
         if aside.topic == TIMER_TOPIC:
             handle = handle_before_key(aside.pairs(), state.identity.name)
         return Detour(

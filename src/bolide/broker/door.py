@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 
 from bolide.broker.safety import Safety
+from bolide.broker.waited_for import WaitedFor
 from bolide.broker.write_behind import WriteBehind
 from bolide.machines.waiters import Tell
 from bolide.model.errors import TooBusy
@@ -32,11 +33,17 @@ QUEUES_PER_TURN = 256
 
 class Door:
     def __init__(
-        self, store: MessageStore, safety: Safety, behind: WriteBehind, sync_soon: Callable[[], None]
+        self,
+        store: MessageStore,
+        safety: Safety,
+        behind: WriteBehind,
+        waited_for: WaitedFor,
+        sync_soon: Callable[[], None],
     ) -> None:
         self._store = store
         self._safety = safety
         self._behind = behind
+        self._waited_for = waited_for
         self._sync_soon = sync_soon
         self._loop = asyncio.get_running_loop()
         self._is_settling = False
@@ -55,6 +62,7 @@ class Door:
         if not self._safety.has_room:
             raise TooBusy("too many messages wait until they are safe; send again in a moment")
         appended = self._store.append(messages)
+        self._waited_for.stored(messages)
         self._settle_soon()
         return appended
 
@@ -68,7 +76,7 @@ class Door:
     ) -> tuple[int, bool]:
         """Store sends from row `first` on; the first row that was not stored, and whether it needs the general path.
 
-        Without `find` only plain ones.
+        Without `find` only plain ones; who decides where others wait notes for which topic.
         """
         if not self._safety.at_once and not self._safety.has_room:
             return first, True

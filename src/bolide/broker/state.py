@@ -13,6 +13,7 @@ from bolide.broker.new_topics import NewTopics
 from bolide.broker.statistics import BrokerStatistics
 from bolide.broker.table_files import TableFiles
 from bolide.broker.topic_remover import TopicRemover
+from bolide.broker.waited_for import WaitedFor
 from bolide.machines.clients import ClientTable
 from bolide.machines.locks import QueueLocks
 from bolide.machines.traffic import Traffic
@@ -38,6 +39,7 @@ class BrokerState:
     root: str
     store: MessageStore
     door: Door
+    waited_for: WaitedFor
     checkpointer: Checkpointer
     remover: TopicRemover
     topics: TopicTable
@@ -66,10 +68,10 @@ class BrokerState:
     def clock(self) -> Clock:
         return self.surroundings.clock
 
-    @property
-    def messages_wait(self) -> bool:
-        """Whether any message may wait for its time."""
-        return any(oldest_waiting() is not None for oldest_waiting in self.kept_from)
+    def may_wait_for(self, topic: str) -> bool:
+        """Whether a message may wait for its time, and then go to this topic."""
+        places = [place for oldest_waiting in self.kept_from if (place := oldest_waiting()) is not None]
+        return self.waited_for.has(topic, min(places, default=None))
 
     @property
     def recent_bytes(self) -> int:

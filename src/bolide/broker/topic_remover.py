@@ -52,10 +52,12 @@ class TopicRemover:
         self._wanted = asyncio.Event()
         self._trouble = Trouble(log, "the files of deleted topics stay for the moment")
 
-    def delete(self, topic: str, *, others_wait: bool = False) -> "asyncio.Future[None]":
-        """Forget the topic's queues now, and what waits for it, if any messages wait; the result comes when that is
-        durable, and nobody's progress in the topic is left."""
-        self._store.delete_topic(topic, others_wait=others_wait)
+    def delete(
+        self, topic: str, *, others_wait: bool = False, host: str | None = None
+    ) -> "asyncio.Future[None]":
+        """Forget the topic's queues now, and what waits for it, if any messages do; the result comes when that is
+        durable, and nobody's progress in the topic is left.  `host` is who wants it."""
+        self._store.delete_topic(topic, others_wait=others_wait, host=host)
         return self.forget(topic)
 
     def forget(self, topic: str) -> "asyncio.Future[None]":
@@ -123,8 +125,8 @@ class TopicRemover:
                 await self._files.saved(self._offsets)
 
     async def _clear(self) -> None:
-        """One topic after the other, unless somebody waits for a sync: that is short and goes first."""
-        while not self._wanted.is_set() and await self._thread.write(self._trash.clear_one):
+        """A piece at a time, and when somebody waits for a sync no more than one: that is short and goes first."""
+        while await self._thread.write(self._trash.clear_some) and not self._wanted.is_set():
             pass
 
     def close(self) -> None:

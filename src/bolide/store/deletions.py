@@ -21,6 +21,7 @@ import logging
 import os
 import zlib
 
+from bolide.machines.bringers import Bringers
 from bolide.model.errors import TableFull
 from bolide.model.limits import DELETIONS_MAX
 from bolide.store.disk import NO_SPACE, Disk
@@ -46,6 +47,8 @@ class Deletions:
         self._path = os.path.join(root, FILE)
         self._places: dict[str, int] = {}
         self._lines: dict[str, bytes] = {}
+        self._bringers = Bringers()  # of those that were noted since the start
+        self._expired_to = 0
         self._saved: bytes | None = b""  # what the file holds; None when nobody knows
 
     def load(self, *, is_foreign: bool) -> None:
@@ -77,19 +80,35 @@ class Deletions:
         """For walks over the log, which know names as bytes."""
         return {topic.encode(): place for topic, place in self._places.items()}
 
-    def make_room(self, topic: str, log_start: int) -> None:
-        """Before a deletion: forget what lies before the beginning of the log, where that is needed."""
-        if topic in self._places or len(self._places) < DELETIONS_MAX:
-            return
-        self._expire(log_start)
-        if len(self._places) >= DELETIONS_MAX:
-            raise TableFull(
-                f"{DELETIONS_MAX} deleted topics still have messages in the log, and no more are kept in mind;"
-                " delete this one when those have expired (fileReservedTime)"
-            )
+    def make_room(self, topic: str, log_start: int, host: str | None = None) -> None:
+        """Before a deletion: forget what lies before the beginning of the log, where that is needed.
 
-    def note(self, topic: str, place: int) -> None:
+        A host adds no more than stay free for others; None is the broker itself.
+        """
+        if self._has_room(topic, host):
+            return
+        if (
+            log_start > self._expired_to
+        ):  # or whoever is refused would have all of it looked through each time
+            self._expire(log_start)
+            if self._has_room(topic, host):
+                return
+        whose = "" if host is None else f", and {host} has its share of them"
+        raise TableFull(
+            f"{len(self._places)} deleted topics still have messages in the log, no more than {DELETIONS_MAX} are kept"
+            f" in mind{whose}; delete this one when some have expired (fileReservedTime)"
+        )
+
+    def _has_room(self, topic: str, host: str | None) -> bool:
+        if topic in self._places or host is None:
+            return topic in self._places or len(self._places) < DELETIONS_MAX
+        count = (DELETIONS_MAX, len(self._places))
+        return self._bringers.may_bring(topic, host, 0, count=count, bytes_taken=(0, 0))
+
+    def note(self, topic: str, place: int, host: str | None = None) -> None:
         """The topic is deleted, and the log ended at `place` then.  Lasts when it was saved."""
+        if host is not None and topic not in self._places:
+            self._bringers.brought(topic, host, 0)
         self._put(topic, max(place, self.place_of(topic)))
 
     def fit(self, log_start: int, log_end: int) -> None:
@@ -125,8 +144,10 @@ class Deletions:
         self._lines[topic] = b"%d %s\n" % (place, topic.encode())
 
     def _expire(self, log_start: int) -> None:
+        self._expired_to = log_start
         for topic in [topic for topic, place in self._places.items() if place <= log_start]:
             del self._places[topic], self._lines[topic]
+            self._bringers.forget(topic)
 
     def _withdraw(self) -> None:
         """Without the file the next process passes over nothing.  Takes no room on the disk."""

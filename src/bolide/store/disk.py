@@ -117,6 +117,10 @@ class Disk(Protocol):
 
     def delete_tree(self, path: str) -> None: ...
 
+    def delete_part(self, path: str, names_max: int) -> int:
+        """Remove so many of the files and folders of a tree, and itself when it is empty; how many have gone.  It is
+        gone whole when these are fewer.  Links are not followed."""
+
     def sync_dir(self, path: str) -> None: ...
 
     def read_whole(self, path: str) -> bytes | None:

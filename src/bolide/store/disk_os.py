@@ -9,6 +9,7 @@ import shutil
 import stat
 import struct
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from bolide.model.errors import StoreError
 from bolide.model.limits import SMALL_FILE_BYTES_MAX
@@ -226,6 +227,20 @@ class OsDisk:
             shutil.rmtree(path)
         else:
             self.delete(path)
+
+    def delete_part(self, path: str, names_max: int) -> int:
+        if not os.path.isdir(path) or os.path.islink(path):
+            self.delete(path)
+            return 1
+        with os.scandir(path) as entries:
+            names = [entry.path for entry in islice(entries, names_max)]
+        gone = 0
+        for name in names:
+            gone += self.delete_part(name, names_max - gone)
+            if gone == names_max:
+                return gone
+        os.rmdir(path)
+        return gone + 1
 
     def sync_dir(self, path: str) -> None:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -376,13 +376,17 @@ class QueueIndex:
             self._topics.setdefault(topic, {})[queue_id] = queue
         return queue
 
-    def delete_topic(self, topic: str, log_end: int, *, others_wait: bool = False) -> None:
-        """Move the files of the topic's queues to the trash and forget them; the log ends here."""
-        folder = os.path.join(self._folder, topic)
+    def has_had_messages(self, topic: str) -> bool:
+        """Whether the topic has files, or messages of which no file has heard."""
         queues = self._topics.get(topic, {}).values()
-        if others_wait or self._disk.exists(folder) or any(queue.end for queue in queues):
-            self.trash.take(topic, log_end)
-        self._handles.forget_topic(folder)
+        return any(queue.end for queue in queues) or self._disk.exists(os.path.join(self._folder, topic))
+
+    def delete_topic(self, topic: str, log_end: int | None, host: str | None = None) -> None:
+        """Move the files of the topic's queues to the trash and forget them; the log ends here, None for a topic that
+        leaves nothing."""
+        if log_end is not None:
+            self.trash.take(topic, log_end, host)
+        self._handles.forget_topic(os.path.join(self._folder, topic))
         for queue in self._topics.pop(topic, {}).values():
             queue.forget()
 

@@ -464,20 +464,21 @@ class MessageStore:
 
     # ---- the rest ------------------------------------------------------------------------------------------
 
-    def delete_topic(self, topic: str, *, others_wait: bool = False) -> None:
+    def delete_topic(self, topic: str, *, others_wait: bool = False, host: str | None = None) -> None:
         """Forget a topic's queues; its records stay in the log until they expire, and nobody sees them any more.
 
-        The files are moved away here and deleted later: somebody runs `queues.trash.settle` and `clear_one` on a
+        The files are moved away here and deleted later: somebody runs `queues.trash.settle` and `clear_some` on a
         thread.  Until `settle` has worked power loss may bring the topic back, as it was; from then on nothing does.
-
-        A topic that has no messages leaves nothing to remember, unless others wait elsewhere, perhaps for it.
+        A topic without messages leaves nothing to remember unless others wait; for the rest `host` has a share of room.
 
         A failed move is final, like a failure of the log: nobody knows whether the queues are there, and they might
         give their numbers anew.  A topic that cannot even begin to be moved stays as it is.
         """
-        self.queues.deletions.make_room(topic, int(self.log.start))
+        place = int(self.log.end) if others_wait or self.queues.has_had_messages(topic) else None
+        if place is not None:
+            self.queues.deletions.make_room(topic, int(self.log.start), host)
         try:
-            self.queues.delete_topic(topic, int(self.log.end), others_wait=others_wait)
+            self.queues.delete_topic(topic, place, host)
         except OSError as error:
             self.durability.failed(error)
             why = error.strerror or error

@@ -13,6 +13,7 @@ from bolide.model.response_code import ResponseCode
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
 from tests.unit.broker.stage import bodies_of, connect, properties_of, pull_request, send_request, serving
+from tests.unit.broker.test_delete_topic import CREATE
 from tests.unit.net.stage import Wire
 
 TOPIC = "DefaultCluster_REPLY_TOPIC"
@@ -163,5 +164,39 @@ def test_what_a_send_refuses_is_neither_handed_over_nor_stored_as_a_reply(
         assert answer.code == ResponseCode.MESSAGE_ILLEGAL
         assert why in (answer.remark or "")
         assert await stored(replier) == []
+
+    play(tmp_path, act)
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "kept"),
+    [
+        ([Command(215, {"topic": "T"})], []),
+        ([Command(215, {"topic": "T"}), Command(17, CREATE)], []),
+        ([Command(17, {**CREATE, "readQueueNums": "1", "writeQueueNums": "1"})], []),
+        ([Command(17, {**CREATE, "perm": "4"})], [b"yes"]),
+    ],
+    ids=["deleted", "made again", "made narrower", "changed"],
+)
+def test_a_late_reply_is_stored_in_the_topic_it_was_meant_for_or_nowhere(
+    tmp_path: Path, meanwhile: list[Command], kept: list[bytes]
+) -> None:
+    """The requester takes its time, and has the reply in any case."""
+
+    async def act(broker: Broker, replier: Wire, requester: Wire) -> None:
+        admin = await connect(broker)
+        assert (await admin.ask(Command(17, CREATE))).code == 0
+        request = reply()
+        request.fields |= {"b": "T", "e": "3"}
+        replier.send(request)
+        pushed = await requester.next()
+        for change in meanwhile:
+            assert (await admin.ask(change)).code == 0
+        requester.send(pushed.answer())
+        answer = await replier.next()
+        assert (answer.code, answer.fields["msgId"] == "0") == (0, not kept)
+        queue = broker.state.store.queues.find("T", 3)
+        assert (queue.end if queue else 0) == len(kept)
+        admin.close()
 
     play(tmp_path, act)

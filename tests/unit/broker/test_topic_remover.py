@@ -5,17 +5,21 @@ import errno
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from bolide.broker.table_files import TableFiles
 from bolide.broker.topic_remover import TopicRemover
 from bolide.net.surroundings import Surroundings
 from bolide.store.store import MessageStore
 from bolide.store.tables import OffsetTable
+from bolide.store.trash import NAMES_PER_PIECE
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
 from tests.unit.broker.stage import send_request, serving
-from tests.unit.net.stage import eventually
-from tests.unit.store.stage import WatchedDisk, bodies, killed, opened, put_many
+from tests.unit.net.stage import DEADLINE_S, eventually
+from tests.unit.store.stage import WatchedDisk, bodies, killed, make_durable, message, opened, put, put_many
 
 
 class FolderDisk(WatchedDisk):
@@ -72,6 +76,81 @@ def test_deleted_topics_leave_no_files(tmp_path: Path) -> None:
         assert os.listdir(tmp_path / "consumequeue") == ["C"]
 
     play(tmp_path, act)
+
+
+WIDE = 8 * NAMES_PER_PIECE
+
+
+class OnFirst:
+    """Has something done when the first folder of a deleted topic's queue has gone, and counts those that go."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.gone = 0
+        self.then: Callable[[], object] = lambda: None
+        self._rmdir = os.rmdir
+        monkeypatch.setattr(os, "rmdir", self._count)
+
+    def _count(self, *args: Any, **options: Any) -> None:
+        self._rmdir(*args, **options)
+        self.gone += 1
+        if self.gone == 1:
+            self.then()
+
+
+def fill_wide(store: MessageStore) -> None:
+    for queue_id in range(WIDE):
+        put(store, message(topic="Wide", queue_id=queue_id))
+    make_durable(store)
+
+
+def test_a_deletion_does_not_wait_until_a_wide_topic_before_it_is_cleared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = OnFirst(monkeypatch)
+
+    async def act(scene: Scene) -> None:
+        loop = asyncio.get_running_loop()
+        fill_wide(scene.store)
+        put_many(scene.store, 3, "Small")
+        asked: asyncio.Future[asyncio.Future[None]] = loop.create_future()
+
+        async def ask() -> None:
+            asked.set_result(scene.remover.delete("Small"))
+
+        # The piece under way ends when somebody has asked.
+        folders.then = lambda: asyncio.run_coroutine_threadsafe(ask(), loop).result(DEADLINE_S)
+        await scene.remover.delete("Wide")
+        await (await asked)
+        assert folders.gone <= 3 * NAMES_PER_PIECE
+        await eventually(lambda: not scene.trash())
+        assert folders.gone >= WIDE
+
+    play(tmp_path, act)
+
+
+def test_a_stop_does_not_wait_until_a_wide_topic_is_cleared_and_the_next_start_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = OnFirst(monkeypatch)
+    stores: list[MessageStore] = []
+
+    async def stop_early(scene: Scene) -> None:
+        loop = asyncio.get_running_loop()
+        fill_wide(scene.store)
+        stores.append(scene.store)
+        stopping = asyncio.Event()
+        folders.then = lambda: loop.call_soon_threadsafe(stopping.set)
+        await scene.remover.delete("Wide")
+        await stopping.wait()
+
+    async def wait(scene: Scene) -> None:
+        await eventually(lambda: not scene.trash())
+
+    play(tmp_path, stop_early)
+    assert folders.gone <= 3 * NAMES_PER_PIECE
+    killed(stores[0])
+    play(tmp_path, wait)
+    assert folders.gone >= WIDE
 
 
 def test_what_a_killed_process_has_left_goes_after_the_next_start(tmp_path: Path) -> None:

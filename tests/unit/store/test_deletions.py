@@ -8,7 +8,7 @@ import pytest
 from bolide.model.errors import TableFull
 from bolide.store import deletions as module
 from bolide.store.checkpoint import MARK_AT, Checkpoint
-from bolide.store.deletions import FILE, decode_deletions
+from bolide.store.deletions import FILE, Deletions, decode_deletions
 from bolide.store.disk_os import OsDisk
 from bolide.store.index_file import IndexSizes
 from bolide.store.store import MessageStore
@@ -189,6 +189,49 @@ def test_only_so_many_deletions_are_kept_in_mind(tmp_path: Path, monkeypatch: py
     assert len(bodies(store, "C")) == 2
     put_many(store, 2, "A")
     delete(store, "A")
+
+
+def test_a_topic_that_leaves_nothing_needs_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "DELETIONS_MAX", 1)
+    store = opened(tmp_path)
+    put_many(store, 2, "A")
+    delete(store, "A")
+    delete(store, "never written to")
+    assert noted(tmp_path) == {"A": store.log.end}
+
+
+def test_a_host_adds_no_more_deletions_than_stay_free_for_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "DELETIONS_MAX", 8)
+    store = opened(tmp_path)
+    names = [f"T{number}" for number in range(5)]
+    for topic in names:
+        put_many(store, 1, topic)
+    for topic in names[:3]:
+        store.delete_topic(topic, host="10.6.6.6")
+    with pytest.raises(TableFull, match=r"10\.6\.6\.6 has .*fileReservedTime"):
+        store.delete_topic(names[3], host="10.6.6.6")
+    assert len(bodies(store, names[3])) == 1
+    put_many(store, 1, names[0])
+    store.delete_topic(names[0], host="10.6.6.6")  # it has its line
+    store.delete_topic(names[3], host="10.0.0.1")
+    store.delete_topic(names[4])  # the broker's own work
+    assert len(store.queues.deletions.by_name()) == 5
+
+
+def test_what_has_expired_is_not_counted_for_its_host_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "DELETIONS_MAX", 8)
+    deletions = Deletions(WatchedDisk(), str(tmp_path))
+    for number in range(3):
+        deletions.make_room(f"T{number}", 0, "10.6.6.6")
+        deletions.note(f"T{number}", 10 * number + 10, "10.6.6.6")
+    with pytest.raises(TableFull):
+        deletions.make_room("T3", 9, "10.6.6.6")
+    deletions.make_room("T3", 10, "10.6.6.6")
+    assert sorted(deletions.by_name()) == [b"T1", b"T2"]
 
 
 def test_a_message_of_a_deleted_topic_is_found_neither_by_key_nor_by_place(tmp_path: Path) -> None:

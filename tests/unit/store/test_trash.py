@@ -10,6 +10,7 @@ import pytest
 from bolide.model.errors import StoreUnavailable
 from bolide.offline.survey import survey
 from bolide.store.disk_os import OsDisk
+from bolide.store.trash import NAMES_PER_PIECE
 from tests.unit.offline.damaged import examine
 from tests.unit.store.stage import WatchedDisk, bodies, killed, make_durable, message, opened, put, put_many
 
@@ -50,6 +51,10 @@ def trash_in(root: Path) -> list[str]:
     return sorted(os.listdir(root / "deleted")) if (root / "deleted").exists() else []
 
 
+def names_in(folder: Path) -> int:
+    return sum(1 for _ in folder.rglob("*"))
+
+
 def test_deleting_a_topic_is_one_move_and_the_rest_is_left_for_later(tmp_path: Path) -> None:
     disk = CountingDisk()
     store = opened(tmp_path, disk=disk)
@@ -63,13 +68,44 @@ def test_deleting_a_topic_is_one_move_and_the_rest_is_left_for_later(tmp_path: P
     assert os.listdir(tmp_path / "consumequeue") == ["Orders"]
     assert trash_in(tmp_path) == ["1"]
     trash = store.queues.trash
-    assert not trash.clear_one(), "its move may still be undone"
+    assert not trash.clear_some(), "its move may still be undone"
     trash.settle()
     trash.settle()
     assert disk.folders_synced == [tmp_path.name, "consumequeue"]
-    assert trash.clear_one()
-    assert not trash.clear_one()
+    assert trash.clear_some()
+    assert not trash.clear_some()
     assert trash_in(tmp_path) == []
+
+
+def test_a_wide_topic_is_cleared_in_pieces_of_so_many_names(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    for queue_id in range(100):
+        put(store, message(queue_id=queue_id))
+    make_durable(store)
+    store.delete_topic("T")
+    trash = store.queues.trash
+    trash.settle()
+    pieces, left = 0, names_in(tmp_path / "deleted")
+    assert left == 1 + 100 + 100
+    while trash.clear_some():
+        pieces, before, left = pieces + 1, left, names_in(tmp_path / "deleted")
+        assert 0 < before - left <= NAMES_PER_PIECE
+    assert (left, pieces) == (0, -(-201 // NAMES_PER_PIECE))
+
+
+def test_what_a_link_in_a_topics_folder_leads_to_stays(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    put_many(store, 3)
+    make_durable(store)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "kept").touch()
+    (tmp_path / "consumequeue" / "T" / "link").symlink_to(tmp_path / "elsewhere")
+    store.delete_topic("T")
+    store.queues.trash.settle()
+    while store.queues.trash.clear_some():
+        pass
+    assert trash_in(tmp_path) == []
+    assert (tmp_path / "elsewhere" / "kept").exists()
 
 
 def test_one_sync_is_enough_for_all_topics_that_were_deleted_before(tmp_path: Path) -> None:
@@ -126,7 +162,7 @@ def test_a_topic_made_again_at_once_waits_for_the_deletion_to_last_and_begins_at
     (appended,) = put(store, message(body=b"new"))
     assert disk.folders_synced == [tmp_path.name, "consumequeue"]
     assert appended.queue_offset == 0
-    assert store.queues.trash.clear_one()
+    assert store.queues.trash.clear_some()
     assert bodies(store) == [b"new"]
     killed(store)
     assert bodies(opened(tmp_path)) == [b"new"]
@@ -223,5 +259,5 @@ def test_what_a_stop_leaves_in_the_trash_is_no_topic_and_no_damage_and_is_cleare
     put_many(store, 3)
     store.delete_topic("T")
     assert trash_in(tmp_path) == ["1", "2"]
-    assert store.queues.trash.clear_one()
+    assert store.queues.trash.clear_some()
     assert trash_in(tmp_path) == ["2"]

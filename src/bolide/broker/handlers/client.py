@@ -176,7 +176,7 @@ class Clients(Part):
         ordered = (state.topics.get(one.topic) for one in consumer.subscriptions)
         order = any(topic is not None and topic.order for topic in ordered)
         try:
-            state.topics.put(
+            state.new_topics.put(
                 topic_for_retry(
                     group.name, known, group.retry_queues, order=order, unit_mode=consumer.unit_mode
                 )

@@ -3,7 +3,8 @@
 A requester is a producer that sends a message with its client id in it and waits.  The reply names that id, and goes
 to the connection from which the client's heartbeats as a producer come.  It is stored too, unless the settings say
 otherwise, and the replier hears when both have happened.  A copy that cannot be stored is no error: what counts is
-whether the requester has the reply.
+whether the requester has the reply.  The requester may take its time, and the topic be deleted meanwhile; one of that
+name that is made again has none of its replies.
 """
 
 import logging
@@ -49,12 +50,13 @@ class Replies(Part):
         check_numbers(header)
         properties = checked_properties(self._state, header, header.topic, request.body)
         message = self._message(link, request, header, properties)
+        life = self._state.topics.life_of(message.topic)
         refused = None
         try:
             await self._push(link, request, header, properties)
         except RequestError as error:
             refused = error
-        answer, end = self._store(request, message)  # also what came too late, as in the original
+        answer, end = self._store(request, message, life)  # also what came too late, as in the original
         if refused is not None:
             raise refused
         outcome = answer_stored(self._state, link, request, answer, message.topic, end)
@@ -109,12 +111,13 @@ class Replies(Part):
         if answer.code != ResponseCode.SUCCESS:
             raise RequestError(f"the requester {client_id[:255]!r} refuses the reply: {answer.remark}")
 
-    def _store(self, request: Command, message: NewMessage) -> tuple[Command, LogOffset]:
+    def _store(self, request: Command, message: NewMessage, life: int | None) -> tuple[Command, LogOffset]:
         """Keep it, if it is to be kept; the answer that says where, and where the log ends with it."""
         settings = self._state.settings.now
         end, msg_id, queue_offset = LogOffset(0), "0", 0  # as the original says it: clients expect a number
         if settings.store_replies:
             try:
+                self._check_still_there(message, life)
                 (stored,) = self._state.door.append([message])
                 msg_id = format_offset_id(self._state.identity.store_host, stored.log_offset)
                 end, queue_offset = stored.end, stored.queue_offset
@@ -124,3 +127,8 @@ class Replies(Part):
         trace_on = "true" if settings.trace_on else "false"
         header = SendAnswer(msg_id, message.queue_id, queue_offset, region=settings.region, trace_on=trace_on)
         return request.answer(fields=header.encode()), end
+
+    def _check_still_there(self, message: NewMessage, life: int | None) -> None:
+        topic = self._state.topics.require(message.topic)
+        if self._state.topics.life_of(topic.name) != life or message.queue_id >= topic.queues:
+            raise RequestError("its topic was deleted meanwhile, or has fewer queues")

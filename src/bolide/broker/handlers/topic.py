@@ -8,6 +8,7 @@ from bolide.broker.new_topics import Place
 from bolide.broker.part import Part
 from bolide.broker.state import BrokerState
 from bolide.model import names
+from bolide.model.addresses import host_of
 from bolide.model.errors import InvalidRequest
 from bolide.model.offsets import MessageQueue, QueueOffset
 from bolide.model.steps import Steps
@@ -106,7 +107,8 @@ def delete_topic(state: BrokerState, link: Link, request: Command) -> Awaitable[
     _check_not_built_in(state, topic)
     if topic in state.topics:
         # First: a topic that cannot be deleted now stays as it is.
-        state.remover.delete(topic, others_wait=state.messages_wait)
+        state.remover.delete(topic, others_wait=state.may_wait_for(topic), host=host_of(link.remote))
+        state.waited_for.forget(topic)
         state.topics.delete(topic)
     elif not state.remover.is_leaving(topic):
         return _answer_when_registered(state, request)

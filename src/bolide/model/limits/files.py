@@ -7,8 +7,8 @@ from bolide.model.limit import MIB, Limit, Where
 DELETIONS_MAX: Final = Limit(
     100_000,
     Where.FILES,
-    "deleted topics that still have messages in the log",
-    "no more are deleted until these have expired",
+    "deleted topics that still have messages in the log; a host adds no more than stay free for others",
+    "no more of them are deleted until some have expired",
 )
 SETTINGS_FILE_BYTES_MAX: Final = Limit(
     MIB, Where.FILES, "bytes of a file with settings, given with `-c`", "it is refused"

@@ -30,6 +30,8 @@ class TopicTable(PersistedTable):
         super().__init__(disk, path, clock)
         self._topics: dict[str, TopicConfig] = {}
         self._bytes = 0
+        self._lives: dict[str, int] = {}  # of those that somebody has asked about
+        self._lives_told = 0
         self._is_needed: Callable[[str], bool] = lambda topic: False
         self._listeners: list[Callable[[], None]] = []
         self._mourners: list[Callable[[TopicConfig], None]] = []
@@ -52,6 +54,13 @@ class TopicTable(PersistedTable):
         if config is None:
             raise TopicNotFound(f"the topic {topic[:255]!r} does not exist on this broker")
         return config
+
+    def life_of(self, topic: str) -> int | None:
+        """A number that a topic keeps whatever becomes of its settings; one that is made again has another."""
+        if topic in self._topics and topic not in self._lives:
+            self._lives_told += 1
+            self._lives[topic] = self._lives_told
+        return self._lives.get(topic)
 
     def queue_now(self, topic: str, queue_id: int) -> int:
         """Where a message goes that was meant for this queue: the topic may have fewer by now."""
@@ -87,6 +96,7 @@ class TopicTable(PersistedTable):
         config = self._topics.pop(topic, None)
         if config is None:
             return False
+        self._lives.pop(topic, None)
         self._bytes -= topic_bytes(config)
         self.touch()
         for listener in self._mourners:

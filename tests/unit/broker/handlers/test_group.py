@@ -35,6 +35,7 @@ from bolide.wire.bodies.group import (
 from bolide.wire.bodies.lock import LockRequest, decode_locked
 from bolide.wire.command import Command
 from tests.unit.broker.handlers.desk import Desk, QuietLink
+from tests.unit.net.stage import eventually
 from tests.unit.net.turns import Turns, counted_by_turn
 
 Q0 = MessageQueue("orders", "broker-a", 0)
@@ -68,6 +69,22 @@ def test_a_consumers_heartbeat_creates_its_group_and_its_retry_topic(desk: Desk)
     assert members(desk) == ["id-a"]
     assert desk.groups.get("billing") == GroupConfig("billing")
     assert desk.topics.get("%RETRY%billing") == TopicConfig("%RETRY%billing", 1, 1)
+
+
+def test_a_message_of_a_retry_topic_that_a_heartbeat_made_is_not_acknowledged_before_the_file_has_it(
+    desk: Desk,
+) -> None:
+    """Or a kill would leave messages of a topic that nobody knows."""
+    own = Subscription.parse("%RETRY%billing", "*", 1)
+
+    async def act() -> None:
+        heartbeat = HeartbeatData("id", (), (ConsumerData("billing", subscriptions=(own,)),))
+        await desk.asked(34, heartbeat.encode())
+        assert desk.state.new_topics.is_unwritten("%RETRY%billing")
+        await desk.state.new_topics.known()
+        await eventually(lambda: not desk.state.new_topics.is_unwritten("%RETRY%billing"))
+
+    desk.run(act())
 
 
 def test_a_group_that_does_not_want_its_retry_topic_gets_none(desk: Desk) -> None:

@@ -6,9 +6,10 @@ import pytest
 
 from bolide.broker.handlers import topic
 from bolide.model import java_json
-from bolide.model.errors import InvalidRequest, NothingFound, TopicNotFound
+from bolide.model.errors import InvalidRequest, NothingFound, TableFull, TopicNotFound
 from bolide.model.offsets import MessageQueue
 from bolide.model.topic import GroupConfig, Subscription, TopicConfig
+from bolide.store import deletions
 from bolide.wire.bodies.group import ConsumerData, HeartbeatData
 from bolide.wire.bodies.topic import (
     QueueBounds,
@@ -161,3 +162,20 @@ def test_groups_of_a_topic_are_those_online_and_those_that_were(desk: Desk) -> N
     consumer = ConsumerData("present", subscriptions=(Subscription("orders"),))
     desk.ask(34, HeartbeatData("c", (), (consumer,)).encode())
     assert decode_groups(desk.ask(300, topic="orders").body) == ["present", "former"]
+
+
+def test_a_host_whose_deletions_take_its_share_is_refused_and_others_go_on(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deletions, "DELETIONS_MAX", 8)
+    for name in ("a", "b", "c", "d", "e"):
+        desk.topic(name)
+        desk.write(name, 0)
+    desk.topic("never-written-to")
+    for port, name in enumerate(("a", "b", "c")):
+        assert desk.ask(215, by=f"10.6.6.6:{port}", topic=name).code == 0
+    with pytest.raises(TableFull, match=r"10\.6\.6\.6 has its share"):
+        desk.ask(215, by="10.6.6.6:9", topic="d")
+    assert "d" in desk.topics
+    assert desk.ask(215, by="10.6.6.6:9", topic="never-written-to").code == 0
+    assert desk.ask(215, by="10.0.0.1:1", topic="d").code == 0
