@@ -193,7 +193,24 @@ def local_session(
         os.environ["PYSPARK_PYTHON"] = sys.executable
     else:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # other machines may have it elsewhere
-    builder = SparkSession.builder.appName(name).master(master)
-    for key, value in {**QUIET, **(settings or {})}.items():
+    chosen = {"spark.app.name": name, "spark.master": master, **QUIET, **(settings or {})}
+    _start_jvm(chosen)
+    builder = SparkSession.builder
+    for key, value in chosen.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def _start_jvm(settings: Mapping[str, str]) -> None:
+    """As PySpark does, but in a session of its own.
+
+    A terminal that closes and a supervisor that stops a service signal every process of the group.  They mean this one,
+    which lets the batch in hand end; the JVM ends behind it, whatever happens to it: its standard input is a pipe.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if getattr(SparkContext, "_gateway", None) is None:
+        conf = SparkConf().setAll(list(settings.items()))
+        gateway = launch_gateway(conf, {"start_new_session": True})  # type: ignore[no-untyped-call]
+        SparkContext._ensure_initialized(gateway=gateway, conf=conf)

@@ -60,10 +60,10 @@ class Groups(Part):
     def forget_unused(self) -> None:
         """Whoever was unused the last time, and still is: a client may be between its pull and its first commit."""
         if not self._looking.is_going:
-            if not (self._state.settings.now.auto_create_group and self._state.groups.is_crowded):
+            if self._state.settings.now.auto_create_group and self._state.groups.is_crowded:
+                self._look = self._look_at([group.name for group in self._state.groups])
+            else:
                 self._unused.clear()
-                return
-            self._look = self._look_at([group.name for group in self._state.groups])
         self._looking.go()
 
     def _look_on(self) -> bool:
