@@ -54,6 +54,35 @@ def interrupted_in_one_piece() -> Iterator[None]:
         raise Interrupted(STOPPED)
 
 
+class Interrupts:
+    """Whether there was one."""
+
+    def __init__(self) -> None:
+        self.came = False
+
+    def heard(self, number: int, frame: Any) -> None:
+        self.came = True
+        logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def noted_interrupts() -> Iterator[Interrupts]:
+    """While Spark works.  An interrupt ends a call to the JVM in its middle, and the next one on its way out may fail
+    for that: what comes out is another error then, and py4j writes its traceback."""
+    interrupts, py4j = Interrupts(), logging.getLogger("py4j")
+    level = py4j.level
+    heard = interrupts.heard
+    if current_thread() is main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, heard)
+    try:
+        yield interrupts
+    finally:
+        py4j.setLevel(level)
+        if signal.getsignal(signal.SIGINT) is heard:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @contextmanager
 def untold_interrupts() -> Iterator[None]:
     """What py4j logs of them goes nowhere."""

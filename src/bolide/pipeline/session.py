@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from bolide.model.errors import BolideError, ConfigError
 from bolide.model.limit import MIB
-from bolide.pipeline.interrupts import interrupted_in_one_piece, untold_interrupts
+from bolide.pipeline.interrupts import interrupted_in_one_piece, noted_interrupts, untold_interrupts
 from bolide.pipeline.java import find_java
 from bolide.pipeline.requirements import check_requirements
 from bolide.pipeline.spark_errors import causes, in_one_line
@@ -97,19 +97,21 @@ def session_for(
         with interrupted_in_one_piece():
             spark = local_session(name, master=master, settings=settings)
         memory = str(spark.sparkContext.getConf().get(MEMORY, "1g"))
-        try:
-            with _errors_told_once():
-                yield spark
-        except KeyboardInterrupt:
-            with suppress(Exception):  # what its threads say when jobs are ended under them
-                spark.sparkContext.setLogLevel("OFF")
-            raise
-        except Exception as error:
-            if (told := _death(spark, error, memory) or in_one_line(error)) is not None:
-                raise told from error
-            raise
-        finally:
-            _stop(spark)
+        with noted_interrupts() as interrupts:
+            try:
+                with _errors_told_once():
+                    yield spark
+            except Exception as error:
+                if interrupts.came:
+                    raise KeyboardInterrupt from None
+                if (told := _death(spark, error, memory) or in_one_line(error)) is not None:
+                    raise told from error
+                raise
+            finally:
+                if interrupts.came:
+                    _stop_interrupted(spark)
+                else:
+                    _stop(spark)
 
 
 @contextmanager
@@ -140,6 +142,14 @@ def _stop(spark: "SparkSession") -> None:
     except Exception:
         if _exit_code(spark, looks=EXIT_LOOKS) is None:
             raise
+
+
+def _stop_interrupted(spark: "SparkSession") -> None:
+    """Whoever is interrupted wants to be gone, and the JVM goes too: nothing is said of what fails on the way, and
+    nothing by its threads when jobs are ended under them."""
+    with suppress(Exception):
+        spark.sparkContext.setLogLevel("OFF")
+        _stop(spark)
 
 
 def _death(spark: "SparkSession", error: Exception, memory: str) -> SparkDied | None:
