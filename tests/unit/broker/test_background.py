@@ -79,7 +79,7 @@ WORK: dict[str, Callable[[Broker], tuple[object, str]]] = {
     "delayed messages": lambda broker: (broker.part(Delays).deliveries, "deliver_some"),
     "timed messages": lambda broker: (broker.part(Timers).timer, "turn"),
     "the timer's files": lambda broker: (broker.part(Timers), "_is_due"),
-    "moves of groups": lambda broker: (broker.part(Resets)._moves, "_next"),
+    "moves of groups": lambda broker: (broker.part(Resets)._moves._line, "next"),
     "slow consumers": lambda broker: (broker.part(SlowConsumers), "look"),
     "statistics": lambda broker: (broker.state.statistics, "_look_at_broker"),
     "held pulls": lambda broker: (broker.part(Pulling).hold, "sweep"),

@@ -330,6 +330,15 @@ MEMBERS_OFFSETS_BYTES_MAX: Final = Limit(
     "bytes of what members have told until all have; a host's questions keep no more than stay free for others",
     "the member is left out, and named in the remark",
 )
+# Each keeps its request; a key has 32 KiB at most.
+QUESTIONS_MAX: Final = Limit(
+    1000,
+    Where.BROKER,
+    "questions for messages by key (12) that wait; a host has no more than stay free for others",
+    "refused for the moment",
+)
+QUESTIONS_OF_ONE_MAX: Final = Limit(64, Where.BROKER, "of them from one connection", "refused for the moment")
+QUESTIONS_SMALL: Final = 16
 STATISTICS_MAX: Final = Limit(
     20_000, Where.BROKER, "topics, and groups of a topic, of which it is known how much went in or out of late",
     "of more it is not known, until others have been silent for a day",
