@@ -346,8 +346,9 @@ STATISTICS_MAX: Final = Limit(
 WRITERS_MAX: Final = Limit(
     4096,
     Where.BROKER,
-    "bulk writers whose batch under way is known",
-    "the one whose batch began longest ago is forgotten; were that batch tried again, it would be written twice",
+    "bulk writers whose batch under way is known; a host brings no more than stay free for others",
+    "the one whose batch began longest ago, and more than three days ago, is forgotten: were that batch tried again, it"
+    " would be written twice; without such a one the newcomer is refused",
 )
 # With each batch that begins, the file of all of them is written.
 WRITERS_BYTES_MAX: Final = Limit(
