@@ -154,14 +154,19 @@ EXAMINED_BYTES_MAX: Final = Limit(
     "bytes of properties (while it waits, of messages) that one pull looks through, times the terms of its SQL",
     "it is answered with what it has found, and comes back for more",
 )
+# Four thousand subscriptions take three quarters; JSON is read in one go.
 CLIENT_BODY_BYTES_MAX: Final = Limit(
-    2 * MIB, Where.BROKER, "bytes of a heartbeat, a client check or a lock request", "the request is refused"
+    MIB, Where.BROKER, "bytes of a heartbeat, a client check or a lock request", "the request is refused"
 )
 HEARTBEAT_SUBSCRIPTIONS_MAX: Final = Limit(
     4096, Where.BROKER, "subscriptions of one heartbeat", "the request is refused"
 )
 HEARTBEAT_TAGS_MAX: Final = Limit(
     32_768, Where.BROKER, "tags and tag codes of one heartbeat", "the request is refused"
+)
+# More than an expression can name, but for tags of a character or two.
+SUBSCRIPTION_TAGS_MAX: Final = Limit(
+    8192, Where.BROKER, "tags and tag codes of one subscription", "the request is refused"
 )
 # Each character goes into a hash.
 HEARTBEAT_TAGS_LENGTH_MAX: Final = Limit(
