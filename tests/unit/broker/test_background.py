@@ -102,6 +102,7 @@ def test_background_work_goes_on_after_an_error_that_nobody_foresaw(
     monkeypatch.setattr("bolide.broker.write_behind.RETRY_S", 0.01)
     monkeypatch.setattr("bolide.broker.table_writer.RETRY_MS", 10)
     monkeypatch.setattr(trouble, "AGAIN_S", 0.01)
+    monkeypatch.setattr("bolide.store.tables.groups.CROWDED_PART", 10**9)  # unused groups are looked for
 
     async def main() -> None:
         async with serving(tmp_path, QUICK | {"deleteWhen": ";".join(map(str, range(24)))}) as (broker, wire):
