@@ -141,8 +141,11 @@ def test_what_clients_subscribe_to_takes_a_bounded_number_of_bytes(server: Toget
     with strangers(server.broker, 100) as many, grows_at_most(server, CLIENTS_BYTES_MAX // 1_000_000 + 60):
         for number, connection in enumerate(many):
             tags = [f"a tag of some length {tag}" for tag in range(8_000)]
-            subscription = {"topic": "t", "subString": "*", "tagsSet": tags, "subVersion": number}
-            consumer = {"groupName": f"g{number}", "subscriptionDataSet": [subscription]}
+            subscriptions = [
+                {"topic": f"t{at}", "subString": "*", "tagsSet": tags[at : at + 1000], "subVersion": number}
+                for at in range(0, 8_000, 1000)
+            ]
+            consumer = {"groupName": f"g{number}", "subscriptionDataSet": subscriptions}
             answers = ask_all(connection, frame(HEARTBEAT, body=heartbeat(f"c{number}", [consumer])))
             assert [one["code"] for one in answers if one["flag"] & 1] == [0]
         with frames.Connection(server.broker) as honest:

@@ -131,14 +131,11 @@ def test_both_find_the_same_in_sound_and_in_broken_files(
     hashes = {entry[0] for entry in struct.iter_unpack(">iqii", broken[40 + 4 * SLOTS :]) if entry[0] >= 0}
     count_max = data.draw(st.integers(0, 5))
     window = sorted(data.draw(st.tuples(*[st.integers(START_MS - 2000, START_MS + 2000)] * 2)))
+    start = data.draw(st.integers(-1, 45))
     for begin_ms, end_ms in (window, (0, 2**62)):
         for wanted in sorted(hashes):
-            compiled, twin = (
-                outcome(
-                    module.find_offsets, memoryview(broken), SLOTS, wanted, count_max, begin_ms, end_ms, 9
-                )
-                for module in INDEXES
-            )
+            given = (memoryview(broken), SLOTS, wanted, count_max, begin_ms, end_ms, 9, start)
+            compiled, twin = (outcome(module.find_offsets, *given) for module in INDEXES)
             assert compiled == twin
 
 

@@ -3,6 +3,9 @@
 The event loop owns the log, so it hands out what is to be indexed and where found records lie; the thread does
 the rest.  Its jobs run one at a time, and nobody else touches the index while one runs.  A send costs nothing here, and
 no send waits: while the disk is full, indexing pauses and catches up later.
+
+Questions take turns, host after host and connection after connection, and a long search goes on behind the others: so
+whoever asks once waits for a piece of everybody else's search, and not for all that somebody asks.
 """
 
 import asyncio
@@ -11,7 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from bolide.model.errors import TooBusy
+from bolide.machines.fair_line import Places
+from bolide.model.addresses import host_of
+from bolide.model.limits import QUESTIONS_MAX, QUESTIONS_OF_ONE_MAX, QUESTIONS_SMALL
+from bolide.model.steps import Steps
+from bolide.net.fair_turn import FairTurns
+from bolide.net.link import Link
 from bolide.net.surroundings import Surroundings
 from bolide.net.ticks import pause, ticks
 from bolide.net.trouble import Trouble, goes_on
@@ -32,8 +40,6 @@ SYNC_MS = 30_000
 FIND_WAIT_MS = 1_000
 """How long a question waits until messages stored before it are indexed."""
 
-QUESTIONS_MAX = 1_000
-
 T = TypeVar("T")
 
 
@@ -52,7 +58,10 @@ class Indexer:
         self._clock = surroundings.clock
         self._thread = surroundings.threads("bolide-index")
         self._turn = asyncio.Lock()
-        self._questions = 0
+        self._questions = Places(
+            "questions for messages by key", QUESTIONS_MAX, QUESTIONS_SMALL, QUESTIONS_OF_ONE_MAX
+        )
+        self._searching = FairTurns()
         self._log_start = 0
         self._synced_ms = self._clock.monotonic_ms()
         self._retry_ms = 0
@@ -81,27 +90,27 @@ class Indexer:
                 self._retry_ms = now_ms + RETRY_MS
                 self._trouble.met(error)
 
-    async def find(self, lookup: Lookup) -> Found:
-        """The messages that were stored before this was asked, as far as they can be indexed in a moment."""
+    async def find(self, link: Link, lookup: Lookup) -> Found:
+        """The messages that were stored before this was asked, as far as they can be indexed in a moment.  Nothing, for
+        whoever has gone before his turn."""
         index = self._store.index
         if index is None:
             return Found()
-        if self._questions >= QUESTIONS_MAX:
-            raise TooBusy("too many questions for messages by key are waiting")
-        self._questions += 1
-        try:
+        with self._questions.place(host_of(link.remote), link):
             await self._catch_up(index)
-            async with self._turn:
-                wanted = (lookup.hash, lookup.count_max, lookup.begin_ms, lookup.end_ms)
-                offsets, (stored_ms, offset) = await self._do(
-                    lambda: (index.find(*wanted), index.last_update)
-                )
-            start = self._store.queues.deletions.place_of(lookup.topic)
-            places = places_of(self._store.log, offsets, start, self._store.reader.readable_end)
-            records = await self._do(lambda: read_matching(lookup, places)) if places else []
-            return Found(records, stored_ms, offset)
-        finally:
-            self._questions -= 1
+            search = index.finding(lookup.hash, lookup.count_max, lookup.begin_ms, lookup.end_ms)
+            while link.is_open:
+                async with self._searching.turn(link):
+                    async with self._turn:
+                        offsets, last = await self._do(lambda: (_next_of(search), index.last_update))
+                    if offsets is not None:
+                        return Found(await self._read(lookup, offsets), *last)
+            return Found()
+
+    async def _read(self, lookup: Lookup, offsets: Sequence[int]) -> Sequence[bytes]:
+        start = self._store.queues.deletions.place_of(lookup.topic)
+        places = places_of(self._store.log, offsets, start, self._store.reader.readable_end)
+        return await self._do(lambda: read_matching(lookup, places)) if places else []
 
     def close(self) -> None:
         self._thread.shutdown(wait=True)
@@ -142,3 +151,13 @@ class Indexer:
 
     async def _do(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+
+def _next_of(search: Steps[Sequence[int]]) -> Sequence[int] | None:
+    """One step; what was found after the last one, None before."""
+    try:
+        next(search)
+    except StopIteration as end:
+        found: Sequence[int] = end.value
+        return found
+    return None

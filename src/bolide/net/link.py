@@ -40,6 +40,7 @@ _RESTS = 2  # others have their turn
 _BUSY = 4  # as many requests wait for something as one connection may have
 _NO_ROOM = 8  # for a large frame
 _ABORTED = 16
+_HELD = 32  # what follows is not to be served before something is done
 
 
 class Link(asyncio.BufferedProtocol):
@@ -178,6 +179,13 @@ class Link(asyncio.BufferedProtocol):
         self._in_flight -= 1
         if self._stops & _BUSY and self._in_flight <= IN_FLIGHT_OF_ONE_MAX // 2:
             self._start(_BUSY)
+
+    def hold(self) -> None:
+        """Serve nothing that has come behind the request that is being served, until `let_on`."""
+        self._stop(_HELD)
+
+    def let_on(self) -> None:
+        self._start(_HELD)
 
     # ---- what the server asks now and then -----------------------------------------------------------------
 

@@ -328,12 +328,13 @@ def find_offsets(
     int64_t begin_ms,
     int64_t end_ms,
     Py_ssize_t steps_max,
+    int64_t number,
 ):
     cdef c_array.array found = c_array.clone(NUMBERS, max(0, count_max), zero=False)
     cdef int64_t* offsets = <int64_t*>found.data.as_longlongs
     cdef const unsigned char* entries
     cdef const unsigned char* entry
-    cdef int64_t file_begin_ms, stored_ms, number, older, last
+    cdef int64_t file_begin_ms, stored_ms, older, last
     cdef int32_t seconds
     cdef Py_ssize_t taken = 0
     if slots < 1 or wanted < 0 or entry_at(slots, 1) > index.shape[0]:
@@ -343,7 +344,8 @@ def find_offsets(
         file_begin_ms = <int64_t>load64(&index[BEGIN_MS_AT])
         last = (index.shape[0] - entry_at(slots, 0)) // ENTRY_BYTES
         last = min(last, <int64_t><int32_t>load32(&index[NEXT_ENTRY_AT])) - 1
-        number = <int32_t>load32(&index[slot_at(wanted % slots)])
+        if number == 0:
+            number = <int32_t>load32(&index[slot_at(wanted % slots)])
         if not 0 <= file_begin_ms < TIME_MS_END:
             number = 0
         while 0 < number <= last and taken < count_max and steps_max > 0:
@@ -351,17 +353,21 @@ def find_offsets(
             seconds = <int32_t>load32(entry + SECONDS_AT)
             stored_ms = file_begin_ms + (1000 * <int64_t>seconds if number > 1 else 0)
             if seconds < 0 or stored_ms + CONTINUES_AFTER_MS <= begin_ms:
+                number = 0
                 break
             if <int64_t><int32_t>load32(entry + HASH_AT) == wanted and stored_ms <= end_ms:
                 offsets[taken] = <int64_t>load64(entry + LOG_OFFSET_AT)
                 taken += 1
             older = <int32_t>load32(entry + OLDER_AT)
             if older >= number:
+                number = 0
                 break
             number = older
             steps_max -= 1
+        if not 0 < number <= last:
+            number = 0
     c_array.resize(found, taken)
-    return found
+    return found, number
 
 
 def rebuild_slots(unsigned char[::1] index, Py_ssize_t slots, Py_ssize_t count, int64_t log_end):

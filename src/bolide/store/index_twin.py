@@ -82,31 +82,40 @@ def record_hashes(record: bytes) -> list[int]:
 
 
 def find_offsets(
-    index: memoryview, slots: int, wanted: int, count_max: int, begin_ms: int, end_ms: int, steps_max: int
-) -> "array[int]":
+    index: memoryview,
+    slots: int,
+    wanted: int,
+    count_max: int,
+    begin_ms: int,
+    end_ms: int,
+    steps_max: int,
+    number: int,
+) -> "tuple[array[int], int]":
     """Log offsets of messages that were indexed under this key hash, newest first.
 
     A message's time is known to the second, so the window is wide by one: the record itself says it exactly.
-    `steps_max` bounds how many entries of the slot are looked at.
+    `steps_max` bounds how many entries of the slot are looked at, from the newest on, or from `number` on where it is
+    not 0.  Returned beside them is the entry to go on with, 0 where there is none.
     """
     header = IndexHeader.read(memoryview(index))
     found = array("q")
     if not 0 <= header.begin_ms < _TIME_MS_END:
-        return found
-    (number,) = _SLOT.unpack_from(index, slot_at(wanted % slots))
+        return found, 0
+    if number == 0:
+        (number,) = _SLOT.unpack_from(index, slot_at(wanted % slots))
     last = min(header.next_entry, (len(index) - entry_at(slots, 0)) // ENTRY.size) - 1
     while 0 < number <= last and len(found) < count_max and steps_max > 0:
         hashed, log_offset, seconds, older = ENTRY.unpack_from(index, entry_at(slots, number))
         stored_ms = header.begin_ms + (1000 * seconds if number > 1 else 0)
         if seconds < 0 or stored_ms + _CONTINUES_AFTER_MS <= begin_ms:
-            break
+            return found, 0
         if hashed == wanted and stored_ms <= end_ms:
             found.append(log_offset)
         if older >= number:  # a chain leads to older entries, or it is broken
-            break
+            return found, 0
         number = older
         steps_max -= 1
-    return found
+    return found, number if 0 < number <= last else 0
 
 
 def rebuild_slots(index: memoryview, slots: int, count: int, log_end: int) -> tuple[int, int]:

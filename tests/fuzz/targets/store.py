@@ -165,7 +165,9 @@ def _index_file(data: bytes) -> None:
         *(ENTRY_HASH.unpack_from(file, at)[0] & 0x7FFF_FFFF for at in (88, 108, 128)),
     }:
         for window in ((0, 2**62), (1_700_000_000_000, 1_700_000_001_000)):
-            found = same(INDEXES, "find_offsets", memoryview(bytearray(file)), SLOTS, wanted, 5, *window, 9)
+            found = same(
+                INDEXES, "find_offsets", memoryview(bytearray(file)), SLOTS, wanted, 5, *window, 9, 0
+            )
             assert found[0] == "gave"
     for count, log_end in ((INDEX_ENTRIES, 2**40), (2**31 - 1, BASE + 300), (0, 0)):
         mended = [memoryview(bytearray(file)) for _ in INDEXES]

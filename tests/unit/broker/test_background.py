@@ -79,7 +79,7 @@ WORK: dict[str, Callable[[Broker], tuple[object, str]]] = {
     "delayed messages": lambda broker: (broker.part(Delays).deliveries, "deliver_some"),
     "timed messages": lambda broker: (broker.part(Timers).timer, "turn"),
     "the timer's files": lambda broker: (broker.part(Timers), "_is_due"),
-    "moves of groups": lambda broker: (broker.part(Resets)._moves, "_next"),
+    "moves of groups": lambda broker: (broker.part(Resets)._moves._line, "next"),
     "slow consumers": lambda broker: (broker.part(SlowConsumers), "look"),
     "statistics": lambda broker: (broker.state.statistics, "_look_at_broker"),
     "held pulls": lambda broker: (broker.part(Pulling).hold, "sweep"),
@@ -102,6 +102,7 @@ def test_background_work_goes_on_after_an_error_that_nobody_foresaw(
     monkeypatch.setattr("bolide.broker.write_behind.RETRY_S", 0.01)
     monkeypatch.setattr("bolide.broker.table_writer.RETRY_MS", 10)
     monkeypatch.setattr(trouble, "AGAIN_S", 0.01)
+    monkeypatch.setattr("bolide.store.tables.groups.CROWDED_PART", 10**9)  # unused groups are looked for
 
     async def main() -> None:
         async with serving(tmp_path, QUICK | {"deleteWhen": ";".join(map(str, range(24)))}) as (broker, wire):

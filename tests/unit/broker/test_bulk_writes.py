@@ -9,6 +9,7 @@ import pytest
 from bolide.broker.handlers.write import QUEUES_PER_TURN, BulkWrites
 from bolide.model.names import SCHEDULE_TOPIC
 from bolide.model.topic import TopicConfig
+from bolide.store.tables import writes
 from bolide.wire.bodies.write import StoredRange, decode_ranges
 from bolide.wire.codes import RequestCode
 from bolide.wire.command import Command
@@ -93,6 +94,46 @@ def test_a_batch_that_is_over_is_refused(tmp_path: Path) -> None:
             answer = await ask(wire, batch=3)
             assert answer.code != 0
             assert "batch 4 of the writer q has begun, so batch 3 is over" in (answer.remark or "")
+
+    asyncio.run(run())
+
+
+def test_a_batch_that_no_query_can_have_come_to_does_not_end_its_writer(tmp_path: Path) -> None:
+    """Whoever had said so was believed, and the next batch was refused for ever."""
+
+    async def run() -> None:
+        async with serving(tmp_path) as (_, wire):
+            await begin(wire, batch=4)
+            answer = await ask(wire, batch=2**62)
+            assert "no query comes from batch 4 to batch 4611686018427387904 in" in (answer.remark or "")
+            assert (await begin(wire, batch=5))[0].fresh
+            assert (await begin(wire, batch=1_000_000))[0].fresh, "what came between went to other brokers"
+            assert (await begin(wire, writer="another", batch=2**62))[0].fresh
+
+    asyncio.run(run())
+
+
+def test_a_host_with_thousands_of_writers_makes_no_batch_be_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writes, "WRITERS_MAX", 16)
+
+    async def run() -> None:
+        async with serving(tmp_path) as (broker, wire):
+            await begin(wire)
+            await fill(wire, 3)
+            codes = set()
+            for number in range(3):
+                other = await connect(broker)
+                codes |= {
+                    (await ask(other, writer=f"other {number} {count}")).code == 0 for count in range(10)
+                }
+                other.close()
+            assert codes == {True, False}
+            assert await begin(await connect(broker)) == (
+                WriteBegun(False, "broker-a"),
+                [StoredRange("T", 0, 0, 3)],
+            )
 
     asyncio.run(run())
 

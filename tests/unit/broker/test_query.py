@@ -13,10 +13,12 @@ from bolide.broker import indexer
 from bolide.broker.app import Broker
 from bolide.broker.handlers.query import Querying
 from bolide.broker.indexer import Found
+from bolide.model.limits import QUESTIONS_OF_ONE_MAX
+from bolide.net.link import Link
 from bolide.store.disk import File
 from bolide.store.index_query import Lookup
 from bolide.wire.command import Command
-from tests.unit.broker.stage import batch_of, bodies_of, properties_of, send_request, serving
+from tests.unit.broker.stage import batch_of, bodies_of, connect, properties_of, send_request, serving
 from tests.unit.net.stage import Wire, eventually
 from tests.unit.store.stage import WatchedDisk, WatchedFile
 
@@ -152,7 +154,7 @@ def test_messages_are_indexed_without_being_asked_for_and_found_after_a_restart(
 def test_too_many_waiting_questions_are_refused_as_busy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexer, "QUESTIONS_MAX", 1)
+    monkeypatch.setattr(indexer, "QUESTIONS_OF_ONE_MAX", 1)
 
     async def act(broker: Broker, wire: Wire) -> None:
         await stored(wire, keyed(1, KEYS="k"))
@@ -172,8 +174,8 @@ def test_answers_to_a_client_that_does_not_read_stay_few(
         indexer = broker.part(Querying).indexer
         find, finished = indexer.find, []
 
-        async def counted(lookup: Lookup) -> Found:
-            found = await find(lookup)
+        async def counted(link: Link, lookup: Lookup) -> Found:
+            found = await find(link, lookup)
             finished.append(lookup)
             return found
 
@@ -186,6 +188,59 @@ def test_answers_to_a_client_that_does_not_read_stay_few(
         assert (await wire.ask(query("k"))).code == 0
 
     play(tmp_path, act, {"mappedFileSizeCommitLog": str(16 * 1024 * 1024)})
+
+
+# ---- one after the other -------------------------------------------------------------------------------------
+
+
+def test_who_asks_once_is_not_behind_all_that_another_connection_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The index thread stands still until all of them have come."""
+
+    async def act(broker: Broker, wire: Wire) -> None:
+        await stored(wire, keyed(1, KEYS="many once"))
+        await wire.ask(query("many"))
+        other, indexer, gate = await connect(broker), broker.part(Querying).indexer, threading.Event()
+        find, begun, finished = indexer.find, [], []
+
+        async def noted(*asked: Any) -> Found:
+            begun.append(asked[-1].word)
+            found = await find(*asked)
+            finished.append(asked[-1].word)
+            return found
+
+        monkeypatch.setattr(indexer, "find", noted)
+        indexer._thread.submit(gate.wait, 20)
+        try:
+            wire.send(*(query("many", opaque) for opaque in range(40)))
+            await eventually(lambda: len(begun) == 40)
+            other.send(query("once"))
+            await eventually(lambda: "once" in begun)
+        finally:
+            gate.set()
+        assert (await other.next()).code == 0
+        assert finished.index("once") <= 3
+
+    play(tmp_path, act)
+
+
+def test_a_connection_with_many_questions_leaves_places_to_others(tmp_path: Path) -> None:
+    async def act(broker: Broker, wire: Wire) -> None:
+        await stored(wire, keyed(1, KEYS="k"))
+        await wire.ask(query("k"))
+        other, indexer, gate = await connect(broker), broker.part(Querying).indexer, threading.Event()
+        indexer._thread.submit(gate.wait, 20)
+        try:
+            wire.send(*(query("k", opaque) for opaque in range(1000)))
+            refused = [await wire.next() for _ in range(1000 - QUESTIONS_OF_ONE_MAX)]
+            assert {answer.code for answer in refused} == {2}
+            other.send(query("k"))
+        finally:
+            gate.set()
+        assert (await other.next()).code == 0
+
+    play(tmp_path, act)
 
 
 # ---- nobody waits --------------------------------------------------------------------------------------------

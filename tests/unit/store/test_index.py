@@ -2,11 +2,16 @@
 
 from pathlib import Path
 
+import pytest
+
 from bolide.model.limits import INDEXED_WORDS_MAX
 from bolide.model.message import SysFlag
+from bolide.model.steps import at_once
+from bolide.store import index_keys
 from bolide.store.index_file import IndexSizes
 from bolide.store.index_layout import index_key, key_hash, tag_key
 from tests.unit.store.index_stage import (
+    ALWAYS,
     SIZES,
     Entry,
     caught_up,
@@ -188,6 +193,40 @@ def test_files_are_byte_for_byte_those_of_rocketmq(tmp_path: Path) -> None:
     store.close()
     written = [path.read_bytes() for path in files(tmp_path)]
     assert written == [path.read_bytes() for path in sorted(GOLDEN.glob("2*"))]
+
+
+def test_a_long_search_goes_in_steps_and_finds_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = opened_with_index(tmp_path, IndexSizes(slots=1, entries=50))
+    put_keyed(store, 60)
+    index, wanted = caught_up(store), key_hash(index_key("T", "all"))
+    whole = index.find(wanted, 64, *ALWAYS)
+    assert len(whole) == 60
+    monkeypatch.setattr(index_keys, "STEPS_AT_ONCE", 7)
+    search = index.finding(wanted, 64, *ALWAYS)
+    for _ in range(2 * 60 // 7 - 2):  # of the entries of three files
+        next(search)
+    assert at_once(search) == whole
+    assert index.find(wanted, 5, *ALWAYS) == whole[:5]
+    store.close()
+
+
+def test_a_search_ends_where_its_file_is_deleted_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_keys, "STEPS_AT_ONCE", 7)
+    store = opened_with_index(tmp_path, IndexSizes(slots=1, entries=50))
+    put_keyed(store, 60)
+    index = caught_up(store)
+    search = index.finding(key_hash(index_key("T", "none")), 64, *ALWAYS)
+    for _ in range(8):  # some steps, into a file that is not the last one
+        next(search)
+    index.drop_before(2**62)
+    with pytest.raises(StopIteration) as ended:
+        next(search)
+    assert ended.value.value == []
+    store.close()
 
 
 def test_files_of_rocketmq_are_searched_and_go_on(tmp_path: Path) -> None:

@@ -8,10 +8,12 @@ import pytest
 from bolide.model.errors import GroupNotFound, InvalidRequest, TableFull
 from bolide.model.limits import TOPIC_QUEUES_MAX
 from bolide.model.offsets import GroupOffset
+from bolide.model.steps import at_once
 from bolide.model.topic import GroupConfig, TopicConfig
 from bolide.rules.built_in_topics import built_in_topics
 from bolide.store.disk_os import OsDisk
 from bolide.store.tables import GroupTable, OffsetTable, TopicTable, groups, offsets, topics
+from bolide.store.tables.offsets import DROPPED_PER_STEP
 
 
 class TickingClock:
@@ -292,3 +294,27 @@ def test_a_pull_is_remembered_but_does_not_make_the_file_be_written(offset_table
     offset_table.note_pull("g", "t", 0, GroupOffset(7))
     assert offset_table.last_pull("g", "t", 0) == 7
     assert not offset_table.is_dirty
+
+
+def test_a_group_that_is_made_again_while_its_offsets_go_keeps_what_it_commits_meanwhile(
+    offset_table: OffsetTable,
+) -> None:
+    wide = 3 * DROPPED_PER_STEP
+    for number in range(wide):
+        offset_table.commit("g", f"t{number}", 0, 5, 9)
+        offset_table.commit("g", f"t{number}", 1, 5, 9)
+    dropping = offset_table.dropping_group("g")
+    next(dropping)
+    last, other = f"t{wide - 1}", f"t{wide - 2}"
+    assert offset_table.query("g", last, 0) is None, "it is on its way out"
+    assert not offset_table.offsets_of("g", other)
+    offset_table.commit("g", last, 0, 7, 9)
+    offset_table.note_pull("g", other, 0, GroupOffset(3))
+    at_once(dropping)
+    assert dict(offset_table.offsets_of("g", last)) == {0: 7}
+    assert offset_table.last_pull("g", other, 0) == 3
+    assert list(offset_table.topics_of("g")) == [last]
+    offset_table.drop_group("g")
+    assert offset_table.bytes_kept == 0
+    offset_table.commit("g", last, 1, 7, 9)
+    assert offset_table.query("g", last, 1) == 7

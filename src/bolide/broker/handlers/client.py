@@ -1,7 +1,8 @@
 """Clients: heartbeats, member lists, connections.
 
 Who is connected is decided by `machines.clients`; here requests go in and effects are carried out.  A heartbeat is
-in force before the next frame of its connection is looked at, because handlers are plain calls.
+in force before the next frame of its connection is looked at: a short one because its handler is a plain call, a long
+one, which is taken in steps, because its connection waits meanwhile.
 """
 
 import logging
@@ -20,11 +21,12 @@ from bolide.model.addresses import host_of
 from bolide.model.errors import RequestError, StoreRefusal, TableFull
 from bolide.model.limits import HEARTBEAT_NEW_GROUPS_MAX, RETRY_TOPICS_PER_CONNECTION_MAX
 from bolide.model.names import retry_topic
+from bolide.model.steps import Steps, at_once
 from bolide.model.topic import GroupConfig
 from bolide.net.link import Link
 from bolide.net.provoked import Provoked
 from bolide.net.registry import Handler
-from bolide.net.turns import Slices
+from bolide.net.turns import Slices, in_turns
 from bolide.rules.topic_creation import topic_for_retry
 from bolide.wire.bodies.admin import encode_subscription, producer_table_pieces
 from bolide.wire.bodies.connection import (
@@ -43,6 +45,12 @@ log = logging.getLogger(__name__)
 
 SWEEP_S = 10.0
 EXPIRED_PER_TURN = 512
+
+AT_ONCE_BYTES = 32 * 1024
+"""Of a heartbeat that is taken in one go: about 150 subscriptions."""
+
+JOINED_PER_TURN = 128
+"""Groups and subscriptions of a long one."""
 
 _LANGUAGES = dict(
     zip(LANGUAGES, LANGUAGES, strict=True)
@@ -99,26 +107,44 @@ class Clients(Part):
 
     # ---- they come and go ----------------------------------------------------------------------------------
 
-    def heartbeat(self, link: Link, request: Command) -> Command:
+    def heartbeat(self, link: Link, request: Command) -> Command | Awaitable[Command]:
         """34: register the client's groups.
 
         A group that does not exist and may not be created is left out, as in the original; its pulls are refused with
         the reason.  Many new ones come into being over some heartbeats.  A heartbeat that is handled after its
         connection closed registers nothing: it would leave a member that nobody can reach.
         """
-        data = HeartbeatData.decode(request.body)
-        if link.is_open:
-            admitted = self._admitted(link, data.consumers)
+        if len(request.body) <= AT_ONCE_BYTES:
+            at_once(self._hear(link, request))
+            return request.answer()
+        link.hold()
+        return self._heard_in_turns(link, request)
+
+    async def _heard_in_turns(self, link: Link, request: Command) -> Command:
+        try:
+            await in_turns(self._hear(link, request))
+        finally:
+            link.let_on()
+        return request.answer()
+
+    def _hear(self, link: Link, request: Command) -> Steps[None]:
+        data = yield from HeartbeatData.decoding(request.body)
+        new = 0
+        for some in _portions(data):
+            if not link.is_open:
+                return
+            admitted, made = self._admitted(link, some.consumers, HEARTBEAT_NEW_GROUPS_MAX - new)
+            new += made
             effects = self._state.clients.heartbeat(
                 link,
-                replace(data, consumers=admitted),
+                replace(some, consumers=admitted),
                 self._state.clock.monotonic_ms(),
                 language=_LANGUAGES.get(request.language, "OTHER"),
                 version=request.version,
             )
             self._carry_out(effects)
             self._filters.heard(admitted)
-        return request.answer()
+            yield
 
     def unregister_client(self, link: Link, request: Command) -> Command:
         """35: a client leaves its groups in good order."""
@@ -136,14 +162,16 @@ class Clients(Part):
             wanted_by(self._state, check.subscription)
         return request.answer()
 
-    def _admitted(self, link: Link, consumers: tuple[ConsumerData, ...]) -> tuple[ConsumerData, ...]:
-        """Those of these groups that may have members here."""
+    def _admitted(
+        self, link: Link, consumers: tuple[ConsumerData, ...], new_max: int
+    ) -> tuple[tuple[ConsumerData, ...], int]:
+        """Those of these groups that may have members here, and how many of them are new."""
         admitted: list[ConsumerData] = []
         refused: list[str] = []
         new = 0
         for consumer in consumers:
             is_new = consumer.group not in self._state.groups
-            if is_new and new == HEARTBEAT_NEW_GROUPS_MAX:
+            if is_new and new == new_max:
                 continue
             new += is_new
             try:
@@ -154,7 +182,7 @@ class Clients(Part):
         if refused:  # in one line, however many a client names
             text = "%s does not join %d groups, first %s"
             self._provoked.say(log, logging.WARNING, link.remote, text, link.remote, len(refused), refused[0])
-        return tuple(admitted)
+        return tuple(admitted), new
 
     def _admit(self, link: Link, consumer: ConsumerData) -> None:
         """Create the group where that is needed; an error says why it may not have members here."""
@@ -289,3 +317,16 @@ def _group_pieces(name: str, group: ConsumerGroup[Link], variants: list[Variant]
 
 def _connection(member: Member[Link]) -> ClientConnection:
     return ClientConnection(member.client_id, member.connection.remote, member.language, member.version)
+
+
+def _portions(data: HeartbeatData) -> Iterator[HeartbeatData]:
+    """The same in pieces, the producers with the last one."""
+    some: list[ConsumerData] = []
+    size = 0
+    for consumer in data.consumers:
+        some.append(consumer)
+        size += 1 + len(consumer.subscriptions)
+        if size >= JOINED_PER_TURN:
+            yield replace(data, consumers=tuple(some), producers=())
+            some, size = [], 0
+    yield replace(data, consumers=tuple(some))

@@ -64,7 +64,7 @@ class Querying(Part):
             size_bytes_max=QUERY_BYTES_MAX,
             by_tag=header.index_type == TAG_INDEX and not header.unique_key,
         )
-        found = await self.indexer.find(lookup)
+        found = await self.indexer.find(link, lookup)
         if link.is_congested:  # many large answers to somebody who reads none would fill the memory
             raise TooBusy("answers that were sent before have not been read yet")
         fields = QueryAnswer(found.last_stored_ms, found.last_offset).encode()

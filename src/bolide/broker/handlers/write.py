@@ -10,6 +10,7 @@ import asyncio
 
 from bolide.broker.part import Part
 from bolide.broker.state import BrokerState
+from bolide.model.addresses import host_of
 from bolide.model.errors import InvalidRequest, RequestError, StoreUnavailable
 from bolide.model.limits import WRITE_BROKERS_LENGTH_MAX, WRITE_BROKERS_MAX, WRITE_PARTS_MAX
 from bolide.model.names import SCHEDULE_TOPIC, TIMER_TOPIC, check_id, check_topic
@@ -48,7 +49,7 @@ class BulkWrites(Part):
         brokers = _check(header)
         if self._writers.parts_of(link) >= WRITE_PARTS_MAX:
             raise InvalidRequest(f"a connection writes {WRITE_PARTS_MAX} parts of batches at most")
-        begun = self._begun(header, brokers)
+        begun = self._begun(header, brokers, host_of(link.remote))
         before = self._writers.take((header.writer, header.partition), header.topic, link)
         if before is not None:
             before.abort()
@@ -60,7 +61,7 @@ class BulkWrites(Part):
         answer = WriteBegun(fresh, _joined(begun.brokers))
         return request.answer(fields=answer.encode(), body=await join_pieces(ranges_pieces(ranges)))
 
-    def _begun(self, header: BeginWrite, brokers: frozenset[str]) -> BatchBegun:
+    def _begun(self, header: BeginWrite, brokers: frozenset[str], host: str) -> BatchBegun:
         """The batch as the table has it from now on."""
         known = self.table.get(header.writer)
         if known is not None and header.batch < known.batch:
@@ -68,14 +69,21 @@ class BulkWrites(Part):
                 f"batch {known.batch} of the writer {header.writer} has begun, so batch {header.batch} is over: this is"
                 " a task that was given up, or the writer was set back, and then needs a new name"
             )
+        if known is not None and header.batch > self.table.latest(known):
+            raise InvalidRequest(
+                f"no query comes from batch {known.batch} to batch {header.batch} in the time since that one began:"
+                " a writer's batches are numbered one by one"
+            )
+        is_first = known is None or header.batch > known.batch
         if known is None or header.batch > known.batch:
             begun = BatchBegun(header.batch, self._state.store.log.end, brokers)
-            self._writers.first_batch(header.writer, header.batch)
         elif brokers <= known.brokers:
             return known
         else:
             begun = BatchBegun(known.batch, known.log_offset, _check_brokers(known.brokers | brokers))
-        self.table.put(header.writer, begun)
+        self.table.put(header.writer, begun, host)
+        if is_first:
+            self._writers.first_batch(header.writer, header.batch)
         return begun
 
     def _ranges(self, header: BeginWrite, log_offset: int) -> Steps[list[StoredRange]]:

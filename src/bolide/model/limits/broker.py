@@ -154,14 +154,19 @@ EXAMINED_BYTES_MAX: Final = Limit(
     "bytes of properties (while it waits, of messages) that one pull looks through, times the terms of its SQL",
     "it is answered with what it has found, and comes back for more",
 )
+# Four thousand subscriptions take three quarters; JSON is read in one go.
 CLIENT_BODY_BYTES_MAX: Final = Limit(
-    2 * MIB, Where.BROKER, "bytes of a heartbeat, a client check or a lock request", "the request is refused"
+    MIB, Where.BROKER, "bytes of a heartbeat, a client check or a lock request", "the request is refused"
 )
 HEARTBEAT_SUBSCRIPTIONS_MAX: Final = Limit(
     4096, Where.BROKER, "subscriptions of one heartbeat", "the request is refused"
 )
 HEARTBEAT_TAGS_MAX: Final = Limit(
     32_768, Where.BROKER, "tags and tag codes of one heartbeat", "the request is refused"
+)
+# More than an expression can name, but for tags of a character or two.
+SUBSCRIPTION_TAGS_MAX: Final = Limit(
+    8192, Where.BROKER, "tags and tag codes of one subscription", "the request is refused"
 )
 # Each character goes into a hash.
 HEARTBEAT_TAGS_LENGTH_MAX: Final = Limit(
@@ -330,6 +335,15 @@ MEMBERS_OFFSETS_BYTES_MAX: Final = Limit(
     "bytes of what members have told until all have; a host's questions keep no more than stay free for others",
     "the member is left out, and named in the remark",
 )
+# Each keeps its request; a key has 32 KiB at most.
+QUESTIONS_MAX: Final = Limit(
+    1000,
+    Where.BROKER,
+    "questions for messages by key (12) that wait; a host has no more than stay free for others",
+    "refused for the moment",
+)
+QUESTIONS_OF_ONE_MAX: Final = Limit(64, Where.BROKER, "of them from one connection", "refused for the moment")
+QUESTIONS_SMALL: Final = 16
 STATISTICS_MAX: Final = Limit(
     20_000, Where.BROKER, "topics, and groups of a topic, of which it is known how much went in or out of late",
     "of more it is not known, until others have been silent for a day",
@@ -337,8 +351,9 @@ STATISTICS_MAX: Final = Limit(
 WRITERS_MAX: Final = Limit(
     4096,
     Where.BROKER,
-    "bulk writers whose batch under way is known",
-    "the one whose batch began longest ago is forgotten; were that batch tried again, it would be written twice",
+    "bulk writers whose batch under way is known; a host brings no more than stay free for others",
+    "the one whose batch began longest ago, and more than three days ago, is forgotten: were that batch tried again, it"
+    " would be written twice; without such a one the newcomer is refused",
 )
 # With each batch that begins, the file of all of them is written.
 WRITERS_BYTES_MAX: Final = Limit(

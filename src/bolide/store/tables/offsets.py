@@ -50,6 +50,7 @@ class OffsetTable(PersistedTable):
         self._pulled: _Offsets = {}
         self._topics: dict[str, dict[str, None]] = {}  # topics by group, of all keys of both
         self._groups: dict[str, dict[str, None]] = {}  # groups by topic, likewise
+        self._leaving: dict[str, set[str]] = {}  # topics by group, of groups whose offsets are being dropped
         self._resets: _Offsets = {}  # of groups that go on elsewhere, until their members have heard of it
         self.resets = 0
         """How many resets there were."""
@@ -67,6 +68,8 @@ class OffsetTable(PersistedTable):
         """
         if offset < 0:
             return
+        if self._leaving:
+            self._let_go(group, topic)
         key = f"{topic}@{group}"
         if self._resets and queue_id in self._resets.get(key, ()):
             return  # from before the reset
@@ -131,9 +134,13 @@ class OffsetTable(PersistedTable):
 
     def offsets_of(self, group: str, topic: str) -> Mapping[int, GroupOffset]:
         """The group's offsets by queue; for reading."""
+        if self._leaving:
+            self._let_go(group, topic)
         return self._offsets.get(f"{topic}@{group}", {})
 
     def query(self, group: str, topic: str, queue_id: int) -> GroupOffset | None:
+        if self._leaving:
+            self._let_go(group, topic)
         queues = self._offsets.get(f"{topic}@{group}")
         return None if queues is None else queues.get(queue_id)
 
@@ -142,6 +149,8 @@ class OffsetTable(PersistedTable):
         remembered when there is little room."""
         if offset < 0:
             return
+        if self._leaving:
+            self._let_go(group, topic)
         key = f"{topic}@{group}"
         queues = self._pulled.get(key)
         if queues is None or queue_id not in queues:
@@ -197,11 +206,29 @@ class OffsetTable(PersistedTable):
         at_once(self.dropping_group(group))
 
     def dropping_group(self, group: str) -> Steps[None]:
-        """Forget what the group did in all topics of this moment, some in each step."""
-        for some in slices(list(self._topics.get(group, ())), DROPPED_PER_STEP):
-            known = self._topics.get(group, {})  # likewise
-            self._drop([(topic, group) for topic in some if topic in known])
-            yield
+        """Forget what the group did in all topics of this moment, some in each step.  For whoever comes in its name
+        meanwhile all of it is gone, and what he commits stays."""
+        topics = list(self._topics.get(group, ()))
+        left = self._leaving.setdefault(group, set())
+        left.update(topics)
+        try:
+            for some in slices(topics, DROPPED_PER_STEP):
+                known = self._topics.get(group, {})  # likewise
+                self._drop([(topic, group) for topic in some if topic in left and topic in known])
+                left.difference_update(some)
+                yield
+        finally:
+            left.difference_update(topics)
+            if not left:
+                self._leaving.pop(group, None)
+
+    def _let_go(self, group: str, topic: str) -> None:
+        """Somebody asks for what is being dropped."""
+        left = self._leaving.get(group)
+        if left and topic in left:
+            left.remove(topic)
+            if topic in self._topics.get(group, ()):
+                self._drop([(topic, group)])
 
     def dropping_pulls(self, group: str) -> Steps[None]:
         """Forget from where the group pulled in topics in which it has committed nothing, some in each step."""

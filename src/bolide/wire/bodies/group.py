@@ -2,7 +2,7 @@
 
 Heartbeats come from clients in many languages, so they are read leniently: C++ sends ordinals for enum names, text for
 numbers and leaves empty sets out; Go counts versions in nanoseconds; old clients name no expression type.  Everything
-is counted before it is kept.
+is counted before it is kept, and a long heartbeat is read in steps.
 """
 
 from collections.abc import Mapping
@@ -20,8 +20,10 @@ from bolide.model.limits import (
     HEARTBEAT_SUBSCRIPTIONS_MAX,
     HEARTBEAT_TAGS_LENGTH_MAX,
     HEARTBEAT_TAGS_MAX,
+    SUBSCRIPTION_TAGS_MAX,
 )
 from bolide.model.names import check_id
+from bolide.model.steps import Steps, at_once
 from bolide.model.topic import TAG, Subscription
 from bolide.wire.bodies.members import (
     as_number,
@@ -34,6 +36,12 @@ from bolide.wire.bodies.members import (
     text,
     texts,
 )
+
+STEP_CHARACTERS, SUBSCRIPTION_CHARACTERS, CODE_CHARACTERS = 16_384, 96, 8
+"""Of one step, and what a subscription and a code count for beside their texts: it takes about a millisecond."""
+
+PLAIN_BYTES_MAX = 32 * 1024
+"""Bodies in Java's dialect, which no client sends here, are read many times more slowly."""
 
 
 class ConsumeType(StrEnum):
@@ -85,13 +93,19 @@ class ConsumerData:
 
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> "ConsumerData":
-        subscriptions = rows(members, "subscriptionDataSet")
+        rows_ = rows(members, "subscriptionDataSet")
+        return cls.with_subscriptions(members, tuple(subscription_from_json(row) for row in rows_))
+
+    @classmethod
+    def with_subscriptions(
+        cls, members: Mapping[str, Any], subscriptions: tuple[Subscription, ...]
+    ) -> "ConsumerData":
         return cls(
             group=_name(members, "groupName"),
             consume_type=_choice(members, "consumeType", ConsumeType.PASSIVELY),
             message_model=_choice(members, "messageModel", MessageModel.CLUSTERING),
             consume_from=_choice(members, "consumeFromWhere", ConsumeFrom.LAST_OFFSET),
-            subscriptions=tuple(subscription_from_json(row) for row in subscriptions),
+            subscriptions=subscriptions,
             unit_mode=flag(members, "unitMode"),
         )
 
@@ -118,13 +132,25 @@ class HeartbeatData:
 
     @classmethod
     def decode(cls, body: bytes) -> "HeartbeatData":
+        return at_once(cls.decoding(body))
+
+    @classmethod
+    def decoding(cls, body: bytes) -> Steps["HeartbeatData"]:
         members = _parse("the heartbeat", body)
         producers, consumers = rows(members, "producerDataSet"), rows(members, "consumerDataSet")
-        _check_counts(producers, consumers)
+        _check_count("groups", len(producers) + len(consumers), CONNECTION_GROUPS_MAX)
+        counted, read = _Counted(), []
+        for consumer in consumers:
+            subscriptions = []
+            for row in rows(consumer, "subscriptionDataSet"):
+                if counted.is_step(row):
+                    yield
+                subscriptions.append(subscription_from_json(row))
+            read.append(ConsumerData.with_subscriptions(consumer, tuple(subscriptions)))
         return cls(
             client_id=_name(members, "clientID"),
             producers=tuple(_name(row, "groupName") for row in producers),
-            consumers=tuple(ConsumerData.from_json(row) for row in consumers),
+            consumers=tuple(read),
             without_sub=flag(members, "withoutSub"),
         )
 
@@ -147,7 +173,7 @@ class ClientCheck:
     def decode(cls, body: bytes) -> "ClientCheck":
         members = _parse("the client check", body)
         subscription = table(members, "subscriptionData")
-        _check_tags([subscription])
+        _Counted().is_step(subscription)
         return cls(
             client_id=text(members, "clientId"),
             group=text(members, "group"),
@@ -202,7 +228,7 @@ def subscription_from_json(members: Mapping[str, Any]) -> Subscription:
 def _parse(what: str, body: bytes) -> dict[str, Any]:
     if len(body) > CLIENT_BODY_BYTES_MAX:
         raise InvalidRequest(f"{what} has {len(body)} bytes; {CLIENT_BODY_BYTES_MAX} are allowed")
-    return parse_object(body, what)
+    return parse_object(body, what, dialect_bytes_max=PLAIN_BYTES_MAX)
 
 
 E = TypeVar("E", bound=StrEnum)
@@ -227,22 +253,31 @@ def _codes(members: Mapping[str, Any]) -> list[Any]:
     return codes
 
 
-def _check_counts(producers: list[dict[str, Any]], consumers: list[dict[str, Any]]) -> None:
-    """Before anything is made of them."""
-    _check_count("groups", len(producers) + len(consumers), CONNECTION_GROUPS_MAX)
-    subscriptions = [one for consumer in consumers for one in rows(consumer, "subscriptionDataSet")]
-    _check_count("subscriptions", len(subscriptions), HEARTBEAT_SUBSCRIPTIONS_MAX)
-    _check_tags(subscriptions)
+class _Counted:
+    """What has come of one request; each subscription is counted before anything is made of it."""
 
+    def __init__(self) -> None:
+        self._subscriptions = self._tags = self._length = 0
+        self._step = 0
 
-def _check_tags(subscriptions: list[dict[str, Any]]) -> None:
-    tags = [texts(one, "tagsSet") for one in subscriptions]
-    _check_count(
-        "tags", sum(map(len, tags)) + sum(len(_codes(one)) for one in subscriptions), HEARTBEAT_TAGS_MAX
-    )
-    length = sum(len(text(one, "subString")) for one in subscriptions)
-    length += sum(len(tag) for some in tags for tag in some)
-    _check_count("characters of tags", length, HEARTBEAT_TAGS_LENGTH_MAX)
+    def is_step(self, row: dict[str, Any]) -> bool:
+        """Whether this subscription had better begin another step."""
+        tags, codes = texts(row, "tagsSet"), _codes(row)
+        count, length = len(tags) + len(codes), len(text(row, "subString"))
+        _check_count("tags of a subscription", count, SUBSCRIPTION_TAGS_MAX)
+        _check_count("characters of an expression", length, EXPRESSION_LENGTH_MAX)
+        tags_length = sum(map(len, tags))
+        _check_count("characters of the tags of a subscription", tags_length, EXPRESSION_LENGTH_MAX)
+        self._subscriptions += 1
+        self._tags += count
+        self._length += length + tags_length
+        _check_count("subscriptions", self._subscriptions, HEARTBEAT_SUBSCRIPTIONS_MAX)
+        _check_count("tags", self._tags, HEARTBEAT_TAGS_MAX)
+        _check_count("characters of tags", self._length, HEARTBEAT_TAGS_LENGTH_MAX)
+        size = SUBSCRIPTION_CHARACTERS + length + tags_length + CODE_CHARACTERS * count
+        is_full = self._step > 0 and self._step + size > STEP_CHARACTERS
+        self._step = size if is_full else self._step + size
+        return is_full
 
 
 def _check_count(what: str, count: int, count_max: int) -> None:

@@ -136,12 +136,29 @@ def test_connections_go_both_ways() -> None:
 
 @pytest.mark.parametrize("decode", [HeartbeatData.decode, ClientCheck.decode])
 def test_a_body_that_would_take_long_to_read_is_refused(decode: Callable[[bytes], object]) -> None:
-    with pytest.raises(InvalidRequest, match="2097153 bytes; 2097152 are allowed"):
-        decode(JAVA.ljust(2 * 1024 * 1024 + 1))
+    with pytest.raises(InvalidRequest, match="1048577 bytes; 1048576 are allowed"):
+        decode(JAVA.ljust(1024 * 1024 + 1))
 
 
 def test_a_large_body_in_the_dialect_of_java_is_refused_and_a_small_one_read() -> None:
     body = b'{0:1,"clientId":"c"}'
     assert ClientCheck.decode(body).client_id == "c"
     with pytest.raises(InvalidRequest, match="not standard JSON"):
-        ClientCheck.decode(body.ljust(1024 * 1024 + 1))
+        ClientCheck.decode(body.ljust(32 * 1024 + 1))
+
+
+@pytest.mark.parametrize(
+    ("members", "why"),
+    [
+        ({"tagsSet": ["a"] * 4097, "codeSet": [1] * 4096}, "8193 tags of a subscription"),
+        ({"tagsSet": ["a" * 8193] * 4}, "32772 characters of the tags of a subscription"),
+        ({"subString": "a" * 32_769}, "32769 characters of an expression"),
+    ],
+)
+def test_one_subscription_has_no_more_than_is_read_in_a_step(members: dict[str, object], why: str) -> None:
+    subscription = {"topic": "T", **members}
+    consumers = [{"groupName": "g", "subscriptionDataSet": [subscription]}]
+    with pytest.raises(InvalidRequest, match=why):
+        HeartbeatData.decode(java_json.dumps({"clientID": "c", "consumerDataSet": consumers}))
+    with pytest.raises(InvalidRequest, match=why):
+        ClientCheck.decode(java_json.dumps({"clientId": "c", "group": "g", "subscriptionData": subscription}))
