@@ -38,11 +38,11 @@ def recall(
     from bolide.model.recall import decode_handle
 
     called = decode_handle(handle)
-    due = format_moment(called.time_ms)
+    due = f"within a second after {format_moment(called.after_ms)}"
     untold = None
     if not preview:
         confirm(
-            f"Recall the message of {called.topic} that is due at {due}?",
+            f"Recall the message of {called.topic} that is due {due}?",
             yes=yes,
             stakes="nobody gets a message that is recalled",
             otherwise="nothing was recalled",
@@ -56,17 +56,17 @@ def recall(
                 "id": called.unique_key,
                 "topic": called.topic,
                 "broker": called.broker_name,
-                "due_ms": called.time_ms,
+                "due_after_ms": called.after_ms,
                 "preview": preview,
             }
         )
     elif preview:
         say(
-            f"the message {called.unique_key} of {called.topic}, due at {due} on {called.broker_name}, would not come."
+            f"the message {called.unique_key} of {called.topic}, due {due} on {called.broker_name}, would not come."
             " Nothing was recalled"
         )
     else:
-        say(f"recalled {called.unique_key} of {called.topic}, which was due at {due}")
+        say(f"recalled {called.unique_key} of {called.topic}, which was due {due}")
     if untold is not None:
         say(f"{called.broker_name} could not be asked whether it permits that: {untold}")
 

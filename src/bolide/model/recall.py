@@ -24,6 +24,11 @@ class RecallHandle(NamedTuple):
     time_ms: int
     unique_key: str
 
+    @property
+    def after_ms(self) -> int:
+        """The message is due after this, within one step of its broker's timer (timerPrecisionMs, a second)."""
+        return self.time_ms - 1
+
     def encode(self) -> str:
         text = f"{_before_key(self.topic, self.broker_name, self.time_ms)}{self.unique_key}"
         return base64.urlsafe_b64encode(text.encode()).decode()

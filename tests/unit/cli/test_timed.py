@@ -88,7 +88,7 @@ def test_a_waiting_message_is_recalled_after_a_question(command: Command, at: tu
         "id": called.unique_key,
         "topic": "recalled",
         "broker": "broker-a",
-        "due_ms": called.time_ms,
+        "due_after_ms": called.time_ms - 1,
         "preview": True,
     }
     assert command("message", "recall", handle, "--preview", "--json", *at).json == told
@@ -97,6 +97,16 @@ def test_a_waiting_message_is_recalled_after_a_question(command: Command, at: tu
     assert command("message", "recall", handle, "--yes", "--json", *at).json == {**told, "preview": False}
     assert f"recalled {called.unique_key}" in command("message", "recall", handle, "--yes", *at).err
     assert "is no recall handle" in command("message", "recall", "nonsense", *at, code=2).err
+
+
+def test_when_a_message_is_due_is_said_no_closer_than_its_handle_knows(
+    command: Command, at: tuple[str, str]
+) -> None:
+    """A whole second belongs to the step before it."""
+    due_ms = 1000 * (SystemClock().now_ms() // 1000 + 3600)
+    handle = command("send", "due", "then", "--at", str(due_ms), *at).out.strip()
+    told = command("message", "recall", handle, "--preview", "--json", *at).json
+    assert told["due_after_ms"] == due_ms - 1000
 
 
 def test_a_broker_that_permits_no_recall_says_so(command: Command) -> None:
@@ -115,7 +125,7 @@ def test_a_preview_of_a_recall_says_what_the_handle_means_also_where_no_broker_c
     where = at if is_there else ("-n", f"127.0.0.1:{free_port()}")
     shown = command("message", "recall", handle, "--preview", *where).err
     meant, untold = shown.split(" Nothing was recalled")
-    assert "the message 0A0B of orders, due at " in meant
+    assert "the message 0A0B of orders, due within a second after 2027-01-15T07:59:59.999Z " in meant
     assert "on broker-z, would not come" in meant
     assert "broker-z could not be asked whether it permits that: " in untold
     assert ("broker-a" if is_there else where[1]) in untold
