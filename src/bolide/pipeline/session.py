@@ -101,6 +101,9 @@ def session_for(
             try:
                 with _errors_told_once():
                     yield spark
+            except KeyboardInterrupt:
+                interrupts.came = True
+                raise
             except Exception as error:
                 if interrupts.came:
                     raise KeyboardInterrupt from None

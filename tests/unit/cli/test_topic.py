@@ -318,8 +318,8 @@ def test_a_deletion_is_previewed_with_what_it_takes_and_who_reads_it(
 
 
 def test_a_refused_first_step_leaves_the_topic_as_it_was_and_says_so(run: Run) -> None:
-    said = run("topic", "update", "TBW102", "--queues", "2", "--yes", "--force", code=1)
-    assert "TBW102 is as it was" in said
+    said = run("topic", "update", "DefaultCluster", "--queues", "2", "--yes", "--force", code=1)
+    assert "DefaultCluster is as it was" in said
     assert "write queues now" not in said
 
 

@@ -1,6 +1,7 @@
 """How Spark is set up for messages, and what its end is called."""
 
 import logging
+import signal
 from types import SimpleNamespace
 from typing import Any
 
@@ -151,3 +152,29 @@ def test_a_spark_that_is_interrupted_ends_in_silence(monkeypatch: pytest.MonkeyP
     with pytest.raises(KeyboardInterrupt):
         ended(monkeypatch, jvm, KeyboardInterrupt())
     assert (jvm.level, jvm.is_stopped) == ("OFF", True)
+
+
+def test_whatever_a_call_says_that_was_interrupted_it_is_an_interrupt(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The next call to the JVM, on the way out, may fail for that."""
+    jvm = Jvm(None)
+    monkeypatch.setattr(session, "local_session", lambda *words, **named: jvm)
+
+    def call() -> None:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            logging.getLogger("py4j.clientserver").error("a traceback")
+            raise RuntimeError("Answer from Java side is empty") from None
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), session_for("test", master="local[1]"):
+            call()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (jvm.level, jvm.is_stopped, caplog.text) == ("OFF", True, "")
+    logging.getLogger("py4j.clientserver").error("another one")
+    assert "another one" in caplog.text
