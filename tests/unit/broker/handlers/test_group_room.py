@@ -123,16 +123,21 @@ def test_what_others_did_in_a_retry_topic_that_nobody_would_miss_is_forgotten_a_
     assert dropped.most <= 2 * 4
 
 
+def read_in_40_topics(desk: Desk, name: str) -> None:
+    """A group that is forgotten at the next look."""
+    create(desk, name)
+    for number in range(40):
+        desk.offsets.note_pull(name, f"t{number}", 0, GroupOffset(1))
+    fill(desk, "created")
+    look(desk, 1)
+
+
 def test_where_a_group_that_nobody_would_miss_has_pulled_is_forgotten_a_slice_per_turn(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(offsets, "DROPPED_PER_STEP", 4)
     part = desk.part(Groups)
-    create(desk, "idle")
-    for number in range(40):
-        desk.offsets.note_pull("idle", f"t{number}", 0, GroupOffset(1))
-    fill(desk, "created")
-    look(desk, 1)
+    read_in_40_topics(desk, "idle")
 
     async def look_again() -> Turns:
         with counted_by_turn(offsets, "_bytes_of", lambda key, queues: key.endswith("@idle")) as dropped:
@@ -151,11 +156,7 @@ def test_a_group_that_commits_while_it_is_being_forgotten_stays_with_its_progres
 ) -> None:
     monkeypatch.setattr(offsets, "DROPPED_PER_STEP", 4)
     part = desk.part(Groups)
-    create(desk, "idle")
-    for number in range(40):
-        desk.offsets.note_pull("idle", f"t{number}", 0, GroupOffset(1))
-    fill(desk, "created")
-    look(desk, 1)
+    read_in_40_topics(desk, "idle")
 
     async def commit_meanwhile() -> None:
         part.forget_unused()
